@@ -1,0 +1,19 @@
+# One image for migrate, worker, beat and Flower: they differ in their command only.
+FROM python:3.12-slim
+
+ENV PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore \
+    ROLLWAY_HOME=/var/lib/rollway
+
+# A named volume takes its owner from the folder it is first mounted on.
+RUN useradd --create-home --uid 10001 rollway && install -d -o rollway -g rollway -m 700 /var/lib/rollway
+
+WORKDIR /app
+# Before the code, so that a change of the code does not install everything again.
+COPY requirements/base.txt requirements/
+RUN pip install --require-hashes -r requirements/base.txt
+
+# .dockerignore lists what is let in.
+COPY . .
+RUN pip install --no-deps --no-build-isolation -e .
+
+USER rollway

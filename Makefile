@@ -1,0 +1,85 @@
+# Python that makes .venv; 3.11 or newer. Every other tool comes from .venv.
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q
+UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo up down migrate test check fmt bench lock clean
+
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^## / { printf "\n%s\n", substr($$0, 4) } \
+	  /^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+## Run
+demo: .venv/.runtime ## a real rolling update and a real rollback, in under a minute (ARGS=--json)
+	@$(BIN)/rollway demo $(ARGS)
+
+up: .venv/.runtime ## start PostgreSQL, Valkey, workers, beat and Flower here, without Docker
+	@$(BIN)/rollway up $(ARGS)
+
+down: .venv/.runtime ## stop them; the data in .rollway stays
+	@$(BIN)/rollway down $(ARGS)
+
+migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest schema
+	@$(BIN)/alembic upgrade head
+
+## Develop
+test: check ## everything: check, then the whole test suite (ARGS="-k drain")
+	@$(BIN)/pytest $(ARGS)
+
+check: .venv/.dev ## ruff, mypy, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+fmt: .venv/.dev ## format, and fix what ruff can fix
+	@$(BIN)/ruff check --fix --exit-zero --quiet .
+	@$(BIN)/ruff format .
+
+bench: .venv/.dev ## measure (ARGS=...)
+	@$(BIN)/python -m bench $(ARGS)
+
+## Keep
+lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versions)
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) base.in embedded.in build.in dev.in -o dev.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in embedded.in build.in -o runtime.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in build.in -o base.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
+
+clean: ## remove .venv and caches; .rollway stays
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info
+
+# A stamp is written last: an install that fails half-way is repeated by the next make.
+.venv/.runtime: .venv/bin/pip requirements/runtime.txt pyproject.toml
+	@echo "installing requirements/runtime.txt into .venv"
+	@$(PIP_INSTALL) --require-hashes -r requirements/runtime.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# dev.txt holds all of runtime.txt in the same versions, so it makes both stamps.
+.venv/.dev: .venv/bin/pip requirements/dev.txt pyproject.toml
+	@echo "installing requirements/dev.txt into .venv"
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch .venv/.runtime $@
+
+.venv/.lock: .venv/bin/pip requirements/lock.txt
+	@$(PIP_INSTALL) --require-hashes -r requirements/lock.txt
+	@touch $@
+
+# pip is the last thing a venv gets: without it the venv is half made and --clear begins again.
+.venv/bin/pip:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "make: '$(PYTHON)' was not found; install Python 3.11 or newer, or name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: Rollway needs Python 3.11 or newer and '$(PYTHON)' is older; name a newer one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' cannot make a virtual environment; on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@"$(PYTHON)" -m venv --clear .venv
