@@ -1,0 +1,1 @@
+"""Decisions. Pure: a frozen snapshot and `now` go in, a decision comes out."""

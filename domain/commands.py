@@ -1,0 +1,110 @@
+"""What people and other services may ask for: one validated payload for each command, by the task's name."""
+
+from typing import Annotated, Any, ClassVar, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from domain.errors import InvalidInputError, UnknownCommandError
+from domain.revision import Name, RevisionSpec
+
+REQUEST_ID_LENGTH = 200
+MAX_REPLICAS = 10_000
+Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
+
+
+class Command(BaseModel):
+    """What every command carries. Sending it again with the same `request_id` does nothing twice."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    task: ClassVar[str]
+
+    request_id: str = Field(min_length=1, max_length=REQUEST_ID_LENGTH)
+    actor: str = Field(default="unknown", min_length=1, max_length=200)
+    reason: str = Field(default="", max_length=1000)
+    schema_version: Literal[1] = 1
+
+
+class DeploymentCommand(Command):
+    """A command to one deployment. `expected_version` refuses it when the deployment has changed since."""
+
+    deployment: Name
+    expected_version: int | None = None
+
+
+class CreateDeployment(Command):
+    """Create a deployment. `policy`: {"strategy": name, "spec": {...}, "limits": {...}}; none: no rollouts."""
+
+    task = "rollway.create_deployment"
+
+    deployment: Name
+    desired_replicas: Replicas = 1
+    policy: dict[str, Any] | None = None
+
+
+class AddRevision(DeploymentCommand):
+    """Add a revision; without a name its content names it. Adding the same one again is no error."""
+
+    task = "rollway.add_revision"
+
+    name: Name | None = None
+    spec: RevisionSpec
+
+
+class SetPolicy(DeploymentCommand):
+    """Replace the policy, for rollouts that begin from now on; null removes it."""
+
+    task = "rollway.set_policy"
+
+    policy: dict[str, Any] | None
+
+
+class ActivateRevision(DeploymentCommand):
+    """Make a revision the running one. `supersede` leaves a rollout that is under way."""
+
+    task = "rollway.activate_revision"
+
+    revision: Name
+    supersede: bool = False
+
+
+class Scale(DeploymentCommand):
+    """Set the desired number of replicas, in the middle of a rollout too."""
+
+    task = "rollway.scale"
+
+    desired_replicas: Replicas
+
+
+class Destroy(DeploymentCommand):
+    """Drain every replica and end the deployment, whatever it is doing."""
+
+    task = "rollway.destroy"
+
+
+class ReportRoute(Command):
+    """What another system knows of a replica that it runs."""
+
+    task = "rollway.report_route"
+
+    route_id: UUID
+    status: Literal["healthy", "unhealthy", "failed"]
+    address: str | None = Field(default=None, max_length=300)
+    detail: str = Field(default="", max_length=1000)
+
+
+COMMANDS: dict[str, type[Command]] = {
+    command.task: command
+    for command in (CreateDeployment, AddRevision, SetPolicy, ActivateRevision, Scale, Destroy, ReportRoute)
+}
+
+
+def parse_command(task: str, payload: object) -> Command:
+    """Raises UnknownCommandError, and InvalidInputError naming each wrong field and what would be right."""
+    command = COMMANDS.get(task)
+    if command is None:
+        raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted(COMMANDS))}")
+    try:
+        return command.model_validate(payload)
+    except ValidationError as error:
+        raise InvalidInputError.of(error) from None

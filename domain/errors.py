@@ -1,0 +1,102 @@
+"""Every refusal Rollway knows, each with a code that survives JSON and a sentence that says what would be right."""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import ValidationError
+
+
+class RollwayError(Exception):
+    """A refusal: `code` for programs, the message for people, `detail` with the values that matter."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, **detail: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-serialisable form: {"code", "message", "detail"}."""
+        return {"code": self.code, "message": self.message, "detail": {k: str(v) for k, v in self.detail.items()}}
+
+
+class InvalidInputError(RollwayError):
+    """A field is missing or wrong; the message names it and what would be right."""
+
+    code = "invalid_input"
+
+    @classmethod
+    def of(cls, error: ValidationError, where: str = "") -> Self:
+        """Every fault that Pydantic found, each with its field's path; the values themselves are left out."""
+        faults = []
+        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+            path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
+            said = fault["msg"].removeprefix("Value error, ")
+            faults.append(f"{path}: {said}" if path else said)
+        return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
+
+
+class UnknownCommandError(RollwayError):
+    """No command has that name."""
+
+    code = "unknown_command"
+
+
+class RequestIdReusedError(RollwayError):
+    """The request id was used before for something else."""
+
+    code = "request_id_reused"
+
+
+class DeploymentNotFoundError(RollwayError):
+    """No deployment has that name."""
+
+    code = "deployment_not_found"
+
+
+class DeploymentExistsError(RollwayError):
+    """A deployment of that name exists with other settings."""
+
+    code = "deployment_exists"
+
+
+class RevisionNotFoundError(RollwayError):
+    """The deployment has no revision of that name."""
+
+    code = "revision_not_found"
+
+
+class RevisionExistsError(RollwayError):
+    """A revision of that name exists with another content; revisions never change."""
+
+    code = "revision_exists"
+
+
+class RouteNotFoundError(RollwayError):
+    """No route has that id."""
+
+    code = "route_not_found"
+
+
+class DeploymentAlreadyInProgressError(RollwayError):
+    """A rollout to another revision is under way."""
+
+    code = "deployment_already_in_progress"
+
+
+class NoRolloutError(RollwayError):
+    """The command steers a rollout, and none is running."""
+
+    code = "no_rollout"
+
+
+class WrongStateError(RollwayError):
+    """The deployment's state does not allow this command; the message names the states that do."""
+
+    code = "wrong_state"
+
+
+class StaleVersionError(RollwayError):
+    """The caller's version of the deployment is no longer the current one."""
+
+    code = "stale_version"

@@ -1,0 +1,49 @@
+"""The two events that make everything move, their keys, and how often beat sends them."""
+
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+from domain.errors import InvalidInputError
+from domain.model import DeploymentLifecycleType, DeploymentSubStep
+
+E = TypeVar("E", DeploymentLifecycleType, DeploymentSubStep)
+
+
+@dataclass(frozen=True, slots=True)
+class DoDeploymentLifecycleEvent:
+    """Run this handler now, over everything of its target statuses that is off."""
+
+    lifecycle_type: DeploymentLifecycleType
+    sub_step: DeploymentSubStep | None = None
+
+    @classmethod
+    def parse(cls, lifecycle_type: str, sub_step: str | None) -> Self:
+        """From a message. Raises InvalidInputError naming the field and the words it may be."""
+        return cls(
+            _member(DeploymentLifecycleType, "lifecycle_type", lifecycle_type),
+            _member(DeploymentSubStep, "sub_step", sub_step) if sub_step is not None else None,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.lifecycle_type}/{self.sub_step}" if self.sub_step else str(self.lifecycle_type)
+
+
+@dataclass(frozen=True, slots=True)
+class DoDeploymentLifecycleIfNeededEvent(DoDeploymentLifecycleEvent):
+    """Run this handler if anything is marked for it: the short tick, and the wake after a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentTaskSpec:
+    """Cadence of a handler in seconds. `short`: look at what is marked; `long`: look at what is off."""
+
+    short: float | None
+    long: float
+
+
+def _member(enum: type[E], name: str, value: str) -> E:
+    try:
+        return enum(value)
+    except ValueError:
+        words = ", ".join(member.value for member in enum)
+        raise InvalidInputError(f"{name} must be one of {words}, not {value!r}", field=name) from None

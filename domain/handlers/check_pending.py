@@ -1,0 +1,31 @@
+"""check_pending: a deployment that has got its first revision starts scaling.
+
+no revision yet -> wait, with the reason shown
+a revision      -> scaling
+"""
+
+from datetime import datetime
+
+from domain.changes import Decision
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+
+
+class CheckPendingHandler(DeploymentHandler):
+    name = "check_pending"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)
+    cadence = DeploymentTaskSpec(short=2, long=30)
+    lock_id = "check_pending"
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.PENDING)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.SCALING)), expired=STAY, give_up=STAY
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:  # noqa: ARG002  (no clock in this phase)
+        if deployment.current_revision_id is None:
+            return Decision.wait(
+                f"waiting for a first revision: 'rollway activate {deployment.name} REVISION' gives it one"
+            )
+        return Decision.success(f"the first revision is there, scaling to {deployment.desired_replicas}")

@@ -1,0 +1,52 @@
+"""check_replica: a ready deployment whose replicas are not what they should be starts scaling.
+
+given up lately                                          -> wait until it may be tried again
+counts differ, other revisions, out of traffic, lost     -> scaling
+all is well, but it is still marked degraded             -> scaling, which clears the mark
+otherwise                                                -> wait; look again when a sick replica's grace ends
+"""
+
+from datetime import datetime
+
+from domain.changes import Decision
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.strategies.buckets import Buckets, grace_ends_at
+from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+
+
+class CheckReplicaHandler(DeploymentHandler):
+    name = "check_replica"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_REPLICA)
+    cadence = DeploymentTaskSpec(short=5, long=30)
+    lock_id = "check_replica"
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.READY)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.SCALING)), expired=STAY, give_up=STAY
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        return drift(deployment, now)
+
+
+def drift(deployment: Deployment, now: datetime) -> Decision:
+    """Success when something must be put right, with what it is; otherwise a wait."""
+    if deployment.retry_at is not None and now < deployment.retry_at:
+        return Decision.wait(f"degraded: {deployment.degraded_reason}", deployment.retry_at)
+    if deployment.current_revision_id is None:
+        raise ValueError(f"{deployment.name} is ready without a revision")
+    own = Buckets.of(deployment.routes, deployment.current_revision_id, now)
+    sound = len(own.own) - len(own.lost(now))
+    if own.old:
+        return Decision.success(f"{len(own.old)} replicas run another revision")
+    if sound != deployment.desired_replicas or own.lost(now):
+        return Decision.success(f"{sound} replicas, {deployment.desired_replicas} wanted")
+    if idle := own.idle():
+        return Decision.success(f"{len(idle)} replicas are out of traffic")
+    if own.sick:
+        soonest = min(map(grace_ends_at, own.sick))
+        return Decision.wait(f"{len(own.sick)} unhealthy, replaced unless back soon", soonest)
+    if deployment.degraded_reason is not None:
+        return Decision.success("nothing is off any more, so the mark can go")
+    return Decision.wait(f"{len(own.ready)} of {deployment.desired_replicas} replicas are healthy")

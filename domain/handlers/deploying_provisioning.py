@@ -1,0 +1,54 @@
+"""deploying/provisioning: the strategy of the rollout leads from the current revision to the deploying one.
+
+the strategy says: completed                            -> ready, the revisions swap
+it moved, or waits                                      -> stays
+a deadline passed, too many failed, or it gave up       -> deploying/rolling_back
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from domain.changes import Decision
+from domain.evaluator import EVALUATOR, StrategyEvaluationSummary
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.model import (
+    Deployment,
+    DeploymentLifecycleStatus,
+    DeploymentLifecycleType,
+    DeploymentSubStep,
+    Lifecycle,
+)
+from domain.transitions import Deadline, DeploymentStatusTransitions, Limits, RevisionMove, Transition
+
+_BACK = Transition(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK))
+
+
+class DeployingProvisioningHandler(DeploymentHandler):
+    name = "deploying_provisioning"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.PROVISIONING)
+    cadence = DeploymentTaskSpec(short=5, long=30)
+    lock_id = "deploying"
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.READY), RevisionMove.SWAP, degraded=False),
+        expired=_BACK,
+        give_up=_BACK,
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        return EVALUATOR.evaluate_one(deployment, now)
+
+    def evaluate(self, deployments: Iterable[Deployment], now: datetime) -> StrategyEvaluationSummary:
+        return EVALUATOR.evaluate(deployments, now)
+
+    def limits(self, deployment: Deployment) -> Limits:
+        rollout = deployment.rollout
+        if rollout is None:
+            return Limits()
+        limits = rollout.policy.limits
+        deadlines = [Deadline(rollout.deadline, f"the timeout of {limits.timeout_seconds:g} s")]
+        if limits.progress_timeout_seconds is not None:
+            ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
+            deadlines.append(Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"))
+        return Limits(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))

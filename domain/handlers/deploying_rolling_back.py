@@ -1,0 +1,41 @@
+"""deploying/rolling_back: the way back is a rollout too, to the current revision and within the same budget.
+
+foreign routes left, or the current revision incomplete  -> converge, as often and as long as it takes
+the current revision complete and alone                  -> ready, the deploying revision is cleared
+"""
+
+from datetime import datetime
+
+from domain.changes import Decision
+from domain.evaluator import EVALUATOR
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.model import (
+    Deployment,
+    DeploymentLifecycleStatus,
+    DeploymentLifecycleType,
+    DeploymentSubStep,
+    Lifecycle,
+)
+from domain.strategies.converge import converge
+from domain.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition
+
+
+class DeployingRollingBackHandler(DeploymentHandler):
+    name = "deploying_rolling_back"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
+    cadence = DeploymentTaskSpec(short=5, long=30)
+    lock_id = "deploying"
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.READY), RevisionMove.CLEAR, degraded=False),
+        expired=STAY,
+        give_up=STAY,
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        if deployment.paused_at is not None:
+            return Decision.wait_for_person("paused on the way back; 'rollway resume' goes on")
+        if deployment.current_revision_id is None:
+            raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
+        return converge(deployment, deployment.current_revision_id, EVALUATOR.budget(deployment), now)

@@ -1,0 +1,33 @@
+"""destroying: everything is drained at once, and the deployment is gone when the last replica is.
+
+live routes          -> drain all of them
+routes on their way  -> wait
+none                 -> destroyed
+"""
+
+from datetime import datetime
+
+from domain.changes import Decision, RouteChanges
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.strategies.buckets import ids
+from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+
+
+class DestroyingHandler(DeploymentHandler):
+    name = "destroying"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DESTROYING)
+    cadence = DeploymentTaskSpec(short=5, long=60)
+    lock_id = "destroying"
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.DESTROYING)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.DESTROYED)), expired=STAY, give_up=STAY
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:  # noqa: ARG002  (no clock in this phase)
+        if live := deployment.active_routes:
+            return Decision.moved(f"draining all {len(live)} replicas", RouteChanges.drain(ids(live)))
+        if deployment.routes:
+            return Decision.wait(f"waiting: {len(deployment.routes)} replicas are still stopping")
+        return Decision.success("the last replica is gone")

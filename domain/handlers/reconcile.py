@@ -1,0 +1,28 @@
+"""reconcile: the slow net under check_replica, for what no event told us, and for what was given up.
+
+something is off, and may be tried    -> scaling
+otherwise                             -> wait
+"""
+
+from datetime import datetime
+
+from domain.changes import Decision
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.handlers.check_replica import drift
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+
+
+class ReconcileHandler(DeploymentHandler):
+    name = "reconcile"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.RECONCILE)
+    cadence = DeploymentTaskSpec(short=None, long=30)
+    lock_id = None
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.READY)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(DeploymentLifecycleStatus(Lifecycle.SCALING)), expired=STAY, give_up=STAY
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        return drift(deployment, now)

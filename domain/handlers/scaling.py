@@ -1,0 +1,42 @@
+"""scaling: bring the current revision to the desired count and drain everything else.
+
+not there yet             -> create and drain within n + 1 and n, or wait
+converged                 -> ready
+too long, or given up     -> ready, marked degraded; reconcile tries again later
+"""
+
+from datetime import datetime, timedelta
+
+from domain.changes import Decision
+from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.handlers.base import DeploymentHandler
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.strategies.budget import resting_budget
+from domain.strategies.converge import converge
+from domain.transitions import Deadline, DeploymentStatusTransitions, Limits, Transition
+
+TIMEOUT_MINUTES = 30
+_READY = DeploymentLifecycleStatus(Lifecycle.READY)
+
+
+class ScalingHandler(DeploymentHandler):
+    name = "scaling"
+    event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.SCALING)
+    cadence = DeploymentTaskSpec(short=5, long=30)
+    lock_id = "scaling"
+    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.SCALING)})
+    transitions = DeploymentStatusTransitions(
+        success=Transition(_READY, degraded=False),
+        expired=Transition(_READY, degraded=True),
+        give_up=Transition(_READY, degraded=True),
+    )
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        if deployment.current_revision_id is None:
+            raise ValueError(f"{deployment.name} is scaling without a revision")
+        budget = resting_budget(deployment.desired_replicas)
+        return converge(deployment, deployment.current_revision_id, budget, now)
+
+    def limits(self, deployment: Deployment) -> Limits:
+        ends = deployment.phase_started_at + timedelta(minutes=TIMEOUT_MINUTES)
+        return Limits((Deadline(ends, f"the {TIMEOUT_MINUTES} minutes that scaling may take"),))

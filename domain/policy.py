@@ -1,0 +1,47 @@
+"""How a deployment is rolled out: the strategy with its spec, and the limits of one rollout."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class StrategySpec(BaseModel):
+    """Base of the settings that a strategy's file declares."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RolloutLimits(BaseModel):
+    """When a rollout has taken too long or failed too often.
+
+    `failure_budget`: failed new routes that end it; by default min(200, max(3, ceil(n/2))).
+    `progress_timeout_seconds` counts from the last time a new route became healthy or an old one left.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    timeout_seconds: float = Field(default=1800, gt=0, le=30 * 86400)
+    progress_timeout_seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
+    failure_budget: int | None = Field(default=None, ge=1, le=10_000)
+
+    def failures_allowed(self, desired: int) -> int:
+        """Failed routes at which the rollout is given up, for `desired` replicas."""
+        return self.failure_budget or min(200, max(3, -(-desired // 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentPolicy:
+    """A strategy's name, its validated spec and the limits; a rollout keeps the copy it started with."""
+
+    strategy: str
+    spec: StrategySpec
+    limits: RolloutLimits = field(default_factory=RolloutLimits)
+
+    def as_json(self) -> dict[str, Any]:
+        """The form that `domain.strategies.parse_policy` reads back."""
+        return {
+            "strategy": self.strategy,
+            "spec": self.spec.model_dump(mode="json"),
+            "limits": self.limits.model_dump(mode="json"),
+        }

@@ -1,0 +1,29 @@
+"""The events of routes, in the same form as the deployments': what is looked at, and how often beat asks for it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RouteLifecycleType(StrEnum):
+    """Which kind of look at routes is asked for."""
+
+    START = "start"
+    PROBE = "probe"
+    STOP = "stop"
+    SWEEP = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class DoRouteLifecycleEvent:
+    """Run this look at routes now."""
+
+    route_lifecycle_type: RouteLifecycleType
+
+
+ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
+    RouteLifecycleType.START: 2,
+    RouteLifecycleType.PROBE: 1,
+    RouteLifecycleType.STOP: 1,
+    RouteLifecycleType.SWEEP: 30,
+}
+"""Seconds between two ticks of beat; each of them is also woken when there is something to do."""

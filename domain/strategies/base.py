@@ -1,0 +1,29 @@
+"""What every strategy is: its spec, its budget, and one answer for one deployment."""
+
+from abc import ABC, abstractmethod
+from datetime import datetime
+from typing import ClassVar, Generic, TypeVar
+
+from domain.changes import Decision
+from domain.model import Deployment
+from domain.policy import StrategySpec
+from domain.strategies.budget import Budget
+
+SpecT = TypeVar("SpecT", bound=StrategySpec)
+
+StrategyCycleResult = Decision
+"""A strategy answers in the words of every other decision: verdict, route changes, and why."""
+
+
+class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
+    """One way to get from the current revision to the deploying one. Stateless; `now` is the database's."""
+
+    spec_model: ClassVar[type[StrategySpec]]
+
+    @abstractmethod
+    def budget(self, spec: SpecT, desired: int) -> Budget:
+        """How far this strategy may go above and below `desired`."""
+
+    @abstractmethod
+    def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
+        """The next step of the deployment's rollout: success, moved, wait or give up."""

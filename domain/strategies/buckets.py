@@ -1,0 +1,90 @@
+"""Every live route in exactly one bucket, seen from the revision that should run.
+
+    of the target:   ready | warming | starting | sick        of any other revision: old
+
+Buckets are made by `is_active` and by what is left over, not by a list of states: a health state that nobody has
+thought of yet is sick, so it is counted and never a reason to create without end.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self
+from uuid import UUID
+
+from domain.model import Route, RouteStatus, TrafficStatus
+
+SICK_GRACE_SECONDS = 30.0
+"""How long an unhealthy or degraded replica may take to come back before it is replaced."""
+
+_WORST_FIRST = {
+    RouteStatus.UNHEALTHY: 0,
+    RouteStatus.DEGRADED: 1,
+    RouteStatus.PROVISIONING: 2,
+    RouteStatus.HEALTHY: 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Live routes, the eldest first. `ready`: healthy for `min_ready_seconds`; `warming`: not for that long yet."""
+
+    ready: tuple[Route, ...]
+    warming: tuple[Route, ...]
+    starting: tuple[Route, ...]
+    sick: tuple[Route, ...]
+    old: tuple[Route, ...]
+    next_ready_at: datetime | None
+
+    @classmethod
+    def of(cls, routes: Iterable[Route], target: UUID, now: datetime, min_ready_seconds: float = 0) -> Self:
+        """Sort the live ones of `routes`, seen from `target`."""
+        live = sorted((r for r in routes if r.is_active), key=lambda route: (route.created_at, route.id))
+        warm = timedelta(seconds=min_ready_seconds)
+        own = [route for route in live if route.revision_id == target]
+        healthy = [route for route in own if route.status is RouteStatus.HEALTHY]
+        warming = tuple(route for route in healthy if route.status_changed_at + warm > now)
+        return cls(
+            ready=tuple(route for route in healthy if route.status_changed_at + warm <= now),
+            warming=warming,
+            starting=tuple(route for route in own if route.status is RouteStatus.PROVISIONING),
+            sick=tuple(r for r in own if r.status not in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)),
+            old=tuple(route for route in live if route.revision_id != target),
+            next_ready_at=min((route.status_changed_at + warm for route in warming), default=None),
+        )
+
+    @property
+    def own(self) -> tuple[Route, ...]:
+        """All live routes of the target."""
+        return self.ready + self.warming + self.starting + self.sick
+
+    @property
+    def total(self) -> int:
+        """All live routes: what the ceiling counts."""
+        return len(self.own) + len(self.old)
+
+    def lost(self, now: datetime) -> tuple[Route, ...]:
+        """Own routes that have been sick for longer than the grace."""
+        return tuple(route for route in self.sick if grace_ends_at(route) <= now)
+
+    def idle(self) -> tuple[Route, ...]:
+        """Own routes that are out of traffic."""
+        return tuple(route for route in self.own if route.traffic is TrafficStatus.INACTIVE)
+
+
+def grace_ends_at(route: Route) -> datetime:
+    """When a sick route counts as lost."""
+    return route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
+
+
+def worst_first(routes: Iterable[Route]) -> list[Route]:
+    """The order to drain in: out of traffic before serving, sick before healthy, old before young."""
+    return sorted(
+        routes,
+        key=lambda r: (r.traffic is TrafficStatus.ACTIVE, _WORST_FIRST.get(r.status, -1), r.created_at, r.id),
+    )
+
+
+def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:
+    """Their ids, in the same order."""
+    return tuple(route.id for route in routes)

@@ -1,0 +1,73 @@
+"""How far a deployment may go above and below its desired count, in integer arithmetic.
+
+n = desired, s = max_surge, u = max_unavailable; each a number or a percent of n.
+
+    n=4  s=25%  u=25%   ceiling 5, keep 3
+    n=10 s=25%  u=25%   ceiling 13 (s rounds up), keep 8 (u rounds down)
+    n=1  s=0%   u=25%   both are 0, so u = 1: ceiling 1, keep 0
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+_HIGHEST_PERCENT = 1000
+
+
+def _check_amount(value: object) -> object:
+    match value:
+        case bool():
+            pass
+        case int() if value >= 0:
+            return value
+        case str() if value.endswith("%") and value[:-1].isascii() and value[:-1].isdigit():
+            if int(value[:-1]) <= _HIGHEST_PERCENT:
+                return value
+    raise ValueError(
+        f'must be a whole number of replicas from 0, or a whole percent from "0%" to "{_HIGHEST_PERCENT}%"'
+    )
+
+
+Amount = Annotated[int | str, BeforeValidator(_check_amount)]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Live routes stay at or below `ceiling`; healthy serving ones that we drain never go below `keep`."""
+
+    desired: int
+    ceiling: int
+    keep: int
+
+
+OUTSIDE_A_ROLLOUT_SURGE = 1
+
+
+def is_zero(amount: int | str) -> bool:
+    """Zero as written, whatever the desired count is."""
+    return amount == 0 or (isinstance(amount, str) and int(amount[:-1]) == 0)
+
+
+def rounded_up(amount: int | str, desired: int) -> int:
+    """`amount` of `desired`; a percent rounds up. 29 % of 100 is 29, 7 % of 100 is 7."""
+    return amount if isinstance(amount, int) else -(-int(amount[:-1]) * desired // 100)
+
+
+def rounded_down(amount: int | str, desired: int) -> int:
+    """`amount` of `desired`; a percent rounds down."""
+    return amount if isinstance(amount, int) else int(amount[:-1]) * desired // 100
+
+
+def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
+    """Ceiling n + s and keep max(0, n - u); s and u both resolving to 0 make u 1; u is capped at n."""
+    surge = rounded_up(max_surge, desired)
+    unavailable = rounded_down(max_unavailable, desired)
+    if surge == 0 and unavailable == 0:
+        unavailable = 1
+    return Budget(desired, desired + surge, desired - min(unavailable, desired))
+
+
+def resting_budget(desired: int) -> Budget:
+    """Outside a rollout: at most n + 1 live, and never below n by our own action."""
+    return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE, desired)

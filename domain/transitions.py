@@ -1,0 +1,206 @@
+"""Where a verdict leads: clocks and limits harden it, the handler's table gives the next status.
+
+SUCCESS                                      -> success
+otherwise, waiting for a person              -> the verdict itself, clocks stopped
+otherwise, a deadline has passed             -> EXPIRED
+otherwise, too many failed routes or errors  -> GIVE_UP
+otherwise                                    -> the verdict itself
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from domain.backoff import next_start_at
+from domain.changes import Decision, RouteChanges
+from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
+
+MAX_ATTEMPTS = 5
+"""Errors in a row after which a phase is given up."""
+
+ERROR_PAUSE_SECONDS = 5
+RETRY_SECONDS = 60
+"""How long after giving up a phase is tried again."""
+
+
+class RevisionMove(StrEnum):
+    """What happens to the deployment's revision pointers."""
+
+    KEEP = "keep"
+    SWAP = "swap"
+    CLEAR = "clear"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """`to` None: the deployment stays where it is.
+
+    `degraded`: True marks it so, and it is tried again after a pause; False clears the mark; None leaves it.
+    """
+
+    to: DeploymentLifecycleStatus | None = None
+    revision: RevisionMove = RevisionMove.KEEP
+    degraded: bool | None = None
+
+
+STAY = Transition()
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStatusTransitions:
+    """Every verdict leads somewhere; a handler must say where those lead that end its phase."""
+
+    success: Transition
+    expired: Transition
+    give_up: Transition
+    need_retry: Transition = STAY
+    skipped: Transition = STAY
+    error: Transition = STAY
+
+    def of(self, verdict: Verdict) -> Transition:
+        """Where this verdict leads."""
+        match verdict:
+            case Verdict.SUCCESS:
+                return self.success
+            case Verdict.EXPIRED:
+                return self.expired
+            case Verdict.GIVE_UP:
+                return self.give_up
+            case Verdict.NEED_RETRY:
+                return self.need_retry
+            case Verdict.SKIPPED:
+                return self.skipped
+            case Verdict.ERROR:
+                return self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """`what` completes the sentence "... has passed"."""
+
+    at: datetime
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a handler holds a deployment to: deadlines, and failed routes out of those allowed."""
+
+    deadlines: tuple[Deadline, ...] = ()
+    failed_routes: int = 0
+    failures_allowed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedDecision:
+    """A decision with everything that is to be written: the applier adds nothing of its own.
+
+    `attempts`: errors in a row. `due_at`: when this deployment must be looked at again; None when only a change can
+    make that necessary. `clock_stopped`: the rollout waits for a person.
+    """
+
+    deployment: Deployment
+    found: Verdict
+    verdict: Verdict
+    reason: str
+    changes: RouteChanges
+    to: DeploymentLifecycleStatus
+    revision: RevisionMove
+    due_at: datetime | None
+    attempts: int
+    clock_stopped: bool
+    desired_replicas: int
+    degraded_reason: str | None
+    retry_at: datetime | None
+
+    @property
+    def changes_anything(self) -> bool:
+        """False for a wait: it writes no history and no step."""
+        return self.verdict is not Verdict.SKIPPED
+
+
+def classify(
+    decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, limits: Limits, now: datetime
+) -> ClassifiedDecision:
+    """The final verdict and what follows from it. A hardened verdict applies none of the decision's changes."""
+    attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
+    verdict, reason = _harden(decision, deployment, limits, attempts, now)
+    transition = transitions.of(verdict)
+    to = transition.to or deployment.status
+    degraded_reason, retry_at = _degraded(deployment, transition, reason, now)
+    return ClassifiedDecision(
+        deployment=deployment,
+        found=decision.verdict,
+        verdict=verdict,
+        reason=reason,
+        changes=decision.changes if verdict is decision.verdict else RouteChanges(),
+        to=to,
+        revision=transition.revision,
+        due_at=_due_at(decision, deployment, to, verdict, attempts, limits, now),
+        attempts=0 if to != deployment.status or verdict is Verdict.GIVE_UP else attempts,
+        clock_stopped=decision.waits_for_person,
+        desired_replicas=deployment.desired_replicas
+        if decision.desired_replicas is None
+        else decision.desired_replicas,
+        degraded_reason=degraded_reason,
+        retry_at=retry_at,
+    )
+
+
+def _harden(
+    decision: Decision, deployment: Deployment, limits: Limits, attempts: int, now: datetime
+) -> tuple[Verdict, str]:
+    if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
+        return decision.verdict, decision.reason
+    stood_still = clock_stood_still(deployment, now)
+    for deadline in limits.deadlines:
+        if now >= deadline.at + stood_still:
+            return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}"
+    if limits.failures_allowed is not None and limits.failed_routes >= limits.failures_allowed:
+        why = f"{limits.failed_routes} new replicas failed, {limits.failures_allowed} are the limit"
+        return Verdict.GIVE_UP, f"{why}; last: {decision.reason}"
+    if attempts >= MAX_ATTEMPTS:
+        return Verdict.GIVE_UP, f"{attempts} errors in a row; last: {decision.reason}"
+    return decision.verdict, decision.reason
+
+
+def clock_stood_still(deployment: Deployment, now: datetime) -> timedelta:
+    """How long the rollout's clocks have been standing still, and so by how much its deadlines move."""
+    stopped_at = deployment.rollout.clock_stopped_at if deployment.rollout else None
+    return now - stopped_at if stopped_at else timedelta()
+
+
+def _degraded(
+    deployment: Deployment, transition: Transition, reason: str, now: datetime
+) -> tuple[str | None, datetime | None]:
+    match transition.degraded:
+        case None:
+            return deployment.degraded_reason, deployment.retry_at
+        case False:
+            return None, None
+        case True:
+            soonest = now + timedelta(seconds=RETRY_SECONDS)
+            failures = deployment.start_failures
+            return reason, max(soonest, next_start_at(failures)) if failures else soonest
+
+
+def _due_at(  # noqa: PLR0913  (the one place where all clocks meet)
+    decision: Decision,
+    deployment: Deployment,
+    to: DeploymentLifecycleStatus,
+    verdict: Verdict,
+    attempts: int,
+    limits: Limits,
+    now: datetime,
+) -> datetime | None:
+    if to != deployment.status:
+        return now
+    if verdict is Verdict.ERROR:
+        return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
+    if verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):
+        return now + timedelta(seconds=RETRY_SECONDS)
+    if decision.waits_for_person:
+        return None
+    stood_still = clock_stood_still(deployment, now)
+    clocks = (decision.recheck_at, *(deadline.at + stood_still for deadline in limits.deadlines))
+    return min((at for at in clocks if at is not None), default=None)
