@@ -1,0 +1,1 @@
+"""Postgres: the tables, the bulk read, the bulk write, and the commands."""

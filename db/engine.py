@@ -1,0 +1,63 @@
+"""The engine, made in the process that uses it, and transactions that are tried again when Postgres says so."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from db.settings import DatabaseSettings
+
+T = TypeVar("T")
+_ATTEMPTS = 5
+_TRY_AGAIN = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable)
+
+
+def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
+    """A pool of `pool_size` connections with the timeouts of the settings. Nothing is connected yet."""
+    return create_engine(
+        settings.url,
+        pool_size=settings.pool_size,
+        max_overflow=2,
+        pool_pre_ping=True,
+        pool_recycle=1800,
+        connect_args={"options": settings.options, "application_name": application, "connect_timeout": 5},
+    )
+
+
+@cache
+def engine() -> Engine:
+    """The engine of this process, from DATABASE_URL; made at first use because engines must not cross a fork."""
+    return make_engine(DatabaseSettings.from_environment())
+
+
+def in_transaction(on: Engine, work: Callable[[Connection], T]) -> T:
+    """`work` in one transaction, run again from its start after a deadlock, a lock timeout or a lost connection.
+
+    A connection lost while committing leaves open whether it was committed: `work` must be safe to repeat.
+    """
+    for attempt in Retrying(
+        stop=stop_after_attempt(_ATTEMPTS),
+        wait=wait_random_exponential(multiplier=0.02, max=1),
+        retry=retry_if_exception(_worth_another_try),
+        reraise=True,
+    ):
+        with attempt, on.begin() as connection:
+            return work(connection)
+    raise AssertionError  # pragma: no cover  (Retrying returns or raises)
+
+
+def driver(connection: Connection) -> psycopg.Connection:
+    """The psycopg connection under a SQLAlchemy one, in the same transaction: for the bulk paths."""
+    inner = connection.connection.driver_connection
+    assert isinstance(inner, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
+    return inner
+
+
+def _worth_another_try(error: BaseException) -> bool:
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error.orig, (*_TRY_AGAIN, psycopg.OperationalError))
+    return isinstance(error, (*_TRY_AGAIN, psycopg.OperationalError))

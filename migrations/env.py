@@ -1,0 +1,28 @@
+"""Runs migrations online, one at a time: an advisory lock, and timeouts so that no migration blocks the fleet."""
+
+from alembic import context
+from sqlalchemy import Connection, text
+
+from db.engine import make_engine
+from db.settings import DatabaseSettings
+from db.tables import metadata
+
+LOCK_TIMEOUT = "4s"
+STATEMENT_TIMEOUT = "60s"
+
+
+def _migrate(connection: Connection) -> None:
+    context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
+    with context.begin_transaction():
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('rollway migrations'))"))
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+        connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT}'"))
+        context.run_migrations()
+
+
+given = context.config.attributes.get("connection")
+if given is not None:
+    _migrate(given)
+else:
+    with make_engine(DatabaseSettings.from_environment(), "rollway migrate").connect() as own:
+        _migrate(own)
