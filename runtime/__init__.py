@@ -1,0 +1,1 @@
+"""Replicas: how they are started, found, probed and stopped. Knows no database."""

@@ -1,0 +1,58 @@
+"""What Rollway asks of a runtime, whatever starts the replicas."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from domain.revision import RevisionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRequest:
+    """Run `spec` as the replica of `route_id`; asking twice for one route id starts one replica."""
+
+    route_id: UUID
+    deployment: str
+    revision: str
+    spec: RevisionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica as the runtime sees it. `address` is host:port; `exit_code` is None while it runs or when unknown."""
+
+    route_id: UUID
+    handle: str
+    address: str
+    running: bool
+    exit_code: int | None = None
+
+
+class ReplicaStartError(Exception):
+    """The replica cannot be started at all (no such command, no such folder); the message is one sentence."""
+
+
+class Runtime(Protocol):
+    """Starts, finds and stops replicas. Each call is safe to repeat after a crash at any point of an earlier one."""
+
+    def start(self, request: ReplicaRequest) -> Replica:
+        """Start the replica of this route id, or return the one that was started before. Raises ReplicaStartError."""
+
+    def find(self, route_id: UUID) -> Replica | None:
+        """The replica of this route id, running or ended; None when it was never started or was forgotten."""
+
+    def everyone(self) -> Sequence[Replica]:
+        """Every replica this runtime remembers on this host, running or ended."""
+
+    def terminate(self, route_id: UUID) -> None:
+        """Ask it to end (SIGTERM). No error when it is gone."""
+
+    def kill(self, route_id: UUID) -> None:
+        """End it now, with its descendants (SIGKILL). No error when it is gone."""
+
+    def forget(self, route_id: UUID) -> None:
+        """Drop what is remembered of an ended replica; its log stays."""
+
+    def log_tail(self, route_id: UUID, lines: int) -> str:
+        """The last lines of its output; empty when there is none."""

@@ -1,0 +1,206 @@
+"""Replicas as operating-system processes of this host, which outlive the worker that started them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError
+from runtime.ports import REPLICA_PORTS, free_port
+from runtime.process_record import RecordFolder, ReplicaRecord
+from runtime.process_spawn import replica_environment, spawn, tail
+from runtime.process_table import (
+    adopt_child,
+    alive,
+    drop_children_except,
+    exit_code,
+    kill_family,
+    sightings,
+    terminate,
+)
+
+_KILL_PATIENCE_SECONDS = 2.0
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+class ProcessRuntime:
+    """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
+
+    Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
+    again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
+    """
+
+    def __init__(self, home: Path, ports: range = REPLICA_PORTS) -> None:
+        self._home = home.resolve()
+        self._ports = ports
+        self._records = RecordFolder(self._home)
+
+    def start(self, request: ReplicaRequest) -> Replica:
+        """Start the replica of this route id, or return the one that was started before, even if it has ended.
+
+        Raises ReplicaStartError when the command cannot be run or no port is free, and OSError when `home` cannot be
+        written; nothing is remembered then.
+        """
+        known = self._settled(self._records.read(request.route_id))
+        if known:
+            return known.replica
+        with self._records.locked():
+            records = self._records.all()
+            return (self._resolve(request.route_id, records) or self._spawn(request, records)).replica
+
+    def find(self, route_id: UUID) -> Replica | None:
+        """The replica of this route id, running or ended; None when it was never started or was forgotten."""
+        record = self._find(route_id)
+        return record.replica if record else None
+
+    def everyone(self) -> Sequence[Replica]:
+        """Every replica on this host, running or ended, with those whose record was lost."""
+        records = self._records.all()
+        drop_children_except({record.identity for record in records.values()})
+        known = {route_id: self._settled(record) for route_id, record in records.items()}
+        lost = sightings(self._home, _pids(records)).keys() - records.keys()
+        found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(lost)).items()]
+        return [record.replica for record in found if record]
+
+    def terminate(self, route_id: UUID) -> None:
+        """SIGTERM to its main process. No error when it is gone."""
+        record = self._find(route_id)
+        if record and not record.ended:
+            terminate(record.identity)
+
+    def kill(self, route_id: UUID) -> None:
+        """SIGKILL to it and all its descendants, also to those that outlived it. No error when it is gone."""
+        record = self._find(route_id)
+        if record and record.pid:
+            kill_family(record.identity)
+
+    def forget(self, route_id: UUID) -> None:
+        """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
+        with self._records.locked():
+            record = self._resolve(route_id, self._records.all())
+            if record and not record.ended:
+                return
+            if record:
+                kill_family(record.identity)
+            self._records.remove(route_id)
+
+    def log_tail(self, route_id: UUID, lines: int) -> str:
+        """The last lines of its output; empty when there is none."""
+        return tail(self.log_path(route_id), lines)
+
+    def log_path(self, route_id: UUID) -> Path:
+        """Where its output goes."""
+        return self._home / "logs" / "replicas" / f"{route_id}.log"
+
+    def _find(self, route_id: UUID) -> ReplicaRecord | None:
+        record = self._settled(self._records.read(route_id))
+        if record:
+            return record
+        with self._records.locked():
+            return self._resolve(route_id, self._records.all())
+
+    def _settled(self, record: ReplicaRecord | None) -> ReplicaRecord | None:
+        """The record as it is now, noting an end; None when there is no pid, which is for `_resolve` to clear up."""
+        if record is None or record.pid is None:
+            return None
+        seen = _as_seen(record)
+        if seen != record:
+            # On a full disk the end is still told; it is noted at a later look.
+            with suppress(OSError), self._records.locked():
+                return self._note_end(seen)
+        return seen
+
+    def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
+        """Under the lock: the replica as it is, adopting a process whose record is unfinished, broken or lost."""
+        record = records.get(route_id)
+        if record and record.pid:
+            seen = _as_seen(record)
+            return record if seen == record else self._note_end(seen)
+        sighting = sightings(self._home, _pids(records)).get(route_id)
+        if sighting is None:
+            return None
+        adopted = ReplicaRecord.of(sighting, record.port if record else None)
+        self._records.write(adopted)
+        return adopted
+
+    def _note_end(self, seen: ReplicaRecord) -> ReplicaRecord:
+        """Under the lock. Another worker may have noted the end meanwhile, with or without the exit code."""
+        latest = self._records.read(seen.route_id)
+        if latest is None or latest.pid != seen.pid or latest.exit_code is not None:
+            return latest if latest and latest.pid else seen
+        self._records.write(seen)
+        return seen
+
+    def _spawn(self, request: ReplicaRequest, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord:
+        port = self._free_port(records)
+        record = ReplicaRecord(
+            route_id=request.route_id, deployment=request.deployment, revision=request.revision, port=port
+        )
+        self._records.write(record)
+        env = replica_environment(request, self._home, port)
+        try:
+            child = spawn(request, env, self.log_path(request.route_id))
+        except (ReplicaStartError, OSError):
+            self._records.remove(request.route_id)
+            raise
+        identity = adopt_child(child, request.route_id)
+        seen = {"started": identity.started} if identity else {"ended": True}
+        running = record.model_copy(update={"pid": child.pid, **seen})
+        self._records.write(running)
+        return running
+
+    def _free_port(self, records: Mapping[UUID, ReplicaRecord]) -> int:
+        holders = {record.port: record for record in records.values() if not record.ended}
+
+        def is_reserved(port: int) -> bool:
+            holder = holders.get(port)
+            return holder is not None and (holder.pid is None or alive(holder.identity) is not None)
+
+        port = free_port(self._ports, is_reserved)
+        if port is None:
+            message = f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host"
+            raise ReplicaStartError(message)
+        return port
+
+
+def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
+    """SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
+
+    Returns how many were running. Stop the workers first, or they start replicas meanwhile.
+    """
+    if not home.is_dir():
+        return 0
+    runtime = ProcessRuntime(home)
+    replicas = runtime.everyone()
+    running = [replica.route_id for replica in replicas if replica.running]
+    for route_id in running:
+        runtime.terminate(route_id)
+    stubborn = _still_running(runtime, running, grace_seconds)
+    for route_id in stubborn:
+        runtime.kill(route_id)
+    _still_running(runtime, stubborn, _KILL_PATIENCE_SECONDS)
+    for route_id in {replica.route_id for replica in replicas} | set(RecordFolder(home).route_ids()):
+        runtime.forget(route_id)
+    return len(running)
+
+
+def _still_running(runtime: ProcessRuntime, route_ids: Sequence[UUID], seconds: float) -> Sequence[UUID]:
+    """Those that have not ended after so many seconds; returns as soon as all have."""
+    deadline = time.monotonic() + seconds
+    while True:
+        route_ids = [route_id for route_id in route_ids if (found := runtime.find(route_id)) and found.running]
+        if not route_ids or time.monotonic() >= deadline:
+            return route_ids
+        time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int | None]:
+    return {record.pid for record in records.values()}
+
+
+def _as_seen(record: ReplicaRecord) -> ReplicaRecord:
+    """What the operating system says of a record with a pid. An end is final."""
+    if record.exit_code is not None or (not record.ended and alive(record.identity)):
+        return record
+    return record.model_copy(update={"ended": True, "exit_code": exit_code(record.identity)})

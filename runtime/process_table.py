@@ -1,0 +1,194 @@
+"""Replica processes as the operating system sees them: alive or ended, found by their environment, signalled safely."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+
+_START_TOLERANCE_SECONDS = 0.05
+_KILL_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which process a replica is. `started` is in seconds after the host's boot; a recycled pid has another one."""
+
+    route_id: UUID
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A session leader that carries a route id in its environment."""
+
+    identity: Identity
+    env: dict[str, str]
+
+
+# Children of this very process, by our own pid: a fork inherits the dict but not the children.
+_children: dict[tuple[int, Identity], subprocess.Popen[bytes]] = {}
+_children_guard = threading.Lock()
+
+
+def adopt_child(child: subprocess.Popen[bytes], route_id: UUID) -> Identity | None:
+    """Remember a child, so that it is reaped and its exit code known. None when somebody else has reaped it already."""
+    try:
+        identity = Identity(route_id, child.pid, _started(psutil.Process(child.pid)))
+    except psutil.Error:
+        return None
+    with _children_guard:
+        _children[os.getpid(), identity] = child
+    return identity
+
+
+def drop_children_except(remembered: Container[Identity]) -> None:
+    """Reap our ended children, and let go of those that nobody will ask for again."""
+    with _children_guard:
+        ours = [key for key in _children if key[0] == os.getpid()]
+        for key in ours:
+            if _children[key].poll() is not None and key[1] not in remembered:
+                del _children[key]
+
+
+def exit_code(identity: Identity) -> int | None:
+    """The exit code of an ended process, while it can be known: of our own child, or of a zombie nobody reaped yet.
+
+    Negative for a signal, as in `subprocess`. Of others' zombies it is known on Linux only.
+    """
+    with _children_guard:
+        child = _children.get((os.getpid(), identity))
+        if child:
+            return child.poll()
+    if not _is_unreaped(identity):
+        return None
+    try:
+        state, *_, status = Path(f"/proc/{identity.pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return os.waitstatus_to_exitcode(int(status)) if state == "Z" else None
+
+
+def alive(identity: Identity) -> psutil.Process | None:
+    """The process, if it runs and is the very one. A zombie has ended."""
+    try:
+        process = psutil.Process(identity.pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        same = _started_then(process, identity) or _route_of(process) == str(identity.route_id)
+    except psutil.Error:
+        return None
+    return process if same else None
+
+
+def sightings(home: Path, known_pids: Container[int | None] = ()) -> dict[UUID, Sighting]:
+    """Replicas of this home among the running processes, by route id, without looking at `known_pids`.
+
+    Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
+    """
+    found: dict[UUID, Sighting] = {}
+    for pid in psutil.pids():
+        if pid in known_pids or _session(pid) != pid:
+            continue
+        sighting = _sighting(pid, home)
+        if sighting is None:
+            continue
+        route_id = sighting.identity.route_id
+        earlier = found.get(route_id)
+        if earlier is None or sighting.identity.started < earlier.identity.started:
+            found[route_id] = sighting
+    return found
+
+
+def terminate(identity: Identity) -> None:
+    """SIGTERM to the main process, if it still is the very one."""
+    process = alive(identity)
+    if process:
+        _signal(process, signal.SIGTERM)
+
+
+def kill_family(identity: Identity) -> None:
+    """SIGKILL to the replica and to what it left behind: its session, its children, and who carries its route id."""
+    for _ in range(_KILL_ROUNDS):  # a second look for those forked during the first
+        members = _family(identity)
+        if not members:
+            return
+        for process in members:
+            _signal(process, signal.SIGKILL)
+
+
+def _family(identity: Identity) -> list[psutil.Process]:
+    main = alive(identity)
+    session_is_ours = main is not None or _is_unreaped(identity)
+    members = {main, *_children_of(main)} if main else set()
+    for pid in psutil.pids():
+        session = _session(pid)
+        if session not in (identity.pid, pid):
+            continue
+        try:
+            process = psutil.Process(pid)
+            ours = session == identity.pid and session_is_ours
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _route_of(process) == str(identity.route_id)):
+                members.add(process)
+        except psutil.Error:
+            continue
+    return list(members)
+
+
+def _children_of(process: psutil.Process) -> Iterator[psutil.Process]:
+    try:
+        yield from process.children(recursive=True)
+    except psutil.Error:
+        return
+
+
+def _is_unreaped(identity: Identity) -> bool:
+    """A zombie keeps its pid, and with it the number of its session."""
+    try:
+        return _started_then(psutil.Process(identity.pid), identity)
+    except psutil.Error:
+        return False
+
+
+def _started_then(process: psutil.Process, identity: Identity) -> bool:
+    return abs(_started(process) - identity.started) < _START_TOLERANCE_SECONDS
+
+
+def _started(process: psutil.Process) -> float:
+    # psutil adds the boot time, which moves whenever the system's clock is set: a replica must not die of that.
+    return process.create_time() - psutil.boot_time()
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _route_of(process: psutil.Process) -> str | None:
+    return process.environ().get("ROLLWAY_ROUTE")
+
+
+def _sighting(pid: int, home: Path) -> Sighting | None:
+    try:
+        process = psutil.Process(pid)
+        env = process.environ()
+        if env.get("ROLLWAY_HOME") != str(home):
+            return None
+        return Sighting(Identity(UUID(env["ROLLWAY_ROUTE"]), pid, _started(process)), env)
+    except (psutil.Error, OSError, KeyError, ValueError):
+        return None
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.Error:
+        return
