@@ -1,0 +1,26 @@
+"""The two event tasks: run a handler over everything that is off, or over what is marked."""
+
+from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from tasks.app import app, coordinator, waker
+from tasks.schedule import DO_IF_NEEDED_TASK, DO_TASK
+
+
+@app.task(name=DO_TASK)
+def do_deployment_lifecycle(lifecycle_type: str, sub_step: str | None = None, interval: float | None = None) -> None:
+    """DoDeploymentLifecycle: the long tick. `interval` is set by beat; without it the event always runs."""
+    event = DoDeploymentLifecycleEvent.parse(lifecycle_type, sub_step)
+    if interval is None or waker().first_of_interval(str(event), interval):
+        coordinator().process_deployment_lifecycle(event, everything=True)
+
+
+@app.task(name=DO_IF_NEEDED_TASK)
+def do_deployment_lifecycle_if_needed(
+    lifecycle_type: str, sub_step: str | None = None, interval: float | None = None
+) -> None:
+    """DoDeploymentLifecycleIfNeeded: the short tick, and the wake after a change."""
+    event = DoDeploymentLifecycleIfNeededEvent.parse(lifecycle_type, sub_step)
+    if interval is None:
+        waker().arrived(str(event))
+    elif not waker().first_of_interval(str(event), interval):
+        return
+    coordinator().process_deployment_lifecycle(event, everything=False)

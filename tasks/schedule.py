@@ -1,0 +1,35 @@
+"""Beat's schedule, read off the handlers. Beat is the safety net: every change also wakes its handler at once."""
+
+from typing import Any
+
+from domain.events import DoDeploymentLifecycleEvent
+from domain.handlers import HANDLERS
+from domain.route_events import ROUTE_CADENCES
+from tasks.settings import LIFECYCLE_QUEUE, ROUTES_QUEUE
+
+DO_TASK = "rollway.do_deployment_lifecycle"
+DO_IF_NEEDED_TASK = "rollway.do_deployment_lifecycle_if_needed"
+DO_ROUTE_TASK = "rollway.do_route_lifecycle"
+
+
+def beat_schedule() -> dict[str, dict[str, Any]]:
+    """A short and a long entry for each handler, one for each look at routes. A tick expires with its interval."""
+    entries: dict[str, dict[str, Any]] = {}
+    for event, handler in HANDLERS.items():
+        if handler.cadence.short is not None:
+            entries[f"{event} if needed"] = _entry(DO_IF_NEEDED_TASK, event, handler.cadence.short)
+        entries[str(event)] = _entry(DO_TASK, event, handler.cadence.long)
+    for kind, seconds in ROUTE_CADENCES.items():
+        arguments = {"route_lifecycle_type": kind.value, "interval": seconds}
+        entries[f"routes/{kind}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
+    return entries
+
+
+def _entry(task: str, event: DoDeploymentLifecycleEvent, seconds: float) -> dict[str, Any]:
+    sub_step = event.sub_step.value if event.sub_step else None
+    arguments = {"lifecycle_type": event.lifecycle_type.value, "sub_step": sub_step, "interval": seconds}
+    return _tick(task, arguments, seconds, LIFECYCLE_QUEUE)
+
+
+def _tick(task: str, arguments: dict[str, Any], seconds: float, queue: str) -> dict[str, Any]:
+    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"expires": seconds, "queue": queue}}

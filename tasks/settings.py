@@ -1,0 +1,106 @@
+"""How Celery and Redis are set up, read from the environment; the reasons: docs/decisions/0004-celery-on-redis.md."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from kombu.entity import Exchange, Queue
+
+from domain.errors import InvalidInputError
+
+LIFECYCLE_QUEUE = "lifecycle"
+ROUTES_QUEUE = "routes"
+COMMANDS_QUEUE = "commands"
+KEY_PREFIX = "rollway:"
+_MAX_SLOTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """`slots`: workers that may share one handler. `chunk`: deployments for each transaction.
+
+    `lock_seconds`: life of a lock that is not renewed. `home`: where replicas keep their records and logs.
+    """
+
+    redis_url: str
+    home: Path
+    slots: int = 1
+    chunk: int = 250
+    lock_seconds: float = 30.0
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
+        """From REDIS_URL, ROLLWAY_HOME and ROLLWAY_SLOTS. Raises InvalidInputError naming the variable."""
+        given = os.environ if environment is None else environment
+        return cls(
+            redis_url=_redis_url(given.get("REDIS_URL", "")),
+            home=Path(given.get("ROLLWAY_HOME") or ".rollway").absolute(),
+            slots=_slots(given.get("ROLLWAY_SLOTS") or "1"),
+        )
+
+    @property
+    def work_seconds(self) -> float:
+        """How long one task goes on claiming chunks: half the life of its lock."""
+        return self.lock_seconds / 2
+
+
+def celery_settings() -> dict[str, Any]:
+    """Celery's configuration: no ETA, no retry, no prefetch. Postgres remembers, the next tick repeats."""
+    settings = TaskSettings.from_environment()
+    return {
+        "broker_url": settings.redis_url,
+        "result_backend": settings.redis_url,
+        "result_expires": 600,
+        "task_ignore_result": True,
+        "task_serializer": "json",
+        "result_serializer": "json",
+        "accept_content": ["json"],
+        "task_default_queue": LIFECYCLE_QUEUE,
+        "task_create_missing_queues": False,
+        "task_queues": [_queue(name) for name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)],
+        "task_acks_late": False,
+        "worker_prefetch_multiplier": 1,
+        "worker_disable_prefetch": True,
+        "worker_hijack_root_logger": False,
+        "worker_send_task_events": True,
+        "task_send_sent_event": True,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_transport_options": {
+            "global_keyprefix": KEY_PREFIX,
+            "socket_timeout": 10,
+            "socket_connect_timeout": 3,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+        },
+        "result_backend_transport_options": {"global_keyprefix": KEY_PREFIX},
+        "enable_utc": True,
+        "beat_max_loop_interval": 1,
+    }
+
+
+def _queue(name: str) -> Queue:
+    """With an exchange and a key of its own: on a shared default key every queue would get every message."""
+    return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+
+
+def _redis_url(raw: str) -> str:
+    if not raw:
+        raise InvalidInputError(
+            "REDIS_URL is not set; it is redis://:password@host:port/0, or run 'rollway up'", field="REDIS_URL"
+        )
+    if urlsplit(raw).scheme not in ("redis", "rediss"):
+        raise InvalidInputError("REDIS_URL must be redis://:password@host:port/0 or rediss://...", field="REDIS_URL")
+    return raw
+
+
+def _slots(raw: str) -> int:
+    if raw.isascii() and raw.isdigit() and 1 <= int(raw) <= _MAX_SLOTS:
+        return int(raw)
+    raise InvalidInputError(
+        f"ROLLWAY_SLOTS must be a number from 1 to {_MAX_SLOTS}, not {raw!r}", field="ROLLWAY_SLOTS"
+    )
