@@ -25,6 +25,8 @@ def activate_revision(connection: Connection, deployment: Deployment, command: A
     match activation:
         case Activation.FIRST | Activation.MOVED:
             _move_pointer(connection, deployment.id, request.revision_id)
+        case Activation.SUPERSEDED if request.revision_id == deployment.current_revision_id:
+            rollout_id = turn_back(connection, deployment, command)
         case Activation.SUPERSEDED:
             end_rollout(connection, deployment, RolloutOutcome.SUPERSEDED)
             rollout_id = begin_deployment(connection, deployment, request, command)
@@ -90,6 +92,23 @@ def begin_deployment(
     assert row is not None  # noqa: S101  (the row is locked, so it is there)
     rollout_id: UUID = row[0]
     return rollout_id
+
+
+def turn_back(connection: Connection, deployment: Deployment, command: ActivateRevision) -> UUID | None:
+    """Leave a rollout for the revision it came from: no rollout of its own, but the way back. Returns its id."""
+    driver(connection).execute(
+        """
+        WITH turned AS (
+            UPDATE rollouts SET back_reason = coalesce(back_reason, %(why)s), clock_stopped_at = NULL
+             WHERE endpoint_id = %(id)s AND ended_at IS NULL)
+        UPDATE endpoints
+           SET sub_step = 'rolling_back', paused_at = NULL, phase_attempts = 0,
+               phase_started_at = CASE sub_step WHEN 'rolling_back' THEN phase_started_at ELSE clock_timestamp() END
+         WHERE id = %(id)s
+        """,
+        {"id": deployment.id, "why": f"{command.actor} asked for {command.revision} again"},
+    )
+    return deployment.rollout.id if deployment.rollout else None
 
 
 def end_rollout(connection: Connection, deployment: Deployment, outcome: RolloutOutcome) -> None:

@@ -13,7 +13,7 @@ from db.activation import activate_revision, end_rollout
 from db.deployments import lifecycle_status
 from db.engine import driver, in_transaction
 from db.locked import lock_named, note, touch
-from db.routes import RouteReport, apply_reports, route_for_report
+from db.routes import RouteReport, apply_reports, lock_route
 from domain import commands as asked
 from domain.errors import (
     DeploymentExistsError,
@@ -200,7 +200,7 @@ def _activate(connection: Connection, command: asked.ActivateRevision) -> Result
 
 
 def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
-    row = route_for_report(connection, command.route_id)
+    row = lock_route(connection, command.route_id)
     if command.status != "failed" and not (row.address or command.address):
         raise InvalidInputError(
             "address is needed with the first report of a running replica: host:port", field="address"

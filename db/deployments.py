@@ -116,6 +116,13 @@ def mark_what_is_off(connection: Connection, targets: Iterable[DeploymentLifecyc
     return driver(connection).execute(_MARK_WHAT_IS_OFF, _statuses(targets)).rowcount
 
 
+def due_statuses(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
+    """The statuses of marked deployments whose time has come: one look at a partial index."""
+    query = "SELECT DISTINCT lifecycle, sub_step FROM endpoints WHERE due_at <= statement_timestamp()"
+    rows = driver(connection).execute(query).fetchall()
+    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
+
+
 def database_now(connection: Connection) -> datetime:
     """The only clock that decides anything."""
     row = driver(connection).execute("SELECT clock_timestamp()").fetchone()

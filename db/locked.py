@@ -8,7 +8,7 @@ from db.deployments import lock_deployments
 from db.engine import driver
 from domain.commands import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
-from domain.model import Deployment
+from domain.model import Deployment, Lifecycle
 
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
@@ -18,11 +18,12 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
         .execute("SELECT id FROM endpoints WHERE name = %s AND lifecycle <> 'destroyed'", (name,))
         .fetchone()
     )
-    if row is None:
+    locked = lock_deployments(connection, [row[0]]).deployments if row else ()
+    deployment = next((one for one in locked if one.status.lifecycle is not Lifecycle.DESTROYED), None)
+    if deployment is None:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
         )
-    (deployment,) = lock_deployments(connection, [row[0]]).deployments
     if expected_version not in (None, deployment.version):
         raise StaleVersionError(
             f"{name} is at version {deployment.version}, not {expected_version}; look at it again, then repeat",

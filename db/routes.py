@@ -51,7 +51,7 @@ _REPORT = """
       FROM unnest(%(ids)s::uuid[], %(was)s::text[], %(statuses)s::text[], %(streaks)s::int[], %(reasons)s::text[],
                   %(log_tails)s::text[], %(addresses)s::text[], %(handles)s::text[])
            AS u (id, was, status, streak, reason, log_tail, address, handle)
-     WHERE r.id = u.id AND r.status = u.was
+     WHERE r.id = u.id AND r.status = u.was AND r.status NOT IN ('terminating', 'terminated', 'failed')
     RETURNING r.id, r.endpoint_id, r.revision_id, r.rollout_id, old.status, new.status
 """
 
@@ -105,6 +105,8 @@ class RouteRow:
 class RouteReport:
     """What became of a route. Nothing happens when its status is no longer `was`: someone else was faster.
 
+    Nor does a report bring a route back that is on its way out or gone.
+
     `address` and `handle` come with the start of its replica; `reason` and `log_tail` with a change of status.
     """
 
@@ -142,8 +144,11 @@ def routes_to_stop(connection: Connection) -> list[RouteRow]:
     return _rows(connection, _TO_STOP, ())
 
 
-def route_for_report(connection: Connection, route_id: UUID) -> RouteRow:
-    """One route. Raises RouteNotFoundError."""
+def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
+    """One route, its deployment locked before it is read. Raises RouteNotFoundError."""
+    cursor = driver(connection).cursor()
+    owners = cursor.execute("SELECT endpoint_id FROM routes WHERE id = %s", (route_id,)).fetchall()
+    cursor.execute(_LOCK_DEPLOYMENTS, ([row[0] for row in owners],))
     rows = _rows(connection, _BY_ID, (route_id,))
     if not rows:
         raise RouteNotFoundError(

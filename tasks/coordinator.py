@@ -87,7 +87,7 @@ class DeploymentCoordinator:
             result = self.process_chunk(handler)
             seen += result.seen
             self._wake(result, handler)
-            if not result.seen or not slot.renew():
+            if not result.seen or not slot.is_held:
                 break
         return seen
 

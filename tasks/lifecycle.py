@@ -1,8 +1,10 @@
-"""The two event tasks: run a handler over everything that is off, or over what is marked."""
+"""The two event tasks, run a handler over what is off or over what is marked; and the alarm for what falls due."""
 
+from db.deployments import due_statuses
+from db.engine import engine, in_transaction
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from tasks.app import app, coordinator, waker
-from tasks.schedule import DO_IF_NEEDED_TASK, DO_TASK
+from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK
 
 
 @app.task(name=DO_TASK)
@@ -24,3 +26,10 @@ def do_deployment_lifecycle_if_needed(
     elif not waker().first_of_interval(str(event), interval):
         return
     coordinator().process_deployment_lifecycle(event, everything=False)
+
+
+@app.task(name=ALARM_TASK)
+def wake_what_is_due(interval: float) -> None:
+    """The alarm: back-offs, delays and deadlines end within a second, not at the next short tick."""
+    if waker().first_of_interval(ALARM_TASK, interval):
+        waker().deployments(in_transaction(engine(), due_statuses))

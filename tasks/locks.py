@@ -1,8 +1,11 @@
 """Redis locks that save work: a handler's lock is one of n slots. Postgres, not the lock, keeps the truth."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import redis
 from redis.exceptions import LockError, RedisError
@@ -11,25 +14,50 @@ from redis.lock import Lock
 from tasks.settings import KEY_PREFIX
 
 
-@dataclass(frozen=True, slots=True)
+RENEWALS_IN_A_LIFE = 3
+
+
 class Slot:
-    """A slot that is held, by a token that only its owner knows; without a lock id there is nothing to hold."""
+    """A slot that is held, by a token that only its owner knows, and renewed while the work goes on.
 
-    lock: Lock | None
+    So a lock can be short-lived: when its worker is killed, the others wait for seconds only.
+    """
 
-    def renew(self) -> bool:
-        """Give the lock its full life again. False when it was lost: stop claiming, someone else is at it."""
-        if self.lock is None:
-            return True
-        try:
-            return bool(self.lock.reacquire())
-        except RedisError:
-            return False
+    def __init__(self, lock: Lock | None, seconds: float) -> None:
+        self._lock = lock
+        self._pause = seconds / RENEWALS_IN_A_LIFE
+        self._done = threading.Event()
+        self._lost = threading.Event()
+
+    @property
+    def is_held(self) -> bool:
+        """False when the lock was lost: stop claiming, someone else is at it."""
+        return not self._lost.is_set()
+
+    def __enter__(self) -> Self:
+        if self._lock is not None:
+            threading.Thread(target=self._renew, args=(self._lock,), name="lock renewal", daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._done.set()
+        if self._lock is not None:
+            _release(self._lock)
+
+    def _renew(self, lock: Lock) -> None:
+        while not self._done.wait(self._pause):
+            try:
+                lock.reacquire()
+            except LockError:
+                self._lost.set()
+                return
+            except RedisError:
+                continue  # Redis is away: the lock is found lost when it is back, or not at all
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """`count` slots for each lock id, each held for `seconds` unless renewed.
+    """`count` slots for each lock id; the lock of a worker that is gone ends after `seconds`.
 
     `again` gets the keys of the events that found every slot taken: what they were sent for may have come after the
     holder's last look, so they are sent once more when it lets go.
@@ -44,16 +72,16 @@ class Slots:
     def hold(self, lock_id: str | None, key: str) -> Iterator[Slot | None]:
         """A free slot for the event `key`, or None at once when all are taken. Released by its owner only."""
         if lock_id is None:
-            yield Slot(None)
+            yield Slot(None, self.seconds)
             return
         lock = self._first_free(lock_id) or self._first_free_after_leaving_word(lock_id, key)
         if lock is None:
             yield None
             return
         try:
-            yield Slot(lock)
+            with Slot(lock, self.seconds) as slot:
+                yield slot
         finally:
-            _release(lock)
             self.again(self._left_word(lock_id))
 
     def _first_free(self, lock_id: str) -> Lock | None:

@@ -29,7 +29,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None)
         if slot is None:
             return
         look, ends_at = LOOKS[kind](stack), monotonic() + settings().work_seconds
-        while look() and monotonic() < ends_at and not stopping.wait(PAUSE_SECONDS) and slot.renew():
+        while look() and monotonic() < ends_at and slot.is_held and not stopping.wait(PAUSE_SECONDS):
             pass
 
 

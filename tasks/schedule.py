@@ -10,6 +10,8 @@ from tasks.settings import LIFECYCLE_QUEUE, ROUTES_QUEUE
 DO_TASK = "rollway.do_deployment_lifecycle"
 DO_IF_NEEDED_TASK = "rollway.do_deployment_lifecycle_if_needed"
 DO_ROUTE_TASK = "rollway.do_route_lifecycle"
+ALARM_TASK = "rollway.wake_what_is_due"
+ALARM_SECONDS = 1.0
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
@@ -22,6 +24,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
     for kind, seconds in ROUTE_CADENCES.items():
         arguments = {"route_lifecycle_type": kind.value, "interval": seconds}
         entries[f"routes/{kind}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
+    entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
     return entries
 
 

@@ -22,14 +22,16 @@ _MAX_SLOTS = 64
 class TaskSettings:
     """`slots`: workers that may share one handler. `chunk`: deployments for each transaction.
 
-    `lock_seconds`: life of a lock that is not renewed. `home`: where replicas keep their records and logs.
+    `lock_seconds`: life of a lock whose worker is gone. `work_seconds`: how long one task goes on claiming chunks.
+    `home`: where replicas keep their records and logs.
     """
 
     redis_url: str
     home: Path
     slots: int = 1
     chunk: int = 250
-    lock_seconds: float = 30.0
+    lock_seconds: float = 5.0
+    work_seconds: float = 10.0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -41,15 +43,10 @@ class TaskSettings:
             slots=_slots(given.get("ROLLWAY_SLOTS") or "1"),
         )
 
-    @property
-    def work_seconds(self) -> float:
-        """How long one task goes on claiming chunks: half the life of its lock."""
-        return self.lock_seconds / 2
 
-
-def celery_settings() -> dict[str, Any]:
+def celery_settings(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Celery's configuration: no ETA, no retry, no prefetch. Postgres remembers, the next tick repeats."""
-    settings = TaskSettings.from_environment()
+    settings = TaskSettings.from_environment(environment)
     return {
         "broker_url": settings.redis_url,
         "result_backend": settings.redis_url,

@@ -7,12 +7,14 @@ n = desired, s = max_surge, u = max_unavailable; each a number or a percent of n
     n=1  s=0%   u=25%   both are 0, so u = 1: ceiling 1, keep 0
 """
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
 _HIGHEST_PERCENT = 1000
+_PERCENT = re.compile(r"[0-9]{1,4}%")
 
 
 def _check_amount(value: object) -> object:
@@ -21,9 +23,8 @@ def _check_amount(value: object) -> object:
             pass
         case int() if value >= 0:
             return value
-        case str() if value.endswith("%") and value[:-1].isascii() and value[:-1].isdigit():
-            if int(value[:-1]) <= _HIGHEST_PERCENT:
-                return value
+        case str() if _PERCENT.fullmatch(value) and int(value[:-1]) <= _HIGHEST_PERCENT:
+            return value
     raise ValueError(
         f'must be a whole number of replicas from 0, or a whole percent from "0%" to "{_HIGHEST_PERCENT}%"'
     )

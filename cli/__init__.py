@@ -1,0 +1,1 @@
+"""The `rollway` command line."""

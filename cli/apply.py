@@ -1,0 +1,114 @@
+"""`rollway apply`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from cli.apply_file import DeploymentFile, read_file
+from cli.apply_plan import ApplyRequest, KnownRevision, PlannedStep, plan
+from cli.exits import WAITING, exits
+from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Timeout, Wait
+from cli.output import print_json, printer
+from cli.servers import Reader, send
+from cli.waiting import rollout_ended, settled, wait_until
+from db.timeline import revision_named
+from db.views import DeploymentView, live_deployments
+from domain.model import Lifecycle
+from domain.revision import RevisionSpec
+
+GRAMMAR = """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
+
+\b
+    deployment: web
+    replicas: 3                  # left out: stays as it is, 1 at first
+    revision:
+      name: v1                   # left out: made from the content
+      command: python examples/http_service.py
+      env: {VERSION: "1"}
+      health_check: {path: /health, interval_seconds: 1}
+    policy:                      # left out: stays; null: no rollouts
+      strategy: rolling_update
+      spec: {max_surge: 1, max_unavailable: 1}
+      limits: {timeout_seconds: 300}
+    activate: true               # false: only register the revision
+
+Several deployments may stand in one file, separated by ---. Everything is checked before anything is written.
+
+A working_directory is meant from the file's folder; without one, a command runs where the workers run.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    deployment: str
+    done: list[str]
+    results: list[dict[str, Any]]
+    rollout_id: UUID | None
+
+
+def apply(
+    *,
+    file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
+    activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
+    supersede: Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")] = False,
+    wait: Wait = False,
+    timeout: Timeout = WAIT_SECONDS,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    console = printer(quiet=as_json)
+    files = read_file(file)
+    request = ApplyRequest(actor, reason, request_id, supersede, activate)
+    with Reader() as reader:
+        plans = [(one, _plan(reader, one, request)) for one in files]
+        outcomes = []
+        for one, steps in plans:
+            outcomes.append(_carry_out(one, steps))
+            for said in outcomes[-1].done or ["nothing to do"]:
+                console.print(f"{one.deployment}: {said}")
+        views = [_wait(reader, one, timeout, as_json=as_json) for one in outcomes] if wait else []
+    if as_json:
+        print_json(_document(outcomes, views))
+
+
+apply.__doc__ = GRAMMAR
+HELP_END = exits(*WAITING, example=f"rollway apply -f {Path('examples/web.yaml')} --wait\ncat web.yaml | rollway apply -f -")
+
+
+def _plan(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> list[PlannedStep]:
+    there = next(iter(reader.read(live_deployments, [file.deployment])), None)
+    known = None
+    if there is not None and file.revision_name is not None:
+        found = reader.read(revision_named, there.id, file.revision_name)
+        known = KnownRevision(found.id, RevisionSpec.model_validate(found.spec)) if found else None
+    return plan(file, there, known, request)
+
+
+def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Outcome:
+    results = [send(step.command) for step in steps]
+    rollout_id = next((UUID(one["rollout_id"]) for one in results if one.get("rollout_id")), None)
+    return _Outcome(file.deployment, [step.said for step in steps], results, rollout_id)
+
+
+def _wait(reader: Reader, outcome: _Outcome, timeout: float, *, as_json: bool) -> DeploymentView:
+    (there,) = reader.read(live_deployments, [outcome.deployment])
+    rollout_id = outcome.rollout_id or there.rollout_id
+    goal = rollout_ended(reader, rollout_id) if rollout_id else settled
+    if there.lifecycle is Lifecycle.PENDING and there.current_revision_id is None:
+        return there
+    return wait_until(goal, reader, there.id, timeout, printer(quiet=as_json))
+
+
+def _document(outcomes: list[_Outcome], views: list[DeploymentView]) -> list[dict[str, Any]]:
+    documents: list[dict[str, Any]] = [
+        {"deployment": one.deployment, "changed": bool(one.done), "done": one.done, "results": one.results}
+        for one in outcomes
+    ]
+    for document, view in zip(documents, views, strict=False):
+        document["state"] = str(view.lifecycle)
+    return documents

@@ -1,0 +1,100 @@
+"""How a command ends: the exit codes, and refusals as people and scripts see them."""
+
+import json
+from collections.abc import Sequence
+from enum import IntEnum
+
+import typer
+
+from cli.output import printer
+from domain.errors import InvalidInputError, RollwayError
+
+
+class ExitCode(IntEnum):
+    """What the shell gets."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    TIMED_OUT = 4
+    INTERRUPTED = 130
+
+
+class UsageError(RollwayError):
+    """The command line itself is wrong."""
+
+    code = "usage"
+
+
+class UnreachableError(RollwayError):
+    """The stack is not running, or a server does not answer."""
+
+    code = "unreachable"
+
+
+class WaitTimedOutError(RollwayError):
+    """--wait has waited long enough; what it waited for goes on."""
+
+    code = "wait_timed_out"
+
+
+class RolledBackError(RollwayError):
+    """The rollout that --wait waited for did not end with its revision."""
+
+    code = "rolled_back"
+
+
+class DegradedError(RollwayError):
+    """Scaling gave up for now; it is tried again on its own."""
+
+    code = "degraded"
+
+
+class NotAsPromisedError(RollwayError):
+    """The demo saw something that it had promised otherwise."""
+
+    code = "not_as_promised"
+
+
+def exit_code(error: RollwayError) -> ExitCode:
+    """The exit code that stands for a refusal."""
+    match error:
+        case InvalidInputError() | UsageError():
+            return ExitCode.USAGE
+        case UnreachableError():
+            return ExitCode.UNREACHABLE
+        case WaitTimedOutError():
+            return ExitCode.TIMED_OUT
+        case _:
+            return ExitCode.REFUSED
+
+
+def tell(error: RollwayError, *, as_json: bool) -> None:
+    """One sentence on standard error; with --json one document on standard output, where the script reads."""
+    if as_json:
+        typer.echo(json.dumps({"error": error.as_json()}))
+    else:
+        sentence = error.message if error.message.endswith((".", "!", "?", "'")) else f"{error.message}."
+        printer(stderr=True).print(sentence, style="red")
+
+
+def exits(*codes: ExitCode, example: str) -> str:
+    """The end of a command's help: examples, and the exit codes that it can give; \\b keeps its lines as they are."""
+    shown = ["Examples:", *(f"  {line}" for line in example.splitlines())]
+    meanings = [f"  {code.value:<3}  {_MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
+    return "\b\n" + "\n".join(shown) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])
+
+
+_MEANING = {
+    ExitCode.DONE: "done",
+    ExitCode.REFUSED: "refused or failed",
+    ExitCode.USAGE: "wrong usage or input",
+    ExitCode.UNREACHABLE: "stack or servers not reachable",
+    ExitCode.TIMED_OUT: "--wait timed out",
+    ExitCode.INTERRUPTED: "Ctrl-C",
+}
+
+READING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.UNREACHABLE)
+WRITING: Sequence[ExitCode] = (*READING, ExitCode.INTERRUPTED)
+WAITING: Sequence[ExitCode] = (*WRITING, ExitCode.TIMED_OUT)

@@ -1,0 +1,58 @@
+"""The entry point of `rollway`: its commands, and how each ends."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.exceptions import TyperException
+
+from cli import apply, logs, read_commands, write_commands
+from cli.exits import READING, WAITING, UsageError, exit_code, exits, tell
+from cli.stack_commands import add_stack_commands
+from domain.errors import RollwayError
+
+app = typer.Typer(
+    name="rollway",
+    help="Rolling updates for services outside Kubernetes.",
+    epilog="Start with 'rollway demo', or with 'rollway up' and 'rollway apply -f examples/web.yaml --wait'.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+add_stack_commands(app)
+app.command("apply", epilog=apply.HELP_END)(apply.apply)
+app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write_commands.activate)
+app.command("scale", epilog=exits(*WAITING, example="rollway scale web 5 --wait"))(write_commands.scale)
+app.command("destroy", epilog=exits(*WAITING, example="rollway destroy web --yes --wait"))(write_commands.destroy)
+app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(read_commands.status)
+app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read_commands.history)
+app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read_commands.routes)
+app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --follow"))(logs.logs)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code; a refusal is one sentence, never a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
+    try:
+        returned = app(given, prog_name="rollway", standalone_mode=False)
+    except TyperException as error:
+        usage = UsageError(f"{error.format_message().rstrip('.')}; {_help_of(given)}")
+        tell(usage, as_json=as_json)
+        return exit_code(usage)
+    except RollwayError as error:
+        tell(error, as_json=as_json)
+        return exit_code(error)
+    return returned if isinstance(returned, int) else 0
+
+
+def _help_of(given: Sequence[str]) -> str:
+    names = {command.name for command in app.registered_commands}
+    command = next((f" {word}" for word in given if word in names), "")
+    return f"'rollway{command} --help' shows what is"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

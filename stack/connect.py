@@ -1,0 +1,25 @@
+"""How a command finds the servers: from the environment, else from the stack that runs."""
+
+from collections.abc import MutableMapping
+
+from stack.errors import StackError
+from stack.home import find_home
+from stack.state import read_state
+
+_NOT_RUNNING = "Rollway's stack is not running: start it with 'rollway up', or set DATABASE_URL and REDIS_URL."
+
+
+def export_urls(environ: MutableMapping[str, str]) -> None:
+    """Set DATABASE_URL, REDIS_URL and ROLLWAY_HOME in `environ` where they are missing.
+
+    Read from the state file of ROLLWAY_HOME (default ./.rollway). Raises StackError when no stack runs there.
+    """
+    home = find_home(environ)
+    environ.setdefault("ROLLWAY_HOME", str(home.root))
+    if environ.get("DATABASE_URL") and environ.get("REDIS_URL"):
+        return
+    state = read_state(home)
+    if state is None or state.phase in {"stopping", "stopped"}:
+        raise StackError(_NOT_RUNNING)
+    environ["DATABASE_URL"] = environ.get("DATABASE_URL") or state.database_url
+    environ["REDIS_URL"] = environ.get("REDIS_URL") or state.redis_url

@@ -1,0 +1,66 @@
+"""What the supervisor is told to run, as plain data that travels as JSON."""
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """When a part counts as up.
+
+    redis: the URL `target` answers a ping; port: 127.0.0.1:`target` accepts; log: the part's log says `target`;
+    exit: it ends with code 0.
+    """
+
+    kind: Literal["redis", "port", "log", "exit"]
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One process of the stack, started once the parts named in `after` are up. Servers are stopped last.
+
+    `env` is added to the supervisor's environment, or replaces it when `inherit_env` is false. `user` is a uid, and
+    gid, to run as. `grace` is in seconds from `stop_signal` to SIGKILL. `pid_file` is a file of this part that names a
+    process, and is removed before a start when that process is not running in the file's folder.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    cwd: str
+    ready: Ready
+    after: tuple[str, ...] = ()
+    server: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    inherit_env: bool = True
+    user: int | None = None
+    address: str = ""
+    stop_signal: int = signal.SIGTERM
+    grace: float = 15.0
+    start_timeout: float = 30.0
+    pid_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class External:
+    """A server that somebody else runs, and its address without user and password."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that a supervisor runs; `urls` go to the state file for the command line."""
+
+    database_url: str
+    redis_url: str
+    parts: tuple[Part, ...]
+    external: tuple[External, ...] = ()
+
+
+PLAN = TypeAdapter(Plan)

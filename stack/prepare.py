@@ -1,0 +1,87 @@
+"""From what a person asked for to a plan: servers chosen or checked, data folders made."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from stack.account import choose_account, installed_tree
+from stack.external import check_database, check_redis
+from stack.home import Home
+from stack.plan import External, Part, Plan
+from stack.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file, reset_password
+from stack.processes import ProcessList, ProcessSetting
+from stack.settings import AskedPorts, ServerSettings, choose_settings, load_settings
+from stack.valkey import redis_url, valkey_part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpRequest:
+    """What `up` is asked for. DATABASE_URL and REDIS_URL in `environ` replace the embedded servers."""
+
+    home: Home
+    environ: Mapping[str, str]
+    workers: int
+    ports: AskedPorts = field(default_factory=AskedPorts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One line of progress about one part."""
+
+    part: str
+    text: str
+    address: str = ""
+
+
+Say = Callable[[Notice], None]
+
+
+def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
+    """Check what is external, prepare what is embedded. Raises StackError with a sentence."""
+    external = list(_external(request))
+    database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
+    lost_password = load_settings(request.home) is None
+    settings = choose_settings(request.home, request.ports, lambda text: say(Notice(part="ports", text=text)))
+    servers: list[Part] = []
+    if not database_url:
+        database_url = postgres_url(settings.postgres_port, settings.postgres_password)
+        servers.append(_postgres(request.home, settings, say, lost_password=lost_password))
+    if not broker_url:
+        broker_url = redis_url(settings.redis_port, settings.redis_password)
+        servers.append(valkey_part(request.home.valkey, settings.redis_port, settings.redis_password))
+    setting = ProcessSetting(
+        home=request.home,
+        database_url=database_url,
+        redis_url=broker_url,
+        workers=request.workers,
+        flower_port=settings.flower_port,
+    )
+    return Plan(
+        database_url=database_url,
+        redis_url=broker_url,
+        parts=(*servers, *processes(setting)),
+        external=tuple(external),
+    )
+
+
+def _external(request: UpRequest) -> list[External]:
+    found = []
+    if url := request.environ.get("DATABASE_URL"):
+        found.append(External(name="postgres", address=check_database(url)))
+    if url := request.environ.get("REDIS_URL"):
+        found.append(External(name="redis", address=check_redis(url)))
+    return found
+
+
+def _postgres(home: Home, settings: ServerSettings, say: Say, *, lost_password: bool) -> Part:
+    account = choose_account(installed_tree())
+    existed = (home.postgres / "data").exists()
+    data = prepare_data(
+        home.postgres,
+        account,
+        settings.postgres_password,
+        say=lambda text: say(Notice(part="postgres", text=text)),
+    )
+    if existed and lost_password:
+        remove_stale_pid_file(data / "postmaster.pid")
+        reset_password(data, account, settings.postgres_password)
+    return postgres_part(data, account, settings.postgres_port)

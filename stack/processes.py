@@ -1,0 +1,90 @@
+"""Rollway's own processes, as command lines: migrations, workers, beat, Flower."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stack.home import Home, project_root
+from stack.plan import Part, Ready
+from stack.ports import HOST
+
+_CELERY = (sys.executable, "-m", "celery", "-A", "tasks.app")
+_MOST_WORKERS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSetting:
+    """What the processes are told: where the servers are, and how many workers there shall be."""
+
+    home: Home
+    database_url: str
+    redis_url: str
+    workers: int
+    flower_port: int
+
+
+ProcessList = Callable[[ProcessSetting], tuple[Part, ...]]
+
+
+def default_workers() -> int:
+    """One worker for each core this process may use, at most 8: each is a process of four threads and 60 MB."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MOST_WORKERS)
+
+
+def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
+    """Migrations, beat and Flower at once, since none needs another; workers when the tables are there."""
+    migrate = (sys.executable, "-m", "alembic", "upgrade", "head")
+    return (
+        _part(setting, "migrate", migrate, Ready("exit"), ("postgres",)),
+        _beat(setting),
+        *(_worker(setting, number) for number in range(1, setting.workers + 1)),
+        _flower(setting),
+    )
+
+
+def _worker(setting: ProcessSetting, number: int) -> Part:
+    options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n worker{number}@%h"
+    queues = "-Q lifecycle,routes,commands --loglevel INFO"
+    command = (*_CELERY, *options.split(), *queues.split())
+    return _part(setting, f"worker{number}", command, Ready("log", " ready."), ("valkey", "migrate"))
+
+
+def _beat(setting: ProcessSetting) -> Part:
+    schedule = setting.home.run / "celerybeat-schedule"
+    command = (*_CELERY, "beat", "-s", str(schedule), "--pidfile=", "--loglevel", "INFO")
+    return _part(setting, "beat", command, Ready("log", "beat: Starting"), ("valkey",))
+
+
+def _flower(setting: ProcessSetting) -> Part:
+    port = setting.flower_port
+    options = f"flower --address={HOST} --port={port} --max_tasks=5000 --purge_offline_workers=60"
+    ready = Ready("port", str(port))
+    return _part(setting, "flower", (*_CELERY, *options.split()), ready, ("valkey",), address=f"http://{HOST}:{port}")
+
+
+def _part(  # noqa: PLR0913 -- the list above shall read as a list
+    setting: ProcessSetting,
+    name: str,
+    command: tuple[str, ...],
+    ready: Ready,
+    after: tuple[str, ...],
+    *,
+    address: str = "",
+) -> Part:
+    return Part(
+        name=name,
+        command=command,
+        cwd=str(project_root()),
+        ready=ready,
+        after=after,
+        start_timeout=45,
+        address=address,
+        env={
+            "DATABASE_URL": setting.database_url,
+            "REDIS_URL": setting.redis_url,
+            "ROLLWAY_HOME": str(setting.home.root),
+            "PYTHONUNBUFFERED": "1",
+        },
+    )

@@ -1,0 +1,78 @@
+"""How the stack stands, for people and scripts."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from stack.home import Home
+from stack.state import PartCondition, PartState, StackState, is_alive, read_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartStatus:
+    """One part. `uptime` is in seconds, None when it does not run; `error` says why it last ended on its own."""
+
+    name: str
+    state: PartCondition
+    pid: int | None
+    address: str
+    restarts: int
+    uptime: float | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackStatus:
+    """The whole stack. `phase` "lost" means that the supervisor was killed and left the parts to themselves."""
+
+    home: Path
+    phase: Literal["starting", "running", "stopping", "stopped", "lost"]
+    supervisor_pid: int | None
+    parts: tuple[PartStatus, ...]
+
+    @property
+    def running(self) -> bool:
+        """Whether all parts were brought up and are looked after."""
+        return self.phase == "running"
+
+
+def stack_status(home: Home) -> StackStatus:
+    """What runs in `home` at this moment. Raises StackError when its state file makes no sense."""
+    state = read_state(home)
+    if state is None:
+        return StackStatus(home=home.root, phase="stopped", supervisor_pid=None, parts=())
+    supervised = is_alive(state.supervisor)
+    now = time.time()
+    parts = tuple(_part(part, now, supervised=supervised) for part in state.parts if part.condition != "done")
+    return StackStatus(
+        home=home.root,
+        phase=state.phase if supervised else _unsupervised(state),
+        supervisor_pid=state.supervisor.pid if supervised else None,
+        parts=parts,
+    )
+
+
+def _unsupervised(state: StackState) -> Literal["stopped", "lost"]:
+    return "lost" if any(is_alive(part.process) for part in state.parts) else "stopped"
+
+
+def _part(part: PartState, now: float, *, supervised: bool) -> PartStatus:
+    alive = is_alive(part.process)
+    return PartStatus(
+        name=part.name,
+        state=_condition(part, alive=alive, supervised=supervised),
+        pid=part.process.pid if part.process is not None and alive else None,
+        address=part.address,
+        restarts=part.restarts,
+        uptime=round(now - part.since, 1) if alive else None,
+        error=part.error,
+    )
+
+
+def _condition(part: PartState, *, alive: bool, supervised: bool) -> PartCondition:
+    if part.condition == "external":
+        return "external"
+    if not supervised:
+        return "running" if alive else "stopped"
+    return "restarting" if part.condition == "running" and not alive else part.condition

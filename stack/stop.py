@@ -1,0 +1,85 @@
+"""Stopping, always in the same order, by the supervisor or, when that was killed, by whoever finds what it left."""
+
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import psutil
+
+from stack.home import Home
+from stack.state import Identity, PartState, is_alive
+
+_LOG = logging.getLogger(__name__)
+_POLL = 0.05
+
+
+def stop_in_order(
+    home: Home,
+    parts: Sequence[PartState],
+    stopped: Callable[[PartState], None],
+    replicas: Callable[[Path], object] | None,
+) -> None:
+    """Stop beat, workers, Flower; then the replicas by `replicas(home)`; then Valkey, then PostgreSQL.
+
+    `stopped` hears of each part that was running, as it has gone.
+    """
+    _stop_together([part for part in parts if not part.server], stopped)
+    if replicas is not None:
+        _contained(replicas, home.root)
+    for server in reversed([part for part in parts if part.server]):
+        _stop_together([server], stopped)
+
+
+def stop_replicas(home: Path) -> None:
+    """End every replica that Rollway started as a process; the one place where the stack knows of replicas."""
+    from runtime.process import stop_all  # noqa: PLC0415 -- only `down` needs it, and `up` shall start fast
+
+    stop_all(home)
+
+
+def send(process: Identity | None, number: int) -> None:
+    """Send a signal to this very process; nothing happens when it is gone."""
+    if process is None or not is_alive(process):
+        return
+    try:
+        psutil.Process(process.pid).send_signal(number)
+    except psutil.Error:
+        return
+
+
+def end_process(process: Identity | None, stop_signal: int, grace: float) -> None:
+    """Ask this very process to end, and kill it after `grace` seconds. Returns when it is gone."""
+    send(process, stop_signal)
+    if not _gone(process, time.monotonic() + grace):
+        send(process, signal.SIGKILL)
+        _gone(process, time.monotonic() + 5)
+
+
+def _stop_together(parts: Iterable[PartState], stopped: Callable[[PartState], None]) -> None:
+    alive = [part for part in parts if is_alive(part.process)]
+    asked = time.monotonic()
+    for part in alive:
+        send(part.process, part.stop_signal)
+    for part in alive:
+        if not _gone(part.process, asked + part.grace):
+            send(part.process, signal.SIGKILL)
+            _gone(part.process, time.monotonic() + 5)
+        stopped(part)
+
+
+def _gone(process: Identity | None, deadline: float) -> bool:
+    while is_alive(process):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def _contained(replicas: Callable[[Path], object], home: Path) -> None:
+    """Whatever goes wrong with a replica, the servers below must still be stopped."""
+    try:
+        replicas(home)
+    except Exception:  # noqa: BLE001 -- logged with its traceback
+        _LOG.exception("replicas could not be stopped")

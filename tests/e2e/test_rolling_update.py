@@ -1,0 +1,76 @@
+"""A rolling update of real processes, by two real workers and beat, ends as promised; and so does one that is bad."""
+
+import pytest
+
+from tests.e2e.fleet import Fleet, eventually
+
+pytestmark = pytest.mark.e2e
+
+
+def test_three_replicas_are_replaced_wave_by_wave(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "waves"
+    fleet.deploy_first(name)
+    fleet.add_revision(name, "v2")
+    with fleet.watching_the_budget(name, floor=2, ceiling=4):
+        fleet.activate(name, "v2")
+        fleet.wait_until_ready(name, "v2", 3)
+
+    assert fleet.steps(name) == ["1 need_retry", "2 need_retry", "3 need_retry", "4 success"]
+    assert [rollout["outcome"] for rollout in fleet.rollouts(name)] == ["completed"]
+    assert len(fleet.all_routes(name)) == 6
+    eventually(lambda: len(fleet.replica_processes(name)) == 3, what="the old replicas to be gone")
+
+
+def test_a_broken_revision_goes_back_by_itself(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "broken"
+    fleet.deploy_first(name)
+    fleet.add_revision(name, "v2", BROKEN="start")
+    with fleet.watching_the_budget(name, floor=2, ceiling=4):
+        fleet.activate(name, "v2")
+        eventually(lambda: [one["outcome"] for one in fleet.rollouts(name)] == ["rolled_back"], 60, "the way back")
+    fleet.wait_until_ready(name, "v1", 3)
+
+    failed = fleet.routes(name, "failed")
+    assert {route["revision"] for route in failed} == {"v2"}
+    assert all("ended with exit code 1" in route["status_reason"] for route in failed)
+    assert all("BROKEN=start" in route["log_tail"] for route in failed)
+
+
+def test_scaling_and_destroying_leave_the_right_processes(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "scaled"
+    fleet.deploy_first(name, replicas=2)
+    fleet.ask("scale", deployment=name, desired_replicas=4)
+    fleet.wait_until_ready(name, "v1", 4)
+    fleet.ask("scale", deployment=name, desired_replicas=1)
+    fleet.wait_until_ready(name, "v1", 1)
+    eventually(lambda: len(fleet.replica_processes(name)) == 1, what="three replicas to be stopped")
+    fleet.ask("destroy", deployment=name)
+    eventually(lambda: fleet.state(name)["lifecycle"] == "destroyed", what="destroyed")
+    assert fleet.replica_processes(name) == []
+
+
+def test_a_replica_that_is_killed_is_replaced(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "killed"
+    fleet.deploy_first(name, replicas=2)
+    fleet.replica_processes(name)[0].kill()
+    eventually(lambda: fleet.routes(name, "failed"), what="the loss to be noticed")
+    fleet.wait_until_ready(name, "v1", 2)
+
+
+def test_beat_alone_carries_a_rollout_when_the_wake_of_the_command_is_lost(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "unwoken"
+    fleet.deploy_first(name)
+    fleet.add_revision(name, "v2")
+    fleet.activate(name, "v2", wake=False)
+    fleet.wait_until_ready(name, "v2", 3)
+
+
+def test_two_beats_do_no_double_work(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "two-beats"
+    fleet.start_beat("second-beat")
+    fleet.deploy_first(name)
+    fleet.add_revision(name, "v2")
+    fleet.activate(name, "v2")
+    fleet.wait_until_ready(name, "v2", 3)
+    assert fleet.steps(name) == ["1 need_retry", "2 need_retry", "3 need_retry", "4 success"]
+    assert len(fleet.all_routes(name)) == 6

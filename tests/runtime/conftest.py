@@ -1,0 +1,19 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.process import ProcessRuntime, stop_all
+from tests.runtime.support import processes_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    stop_all(tmp_path, grace_seconds=0.1)
+    assert processes_of(tmp_path) == []
+
+
+@pytest.fixture
+def runtime(home: Path) -> ProcessRuntime:
+    return ProcessRuntime(home)

@@ -1,0 +1,56 @@
+import json
+import threading
+import time
+from http.client import HTTPConnection
+
+from runtime.process import ProcessRuntime
+from tests.runtime.support import HTTP_SERVICE, ended, log_of, request
+
+
+def test_it_says_which_revision_and_version_it_is_over_one_connection(runtime: ProcessRuntime) -> None:
+    replica = runtime.start(request(HTTP_SERVICE, env={"VERSION": "7"}))
+    log_of(runtime, replica.route_id, "listens")
+    connection = HTTPConnection(replica.address)
+    bodies = []
+    for method, path, status in [
+        ("POST", "/break", 200),
+        ("GET", "/health", 503),
+        ("POST", "/x", 404),
+        ("GET", "/", 200),
+    ]:
+        connection.request(method, path, body=b"some body" if method == "POST" else None)
+        response = connection.getresponse()
+        bodies.append(response.read())
+        assert response.status == status
+    connection.close()
+    assert json.loads(bodies[-1]) == {
+        "deployment": "web",
+        "revision": "web-12345678",
+        "route": str(replica.route_id),
+        "version": "7",
+    }
+
+
+def test_a_request_in_flight_is_finished_before_it_stops(runtime: ProcessRuntime) -> None:
+    replica = runtime.start(request(HTTP_SERVICE))
+    log_of(runtime, replica.route_id, "listens")
+    statuses = []
+
+    def ask() -> None:
+        connection = HTTPConnection(replica.address)
+        connection.request("GET", "/slow?seconds=0.6")
+        response = connection.getresponse()
+        statuses.append((response.status, response.headers["Connection"], bool(response.read())))
+        connection.close()
+
+    idle = HTTPConnection(replica.address)
+    idle.request("GET", "/")
+    idle.getresponse().read()
+    asking = threading.Thread(target=ask)
+    asking.start()
+    time.sleep(0.2)  # the request is on its way; nothing shows from outside that it has arrived
+    runtime.terminate(replica.route_id)
+    asking.join()
+    idle.close()
+    assert statuses == [(200, "close", True)]
+    assert ended(runtime, replica.route_id).exit_code == 0
