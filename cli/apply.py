@@ -10,13 +10,13 @@ import typer
 from cli.apply_file import DeploymentFile, read_file
 from cli.apply_plan import ApplyRequest, KnownRevision, PlannedStep, plan
 from cli.exits import WAITING, exits
+from cli.film import Film
 from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Timeout, Wait
 from cli.output import print_json, printer
 from cli.servers import Reader, send
-from cli.waiting import rollout_ended, settled, wait_until
+from cli.waiting import rollout_completed, settled, wait_until
 from db.timeline import revision_named
 from db.views import DeploymentView, live_deployments
-from domain.model import Lifecycle
 from domain.revision import RevisionSpec
 
 GRAMMAR = """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
@@ -97,11 +97,11 @@ def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Outcome:
 
 def _wait(reader: Reader, outcome: _Outcome, timeout: float, *, as_json: bool) -> DeploymentView:
     (there,) = reader.read(live_deployments, [outcome.deployment])
-    rollout_id = outcome.rollout_id or there.rollout_id
-    goal = rollout_ended(reader, rollout_id) if rollout_id else settled
-    if there.lifecycle is Lifecycle.PENDING and there.current_revision_id is None:
+    if there.current_revision_id is None:
         return there
-    return wait_until(goal, reader, there.id, timeout, printer(quiet=as_json))
+    film = Film(printer(quiet=as_json), rollout_id=outcome.rollout_id or there.rollout_id)
+    goal = rollout_completed if film.rollout_id else settled
+    return wait_until(goal, reader, there.id, timeout, film).view
 
 
 def _document(outcomes: list[_Outcome], views: list[DeploymentView]) -> list[dict[str, Any]]:

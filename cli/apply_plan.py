@@ -111,6 +111,8 @@ def _activate(
                 said = f"rollout from {there.current_revision} to {name} begun"
             case Activation.SUPERSEDED:
                 said = f"rollout to {name} begun, leaving the one to {there.deploying_revision}"
+            case Activation.FIRST if known and known.id == there.current_revision_id:
+                return []
             case Activation.FIRST | Activation.MOVED:
                 pass
     settings = {"revision": name, "supersede": request.supersede}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from cli import apply, logs, read_commands, write_commands
-from cli.exits import READING, WAITING, UsageError, exit_code, exits, tell
+from cli import apply, demo, logs, read_commands, write_commands
+from cli.exits import READING, WAITING, ExitCode, UsageError, exit_code, exits, tell
 from cli.stack_commands import add_stack_commands
 from domain.errors import RollwayError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command("demo", epilog=exits(ExitCode.REFUSED, ExitCode.INTERRUPTED, example="rollway demo"))(demo.demo)
 add_stack_commands(app)
 app.command("apply", epilog=apply.HELP_END)(apply.apply)
 app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write_commands.activate)

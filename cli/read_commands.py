@@ -15,9 +15,10 @@ from cli.output import ago, columns, print_json, printer
 from cli.picture import picture
 from cli.servers import Reader
 from cli.status_view import deployment_page, deployments_table, routes_table, state_of
-from cli.waiting import Film
-from db.timeline import history_of, revisions_of
+from cli.film import Film, look
+from db.timeline import HistoryView, history_of, revisions_of
 from db.views import DeploymentView, all_routes, deployment_named, last_failed_route, live_deployments
+from domain.model import Verdict
 from stack.home import find_home
 from stack.status import StackStatus, stack_status
 
@@ -61,12 +62,20 @@ def history(
         records = reader.read(history_of, view.id, lines)
     if as_json:
         return print_json(records)
-    table = columns("WHEN", "WHO", "WHAT", "RESULT", "WHY")
-    for one in records:
-        times = f" (×{one.attempts})" if one.attempts > 1 else ""
-        result = f"{one.result} → {one.target}" if one.target not in ("", one.phase) else one.result
-        table.add_row(ago(one.updated_at, view.now), one.actor, one.phase, result, f"{one.message}{times}")
+    table = columns("WHEN", "WHO", "WHAT", "WHY")
+    table.columns[-1].no_wrap = False
+    states = [""] + [one.target for one in records]
+    for one, state in zip(records, states, strict=False):
+        table.add_row(ago(one.updated_at, view.now), *_record(one, state))
     return printer().print(table, soft_wrap=False)
+
+
+def _record(one: HistoryView, state: str) -> tuple[str, str, str]:
+    """Who, what and why; a verdict and a state are told when they are news."""
+    bad = f" {one.result}" if one.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
+    moved = f"→ {one.target}: " if one.target != state and state else ""
+    times = f" (×{one.attempts})" if one.attempts > 1 else ""
+    return "-" if one.actor == one.phase else one.actor, f"{one.phase}{bad}", f"{moved}{one.message}{times}"
 
 
 def routes(
@@ -143,5 +152,6 @@ def _print_changes(reader: Reader, name: str | None) -> None:
     while True:
         views = [reader.read(deployment_named, name)] if name else reader.read(live_deployments)
         for view in views:
-            films.setdefault(view.name, Film(printer(), prefix="" if name else f"{view.name}  ")).show(view)
+            film = films.setdefault(view.name, Film(printer(), prefix="" if name else f"{view.name}  "))
+            film.show(reader.read(look, view.id, film.rollout_id, film.last_step))
         time.sleep(_WATCH_SECONDS)

@@ -116,13 +116,17 @@ def policy_words(policy: dict[str, Any] | None) -> str:
     if policy is None:
         return "none: a new revision replaces the old one without a rollout"
     usual = RolloutLimits().model_dump()
-    spec = ", ".join(f"{name} {value}" for name, value in policy["spec"].items())
+    spec = ", ".join(f"{name} {_short(value)}" for name, value in policy["spec"].items())
     limits = ", ".join(
-        f"{name} {value:g}"
+        f"{name} {_short(value)}"
         for name, value in policy["limits"].items()
         if name == "timeout_seconds" or value != usual.get(name)
     )
     return f"{policy['strategy']}: {spec}; {limits}"
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _state(view: DeploymentView) -> Text:

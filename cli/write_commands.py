@@ -7,10 +7,11 @@ from uuid import UUID
 import typer
 
 from cli.exits import UsageError
+from cli.film import Film
 from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, RequestId, Timeout, Wait
 from cli.output import print_json, printer
 from cli.servers import Reader, send
-from cli.waiting import Goal, destroyed, rollout_ended, settled, wait_until
+from cli.waiting import Goal, destroyed, rollout_completed, settled, wait_until
 from db.views import deployment_named
 from domain.activation import Activation
 from domain.commands import MAX_REPLICAS, ActivateRevision, Destroy, Scale, parse_command
@@ -47,8 +48,7 @@ def activate(
         payload = {"deployment": deployment, "revision": revision, "supersede": supersede}
         result = _send(ActivateRevision, payload, reason, actor, request_id)
         said = _ACTIVATED[Activation(result["activation"])].format(**result)
-        rollout_id = result["rollout_id"]
-        goal = rollout_ended(reader, UUID(rollout_id)) if rollout_id else settled
+        goal = rollout_completed if result["rollout_id"] else settled
         _end(reader, there.id, result, said, goal if wait else None, timeout, as_json=as_json)
 
 
@@ -126,7 +126,9 @@ def _end(
     console = printer(quiet=as_json)
     console.print(said)
     if goal is not None:
-        view = wait_until(goal, reader, deployment_id, timeout, console)
+        rollout_id = result.get("rollout_id")
+        film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
+        view = wait_until(goal, reader, deployment_id, timeout, film).view
         result = {**result, "state": str(view.lifecycle)}
     if as_json:
         print_json(result)

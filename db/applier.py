@@ -24,7 +24,13 @@ _CREATE_ROUTES = """
            generate_series(1, u.count)
 """
 
-_PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active' WHERE id = ANY(%(ids)s)"
+_PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)s)"
+
+_PARK_ROUTES = """
+    UPDATE routes r SET traffic_status = 'inactive', parked_until = u.until
+      FROM unnest(%(ids)s::uuid[], %(untils)s::timestamptz[]) AS u (id, until)
+     WHERE r.id = u.id
+"""
 
 _DRAIN_ROUTES = """
     UPDATE routes
@@ -35,7 +41,8 @@ _DRAIN_ROUTES = """
 
 _UPDATE_ENDPOINTS = """
     UPDATE endpoints e
-       SET lifecycle = u.lifecycle, sub_step = u.sub_step, due_at = u.due_at, reason = u.reason,
+       SET lifecycle = u.lifecycle, sub_step = u.sub_step, reason = u.reason,
+           due_at = CASE WHEN u.lifecycle <> 'destroyed' THEN u.due_at END, -- or every claim would meet it for ever
            desired_replicas = u.desired, phase_attempts = u.attempts, degraded_reason = u.degraded,
            retry_at = u.retry_at, history_id = u.history_id, history_key = u.history_key,
            current_revision_id = CASE u.revision WHEN 'swap' THEN e.deploying_revision_id
@@ -136,6 +143,7 @@ class StrategyResultApplier:
         creations = [(one, spec) for one in changing for spec in one.changes.rollout_specs]
         promoted = [route_id for one in changing for route_id in one.changes.promote_route_ids]
         drained = [route_id for one in changing for route_id in one.changes.drain_route_ids]
+        parked = [(route_id, one.changes.park_until) for one in changing for route_id in one.changes.park_route_ids]
         if creations:
             self._execute(
                 _CREATE_ROUTES,
@@ -148,6 +156,8 @@ class StrategyResultApplier:
             )
         if promoted:
             self._execute(_PROMOTE_ROUTES, ids=promoted)
+        if parked:
+            self._execute(_PARK_ROUTES, ids=[one for one, _ in parked], untils=[until for _, until in parked])
         if drained:
             self._execute(_DRAIN_ROUTES, ids=drained, at=at)
         created = sum(spec.count for _, spec in creations)
@@ -191,7 +201,7 @@ class StrategyResultApplier:
             stood_stills=[
                 timedelta() if one.clock_stopped else clock_stood_still(one.deployment, at) for one in decisions
             ],
-            progresses=[bool(one.changes.drain_route_ids) for one in decisions],
+            progresses=[_old_ones_leave(one) for one in decisions],
             clocks=[_clock(one, at) for one in decisions],
             outcomes=[_outcome(one) for one in decisions],
         )
@@ -249,6 +259,12 @@ def _rollout_id(one: ClassifiedDecision) -> UUID | None:
 def _steps_after(one: ClassifiedDecision) -> int:
     steps = one.deployment.rollout.steps if one.deployment.rollout else 0
     return steps + int(one.changes_anything)
+
+
+def _old_ones_leave(one: ClassifiedDecision) -> bool:
+    """Progress is an old route that goes; a new one that is replaced is none."""
+    old = {route.id for route in one.deployment.routes if route.revision_id != one.deployment.deploying_revision_id}
+    return not old.isdisjoint(one.changes.drain_route_ids)
 
 
 def _back_reason(one: ClassifiedDecision) -> str | None:

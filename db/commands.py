@@ -9,10 +9,12 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Connection, Engine
 
-from db.activation import activate_revision, end_rollout
+from db import steering
+from db.activation import activate_revision
 from db.deployments import lifecycle_status
 from db.engine import driver, in_transaction
 from db.locked import lock_named, note, touch
+from db.rollouts import end_rollout
 from db.routes import RouteReport, apply_reports, lock_route
 from domain import commands as asked
 from domain.errors import (
@@ -84,19 +86,16 @@ def _perform(connection: Connection, command: asked.Command) -> Result:
 
 def _create_deployment(connection: Connection, command: asked.CreateDeployment) -> Result:
     policy = parse_policy(command.policy) if command.policy is not None else None
-    row = (
-        driver(connection)
-        .execute(
-            """
+    cursor = driver(connection).execute(
+        """
         INSERT INTO endpoints (name, desired_replicas, due_at, reason)
         VALUES (%s, %s, clock_timestamp(), 'waiting for a first revision')
         ON CONFLICT (name) WHERE lifecycle <> 'destroyed' DO NOTHING
         RETURNING id
         """,
-            (command.deployment, command.desired_replicas),
-        )
-        .fetchone()
+        (command.deployment, command.desired_replicas),
     )
+    row = cursor.fetchone()
     if row is None:
         raise DeploymentExistsError(
             f"a deployment called {command.deployment} exists already; choose another name, or change that one",
@@ -172,6 +171,10 @@ def _scale(connection: Connection, command: asked.Scale) -> Result:
         "UPDATE endpoints SET desired_replicas = %s, degraded_reason = NULL, retry_at = NULL WHERE id = %s",
         (command.desired_replicas, deployment.id),
     )
+    driver(connection).execute(  # asked for in the middle of a rollout, a size holds on the way back too
+        "UPDATE rollouts SET desired_at_start = %s WHERE endpoint_id = %s AND ended_at IS NULL",
+        (command.desired_replicas, deployment.id),
+    )
     version = touch(connection, deployment)
     return {"deployment": command.deployment, "from": before, "to": command.desired_replicas, "version": version}
 
@@ -218,6 +221,12 @@ _WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
     asked.AddRevision: _add_revision,
     asked.SetPolicy: _set_policy,
     asked.ActivateRevision: _activate,
+    asked.Pause: steering.pause,
+    asked.Resume: steering.resume,
+    asked.Promote: steering.promote,
+    asked.Abort: steering.abort,
+    asked.Undo: steering.undo,
+    asked.Retry: steering.retry,
     asked.Scale: _scale,
     asked.Destroy: _destroy,
     asked.ReportRoute: _report_route,

@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from sqlalchemy import Connection
 
 from db.engine import driver
+from domain.errors import InvalidInputError
 from domain.model import (
     Deployment,
     DeploymentLifecycleStatus,
@@ -24,7 +25,7 @@ from domain.model import (
     StartFailures,
     TrafficStatus,
 )
-from domain.policy import DeploymentPolicy
+from domain.policy import DeploymentPolicy, StrategySpec
 from domain.strategies import parse_policy
 
 _DEPLOYMENT = """
@@ -48,7 +49,7 @@ _CLAIM = f"""
 _LOCK = f"{_DEPLOYMENT} WHERE e.id = ANY(%(ids)s) ORDER BY e.id FOR NO KEY UPDATE OF e"
 
 _ROUTES = """
-    SELECT endpoint_id, id, revision_id, status, traffic_status, created_at, status_changed_at
+    SELECT endpoint_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
       FROM routes
      WHERE endpoint_id = ANY(%(ids)s) AND status NOT IN ('terminated', 'failed')
      ORDER BY id
@@ -56,7 +57,8 @@ _ROUTES = """
 
 _ROLLOUTS = """
     SELECT id, from_revision_id, to_revision_id, strategy, spec::text, limits::text, started_at, last_progress_at,
-           deadline, failed_routes, steps, clock_stopped_at, promote_requested
+           deadline, failed_routes, steps, clock_stopped_at, promote_requested,
+           desired_at_start
       FROM rollouts
      WHERE id = ANY(%(ids)s)
 """
@@ -82,6 +84,12 @@ _MARK_WHAT_IS_OFF = f"""
          ORDER BY e.id
            FOR NO KEY UPDATE SKIP LOCKED)
 """  # noqa: S608  (composed of constants)
+
+
+class UnreadableSpec(StrategySpec):
+    """Settings that this release does not know, as another one stored them: an error of that rollout alone."""
+
+    stored: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +190,11 @@ def _deployment(row: TupleRow, routes: dict[UUID, list[Route]], rollouts: dict[U
 
 def _routes(rows: Sequence[TupleRow]) -> dict[UUID, list[Route]]:
     routes: dict[UUID, list[Route]] = defaultdict(list)
-    for endpoint_id, route_id, revision_id, status, traffic, created_at, changed_at in rows:
+    for endpoint_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
         routes[endpoint_id].append(
-            Route(route_id, revision_id, RouteStatus(status), TrafficStatus(traffic), created_at, changed_at)
+            Route(
+                route_id, revision_id, RouteStatus(status), TrafficStatus(traffic), created_at, changed_at, parked_until
+            )
         )
     return routes
 
@@ -203,6 +213,7 @@ def _rollouts(rows: Sequence[TupleRow]) -> dict[UUID, Rollout]:
             steps=row[10],
             clock_stopped_at=row[11],
             promote_requested=row[12],
+            desired_at_start=row[13],
         )
         for row in rows
     }
@@ -211,4 +222,8 @@ def _rollouts(rows: Sequence[TupleRow]) -> dict[UUID, Rollout]:
 @lru_cache(maxsize=1024)
 def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
     """Most rollouts of a fleet share a few policies; parsing each anew would cost more than the decision."""
-    return parse_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})
+    stored = json.loads(spec)
+    try:
+        return parse_policy({"strategy": strategy, "spec": stored, "limits": json.loads(limits)})
+    except InvalidInputError:
+        return DeploymentPolicy(strategy, UnreadableSpec(stored=stored))

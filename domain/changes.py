@@ -20,20 +20,24 @@ class RouteCreatorSpec:
 
 @dataclass(frozen=True, slots=True)
 class RouteChanges:
-    """Routes to create, to bring into traffic, and to drain."""
+    """Routes to create, to bring into traffic, to drain, and to park out of traffic until a time."""
 
     rollout_specs: tuple[RouteCreatorSpec, ...] = ()
     promote_route_ids: tuple[UUID, ...] = ()
     drain_route_ids: tuple[UUID, ...] = ()
+    park_route_ids: tuple[UUID, ...] = ()
+    park_until: datetime | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.rollout_specs or self.promote_route_ids or self.drain_route_ids)
+        return bool(self.rollout_specs or self.promote_route_ids or self.drain_route_ids or self.park_route_ids)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
             self.rollout_specs + other.rollout_specs,
             self.promote_route_ids + other.promote_route_ids,
             self.drain_route_ids + other.drain_route_ids,
+            self.park_route_ids + other.park_route_ids,
+            self.park_until or other.park_until,
         )
 
     @property
@@ -55,6 +59,11 @@ class RouteChanges:
     def drain(cls, route_ids: Iterable[UUID]) -> Self:
         """Take these routes out of traffic, and then stop them."""
         return cls(drain_route_ids=tuple(route_ids))
+
+    @classmethod
+    def park(cls, route_ids: Iterable[UUID], until: datetime) -> Self:
+        """Take these routes out of traffic and keep them running until then."""
+        return cls(park_route_ids=tuple(route_ids), park_until=until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.errors import InvalidInputError, UnknownCommandError
-from domain.revision import Name, RevisionSpec
+from domain.revision import DeploymentName, Name, RevisionSpec
 
 REQUEST_ID_LENGTH = 200
 MAX_REPLICAS = 10_000
@@ -28,7 +28,7 @@ class Command(BaseModel):
 class DeploymentCommand(Command):
     """A command to one deployment. `expected_version` refuses it when the deployment has changed since."""
 
-    deployment: Name
+    deployment: DeploymentName
     expected_version: int | None = None
 
 
@@ -37,7 +37,7 @@ class CreateDeployment(Command):
 
     task = "rollway.create_deployment"
 
-    deployment: Name
+    deployment: DeploymentName
     desired_replicas: Replicas = 1
     policy: dict[str, Any] | None = None
 
@@ -60,12 +60,54 @@ class SetPolicy(DeploymentCommand):
 
 
 class ActivateRevision(DeploymentCommand):
-    """Make a revision the running one. `supersede` leaves a rollout that is under way."""
+    """Make a revision the running one. `supersede` leaves a rollout that is under way.
+
+    `desired_replicas`: a new size that comes with the new revision, and goes again should it be rolled back.
+    """
 
     task = "rollway.activate_revision"
 
     revision: Name
     supersede: bool = False
+    desired_replicas: Replicas | None = None
+
+
+class Pause(DeploymentCommand):
+    """Hold a rollout where it is: nothing is created or drained, and its clocks stand still."""
+
+    task = "rollway.pause"
+
+
+class Resume(DeploymentCommand):
+    """Go on with a paused rollout; its deadlines move by the time it was paused."""
+
+    task = "rollway.resume"
+
+
+class Promote(DeploymentCommand):
+    """Move the traffic to a green set, as soon as it is healthy."""
+
+    task = "rollway.promote"
+
+
+class Abort(DeploymentCommand):
+    """Leave a rollout: old and new trade places, within the same budget."""
+
+    task = "rollway.abort"
+
+
+class Undo(DeploymentCommand):
+    """Go back to a revision that ran before: the named one, else the one before the current one."""
+
+    task = "rollway.undo"
+
+    revision: Name | None = None
+
+
+class Retry(DeploymentCommand):
+    """Begin the last rollout that was rolled back once more; one that is just rolling back turns forward again."""
+
+    task = "rollway.retry"
 
 
 class Scale(DeploymentCommand):
@@ -95,7 +137,21 @@ class ReportRoute(Command):
 
 COMMANDS: dict[str, type[Command]] = {
     command.task: command
-    for command in (CreateDeployment, AddRevision, SetPolicy, ActivateRevision, Scale, Destroy, ReportRoute)
+    for command in (
+        CreateDeployment,
+        AddRevision,
+        SetPolicy,
+        ActivateRevision,
+        Pause,
+        Resume,
+        Promote,
+        Abort,
+        Undo,
+        Retry,
+        Scale,
+        Destroy,
+        ReportRoute,
+    )
 }
 
 

@@ -90,6 +90,12 @@ class NoRolloutError(RollwayError):
     code = "no_rollout"
 
 
+class NoPreviousRevisionError(RollwayError):
+    """Nothing ran before the current revision, so there is nothing to go back to."""
+
+    code = "no_previous_revision"
+
+
 class WrongStateError(RollwayError):
     """The deployment's state does not allow this command; the message names the states that do."""
 

@@ -9,7 +9,7 @@ from domain.backoff import hold_back
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
-from domain.strategies.budget import Budget
+from domain.strategies.budget import Budget, resting_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,10 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
-        return self.strategies[policy.strategy].budget(policy.spec, deployment.desired_replicas)
+        strategy = self.strategies.get(policy.strategy)
+        if strategy is None:  # the way back must be open even when the strategy is no longer there
+            return resting_budget(deployment.desired_replicas)
+        return strategy.budget(policy.spec, deployment.desired_replicas)
 
 
 EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)

@@ -97,7 +97,10 @@ class RolloutOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One replica and its place in traffic. `status_changed_at` is when it got its present status."""
+    """One replica and its place in traffic. `status_changed_at` is when it got its present status.
+
+    `parked_until`: kept running, out of traffic, for a fast way back; until then no budget counts it.
+    """
 
     id: UUID
     revision_id: UUID
@@ -105,6 +108,7 @@ class Route:
     traffic: TrafficStatus
     created_at: datetime
     status_changed_at: datetime
+    parked_until: datetime | None = None
 
     @property
     def is_active(self) -> bool:
@@ -121,6 +125,7 @@ class Route:
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
+    `desired_at_start`: the replicas wanted before it began, and wanted again on the way back.
     `clock_stopped_at` is set while it waits for a person; the deadlines then stand still.
     """
 
@@ -131,6 +136,7 @@ class Rollout:
     started_at: datetime
     last_progress_at: datetime
     deadline: datetime
+    desired_at_start: int
     failed_routes: int = 0
     steps: int = 0
     clock_stopped_at: datetime | None = None

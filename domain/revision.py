@@ -11,6 +11,14 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 63 at most")]
 
 
+DEPLOYMENT_NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,52}[a-z0-9])?$"
+"""Nine characters shorter, so that the name of a revision made from it is a name too."""
+
+DeploymentName = Annotated[
+    str, Field(pattern=DEPLOYMENT_NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 54 at most")
+]
+
+
 def _split_command(value: object) -> object:
     return shlex.split(value) if isinstance(value, str) else value
 

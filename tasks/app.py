@@ -1,83 +1,27 @@
-"""The Celery app, and the one place where engine, Redis, runtimes and coordinator are put together."""
+"""The Celery app. Beat and Flower load this much; a worker loads its tasks too, and with them everything they use."""
 
-import threading
-from functools import cache
+from importlib import import_module
 
-import redis
 from celery import Celery
-from celery.signals import setup_logging, worker_shutting_down
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from celery.signals import celeryd_init, setup_logging
 
-from db.engine import engine
-from domain.handlers import HANDLERS
-from runtime.base import Runtime
-from runtime.process import ProcessRuntime
-from tasks.coordinator import DeploymentCoordinator
-from tasks.locks import Slots
 from tasks.log import configure_logging
 from tasks.schedule import beat_schedule
-from tasks.settings import TaskSettings, celery_settings
-from tasks.wake import Waker
+from tasks.settings import celery_settings
 
-app = Celery("rollway", include=["tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands"])
+TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands")
+
+app = Celery("rollway")
 app.add_defaults(lambda: {**celery_settings(), "beat_schedule": beat_schedule()})
 
-stopping = threading.Event()
-"""Set when the worker was asked to end: a task finishes the chunk in hand and claims no other."""
 
-
-@worker_shutting_down.connect
-def _stop(**_: object) -> None:
-    stopping.set()
+@celeryd_init.connect
+def _load_tasks(**_: object) -> None:
+    """For workers only: what the tasks import takes more time than the rest of a start."""
+    for module in TASK_MODULES:
+        import_module(module)
 
 
 @setup_logging.connect
 def _log(loglevel: int | None = None, **_: object) -> None:
     configure_logging(loglevel)
-
-
-@cache
-def settings() -> TaskSettings:
-    """From the environment, at first use."""
-    return TaskSettings.from_environment()
-
-
-@cache
-def redis_client() -> redis.Redis:
-    """For locks and marks. One short retry only: by default redis-py would block for 4.4 s on a dead server."""
-    return redis.Redis.from_url(
-        settings().redis_url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)
-    )
-
-
-@cache
-def waker() -> Waker:
-    """Sends the events that follow a change."""
-    return Waker(app, redis_client())
-
-
-@cache
-def slots() -> Slots:
-    """The lock slots of all handlers."""
-    return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().again)
-
-
-@cache
-def runtimes() -> dict[str, Runtime]:
-    """The runtimes, by the name that a revision's spec uses."""
-    return {"process": ProcessRuntime(settings().home)}
-
-
-@cache
-def coordinator() -> DeploymentCoordinator:
-    """The generic path of every deployment event, over the seven handlers."""
-    return DeploymentCoordinator(
-        engine=engine(),
-        slots=slots(),
-        waker=waker(),
-        handlers=HANDLERS,
-        chunk=settings().chunk,
-        work_seconds=settings().work_seconds,
-        stopping=stopping,
-    )

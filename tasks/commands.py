@@ -8,7 +8,8 @@ from db.commands import execute
 from db.engine import engine
 from domain.commands import COMMANDS, parse_command
 from domain.errors import RollwayError
-from tasks.app import app, waker
+from tasks.app import app
+from tasks.composition import waker
 from tasks.settings import COMMANDS_QUEUE
 
 

@@ -19,7 +19,7 @@ from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.route_events import RouteLifecycleType
-from domain.transitions import ClassifiedDecision, classify
+from domain.transitions import ClassifiedDecision, Limits, classify
 from tasks.locks import Slot, Slots
 from tasks.wake import Waker
 
@@ -120,7 +120,7 @@ class DeploymentCoordinator:
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """The failed write becomes an error of that deployment alone."""
-        said = f"{type(error.__cause__ or error).__name__}: {str(error).splitlines()[0]}"
+        said = f"{type(error.__cause__ or error).__name__}: {str(error).partition(chr(10))[0]}"
         _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=said)
 
         def work(connection: Connection) -> ChunkResult:
@@ -148,4 +148,8 @@ def _apply(
 
 def _failed(handler: DeploymentHandler, deployment: Deployment, said: str, claim: Claim) -> ClassifiedDecision:
     decision = Decision(Verdict.ERROR, said)
-    return classify(decision, deployment, handler.transitions, handler.limits(deployment), claim.now)
+    try:
+        limits = handler.limits(deployment)
+    except Exception:  # noqa: BLE001  (they may be what went wrong)
+        limits = Limits()
+    return classify(decision, deployment, handler.transitions, limits, claim.now)

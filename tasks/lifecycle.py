@@ -3,7 +3,8 @@
 from db.deployments import due_statuses
 from db.engine import engine, in_transaction
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
-from tasks.app import app, coordinator, waker
+from tasks.app import app
+from tasks.composition import coordinator, waker
 from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK
 
 

@@ -13,7 +13,6 @@ from redis.lock import Lock
 
 from tasks.settings import KEY_PREFIX
 
-
 RENEWALS_IN_A_LIFE = 3
 
 

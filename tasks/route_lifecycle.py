@@ -7,7 +7,8 @@ from time import monotonic
 from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.route_events import RouteLifecycleType
-from tasks.app import app, redis_client, runtimes, settings, slots, stopping, waker
+from tasks.app import app
+from tasks.composition import redis_client, runtimes, settings, slots, stopping, waker
 from tasks.probing import ProbePass
 from tasks.replicas import start_replicas, stop_replicas, sweep_replicas
 from tasks.schedule import DO_ROUTE_TASK

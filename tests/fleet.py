@@ -153,8 +153,10 @@ def ask(engine: Engine, task: str, **payload: object) -> CommandResult:
 
 def read(engine: Engine, query: LiteralString, *parameters: object) -> list[dict[str, Any]]:
     """The rows of a query."""
-    with engine.connect() as connection:
-        return driver(connection).cursor(row_factory=dict_row).execute(query, parameters).fetchall()
+    return in_transaction(
+        engine,
+        lambda connection: driver(connection).cursor(row_factory=dict_row).execute(query, parameters).fetchall(),
+    )
 
 
 def write(engine: Engine, query: LiteralString, *parameters: object) -> None:

@@ -49,4 +49,6 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.wait(f"{len(own.sick)} unhealthy, replaced unless back soon", soonest)
     if deployment.degraded_reason is not None:
         return Decision.success("nothing is off any more, so the mark can go")
-    return Decision.wait(f"{len(own.ready)} of {deployment.desired_replicas} replicas are healthy")
+    return Decision.wait(
+        f"{len(own.ready)} of {deployment.desired_replicas} replicas are healthy", own.next_unparked_at
+    )

@@ -8,12 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from domain.errors import InvalidInputError
 from domain.policy import DeploymentPolicy, RolloutLimits
 from domain.strategies.base import AbstractDeploymentStrategy
+from domain.strategies.blue_green import BlueGreenStrategy
+from domain.strategies.recreate import RecreateStrategy
 from domain.strategies.rolling_update import RollingUpdateStrategy
 
 DeploymentStrategyRegistry = Mapping[str, AbstractDeploymentStrategy[Any]]
 
 STRATEGIES: dict[str, AbstractDeploymentStrategy[Any]] = {
     "rolling_update": RollingUpdateStrategy(),
+    "blue_green": BlueGreenStrategy(),
+    "recreate": RecreateStrategy(),
 }
 
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
+from uuid import UUID
 
 from domain.changes import Decision
 from domain.model import Deployment
@@ -19,6 +20,8 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     """One way to get from the current revision to the deploying one. Stateless; `now` is the database's."""
 
     spec_model: ClassVar[type[StrategySpec]]
+    can_be_promoted: ClassVar[bool] = False
+    """Whether a person's `promote` means anything to it."""
 
     @abstractmethod
     def budget(self, spec: SpecT, desired: int) -> Budget:
@@ -27,3 +30,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     @abstractmethod
     def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """The next step of the deployment's rollout: success, moved, wait or give up."""
+
+
+def deploying_revision(deployment: Deployment) -> UUID:
+    """The revision to get to. Raises ValueError outside a rollout."""
+    if deployment.deploying_revision_id is None:
+        raise ValueError(f"{deployment.name} is deploying without a deploying revision")
+    return deployment.deploying_revision_id

@@ -1,6 +1,6 @@
 """Every live route in exactly one bucket, seen from the revision that should run.
 
-    of the target:   ready | warming | starting | sick        of any other revision: old
+    of the target:   ready | warming | starting | sick        of any other revision: old | parked
 
 Buckets are made by `is_active` and by what is left over, not by a list of states: a health state that nobody has
 thought of yet is sick, so it is counted and never a reason to create without end.
@@ -34,6 +34,7 @@ class Buckets:
     starting: tuple[Route, ...]
     sick: tuple[Route, ...]
     old: tuple[Route, ...]
+    parked: tuple[Route, ...]
     next_ready_at: datetime | None
 
     @classmethod
@@ -49,7 +50,8 @@ class Buckets:
             warming=warming,
             starting=tuple(route for route in own if route.status is RouteStatus.PROVISIONING),
             sick=tuple(r for r in own if r.status not in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)),
-            old=tuple(route for route in live if route.revision_id != target),
+            old=tuple(r for r in live if r.revision_id != target and not _is_parked(r, now)),
+            parked=tuple(r for r in live if r.revision_id != target and _is_parked(r, now)),
             next_ready_at=min((route.status_changed_at + warm for route in warming), default=None),
         )
 
@@ -60,8 +62,13 @@ class Buckets:
 
     @property
     def total(self) -> int:
-        """All live routes: what the ceiling counts."""
+        """All live routes but the parked ones: what the ceiling counts."""
         return len(self.own) + len(self.old)
+
+    @property
+    def next_unparked_at(self) -> datetime | None:
+        """When the first parked route has been kept long enough."""
+        return min((route.parked_until for route in self.parked if route.parked_until), default=None)
 
     def lost(self, now: datetime) -> tuple[Route, ...]:
         """Own routes that have been sick for longer than the grace."""
@@ -70,6 +77,10 @@ class Buckets:
     def idle(self) -> tuple[Route, ...]:
         """Own routes that are out of traffic."""
         return tuple(route for route in self.own if route.traffic is TrafficStatus.INACTIVE)
+
+
+def _is_parked(route: Route, now: datetime) -> bool:
+    return route.parked_until is not None and now < route.parked_until
 
 
 def grace_ends_at(route: Route) -> datetime:

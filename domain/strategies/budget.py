@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 _HIGHEST_PERCENT = 1000
+_HIGHEST_NUMBER = 10_000
 _PERCENT = re.compile(r"[0-9]{1,4}%")
 
 
@@ -21,12 +22,13 @@ def _check_amount(value: object) -> object:
     match value:
         case bool():
             pass
-        case int() if value >= 0:
+        case int() if 0 <= value <= _HIGHEST_NUMBER:
             return value
         case str() if _PERCENT.fullmatch(value) and int(value[:-1]) <= _HIGHEST_PERCENT:
             return value
     raise ValueError(
-        f'must be a whole number of replicas from 0, or a whole percent from "0%" to "{_HIGHEST_PERCENT}%"'
+        f"must be a whole number of replicas from 0 to {_HIGHEST_NUMBER}, "
+        f'or a whole percent from "0%" to "{_HIGHEST_PERCENT}%"'
     )
 
 

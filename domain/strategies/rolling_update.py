@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, Route
 from domain.policy import StrategySpec
-from domain.strategies.base import AbstractDeploymentStrategy, StrategyCycleResult
+from domain.strategies.base import AbstractDeploymentStrategy, StrategyCycleResult, deploying_revision
 from domain.strategies.buckets import Buckets, grace_ends_at, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
 
@@ -57,9 +57,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
 
     def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> StrategyCycleResult:
         """One cycle of the ladder above."""
-        target = deployment.deploying_revision_id
-        if target is None:
-            raise ValueError(f"{deployment.name} is deploying without a deploying revision")
+        target = deploying_revision(deployment)
         budget = self.budget(spec, deployment.desired_replicas)
         new = Buckets.of(deployment.routes, target, now, spec.min_ready_seconds)
         if idle := new.idle():

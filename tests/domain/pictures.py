@@ -88,6 +88,7 @@ def rollout_of(policy: DeploymentPolicy, **changed: Any) -> Rollout:
             started_at=NOW,
             last_progress_at=NOW,
             deadline=NOW + timedelta(seconds=policy.limits.timeout_seconds),
+            desired_at_start=3,
         ),
         **changed,
     )
@@ -120,7 +121,7 @@ def deploying(
             deploying_revision_id=V2,
             version=1,
             phase_started_at=NOW,
-            rollout=rollout_of(chosen, **(rollout or {})),
+            rollout=rollout_of(chosen, **{"desired_at_start": n, **(rollout or {})}),
             routes=routes_of(picture, V1, V2, status_for=status_for),
         ),
         **changed,

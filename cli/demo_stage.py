@@ -1,0 +1,117 @@
+"""The demo's stage: a stack in a folder of its own, and the proof that nothing of it is left."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+from cli.exits import NotAsPromisedError
+from cli.interrupts import ignore_signals
+from stack.connect import export_urls
+from stack.down import down
+from stack.errors import StackError
+from stack.home import Home
+from stack.prepare import Notice, UpRequest
+from stack.status import stack_status
+from stack.up import up
+
+_WORKERS = 2
+
+
+@dataclass(slots=True)
+class Stage:
+    """A stack that runs. `left` is filled when it is torn down: what still ran after that."""
+
+    home: Home
+    console: Console
+    keep: bool = False
+    seen: list[psutil.Process] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    @property
+    def logs(self) -> Path:
+        """Where the logs of the stack and its replicas are."""
+        return self.home.root / "logs"
+
+    def remember(self) -> None:
+        """Note every process of the stack, so that their end can be proved."""
+        status = stack_status(self.home)
+        pids = [status.supervisor_pid, *(part.pid for part in status.parts)]
+        for pid in filter(None, pids):
+            with suppress(psutil.Error):
+                process = psutil.Process(pid)
+                self.seen += [process, *process.children(recursive=True)]
+
+    def tear_down(self) -> None:
+        """Stop everything, look for what is left, and remove the folder unless it is to be kept."""
+        self.remember()
+        try:
+            down(self.home, lambda _: None)
+        finally:
+            self.left = _alive(self.seen, self.home.root)
+            if not self.keep and not self.left:
+                shutil.rmtree(self.home.root, ignore_errors=True)
+
+
+@contextmanager
+def stage(console: Console) -> Iterator[Stage]:
+    """A stack of 2 workers, beat and Flower in a new folder; torn down at the end, whatever happens.
+
+    DATABASE_URL and REDIS_URL of the environment are used when they are set. The folder is kept after an error.
+    Raises NotAsPromisedError when the stack does not come up.
+    """
+    home = Home(Path(tempfile.mkdtemp(prefix="rollway-demo-")).resolve())
+    os.environ["ROLLWAY_HOME"] = str(home.root)
+    made = Stage(home, console)
+    try:
+        _bring_up(made)
+        yield made
+    except Exception:
+        made.keep = True
+        raise
+    finally:
+        ignore_signals()
+        made.tear_down()
+
+
+def _bring_up(made: Stage) -> None:
+    begun = time.monotonic()
+
+    def say(notice: Notice) -> None:
+        seconds = time.monotonic() - begun
+        made.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
+
+    try:
+        up(UpRequest(home=made.home, environ=os.environ, workers=_WORKERS), say)
+        export_urls(os.environ)
+    except StackError as error:
+        message = f"the stack did not come up: {error} The logs are in {made.logs}"
+        raise NotAsPromisedError(message, logs=made.logs) from None
+    made.remember()
+
+
+def _alive(seen: list[psutil.Process], folder: Path) -> list[str]:
+    """Those of `seen` that still run, and every other process that works for or in `folder`."""
+    running = [process for process in {*seen, *psutil.process_iter()} if process.pid != os.getpid()]
+    return sorted(
+        f"{process.name()} (pid {process.pid})" for process in running if _is_of(process, folder, known=process in seen)
+    )
+
+
+def _is_of(process: psutil.Process, folder: Path, *, known: bool) -> bool:
+    try:
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        texts = [*process.cmdline(), process.cwd(), process.environ().get("ROLLWAY_HOME", "")]
+    except psutil.AccessDenied:
+        return known
+    except psutil.Error:
+        return False
+    return known or any(str(folder) in text for text in texts)

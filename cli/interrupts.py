@@ -1,0 +1,31 @@
+"""Ctrl-C, SIGTERM and a closed terminal, all as KeyboardInterrupt, for commands that must clean up."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """The first signal raises KeyboardInterrupt; later ones are ignored, so that the clean-up is not cut short."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+        ignore_signals()
+        raise KeyboardInterrupt
+
+    before = [signal.signal(number, interrupt) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(number, handler)
+
+
+def ignore_signals() -> None:
+    """From now on nothing interrupts what is left to do."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -1,0 +1,86 @@
+"""The record of a rollout: opened with its clocks, turned back, closed. The deployment's row changes with it."""
+
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+from sqlalchemy import Connection
+
+from db.engine import driver
+from domain.activation import ActivationRequest
+from domain.commands import ActivateRevision
+from domain.model import Deployment, RolloutOutcome
+
+_BEGIN = """
+    WITH begun AS (
+        INSERT INTO rollouts (endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits,
+                              desired_at_start, actor, reason, started_at, last_progress_at, deadline)
+        SELECT e.id, e.current_revision_id, %(to)s, %(strategy)s, %(spec)s, %(limits)s,
+               %(desired_at_start)s, %(actor)s, %(reason)s, t.now, t.now, t.now + %(timeout)s * interval '1 second'
+          FROM endpoints e, (SELECT clock_timestamp() AS now) t
+         WHERE e.id = %(id)s
+        RETURNING id, endpoint_id, started_at)
+    UPDATE endpoints e
+       SET lifecycle = 'deploying', sub_step = 'provisioning', deploying_revision_id = %(to)s, rollout_id = begun.id,
+           desired_replicas = %(desired)s, phase_started_at = begun.started_at, phase_attempts = 0, paused_at = NULL,
+           degraded_reason = NULL, retry_at = NULL
+      FROM begun
+     WHERE e.id = begun.endpoint_id
+    RETURNING begun.id
+"""
+
+_TURN_BACK = """
+    WITH turned AS (
+        UPDATE rollouts SET back_reason = coalesce(back_reason, %(why)s), clock_stopped_at = NULL
+         WHERE endpoint_id = %(id)s AND ended_at IS NULL)
+    UPDATE endpoints
+       SET sub_step = 'rolling_back', paused_at = NULL, phase_attempts = 0,
+           phase_started_at = CASE sub_step WHEN 'rolling_back' THEN phase_started_at ELSE clock_timestamp() END
+     WHERE id = %(id)s
+"""
+
+_END = """
+    UPDATE rollouts SET outcome = %s, ended_at = clock_timestamp(), clock_stopped_at = NULL
+     WHERE endpoint_id = %s AND ended_at IS NULL
+"""
+
+
+def begin_deployment(
+    connection: Connection, deployment: Deployment, request: ActivationRequest, command: ActivateRevision
+) -> UUID:
+    """Open a rollout with its clocks and its own copy of the policy. Returns its id.
+
+    A rollout that supersedes another goes back to the size that was wanted before the first of them.
+    """
+    policy = request.policy
+    if policy is None:
+        raise ValueError("a rollout needs a policy")
+    stored = policy.as_json()
+    before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
+    cursor = driver(connection).execute(
+        _BEGIN,
+        {
+            "id": deployment.id,
+            "to": request.revision_id,
+            "strategy": policy.strategy,
+            "spec": Jsonb(stored["spec"]),
+            "limits": Jsonb(stored["limits"]),
+            "desired_at_start": before,
+            "desired": deployment.desired_replicas if command.desired_replicas is None else command.desired_replicas,
+            "actor": command.actor,
+            "reason": command.reason,
+            "timeout": policy.limits.timeout_seconds,
+        },
+    )
+    (rollout_id,) = cursor.fetchall()[0]
+    return UUID(str(rollout_id))
+
+
+def turn_back(connection: Connection, deployment: Deployment, why: str) -> UUID | None:
+    """Leave a rollout for the revision it came from: no rollout of its own, but the way back. Returns its id."""
+    driver(connection).execute(_TURN_BACK, {"id": deployment.id, "why": why})
+    return deployment.rollout.id if deployment.rollout else None
+
+
+def end_rollout(connection: Connection, deployment: Deployment, outcome: RolloutOutcome) -> None:
+    """Close the deployment's open rollout; its pointers are the caller's to move, in the same transaction."""
+    driver(connection).execute(_END, (outcome.value, deployment.id))

@@ -1,0 +1,82 @@
+"""Ask Rollway to activate a revision, from a process that has Celery and not Rollway.
+
+    pip install celery redis
+    REDIS_URL=redis://:password@host:6379/0 python enqueue_activate_revision.py DEPLOYMENT REVISION [REASON]
+
+Exit codes: 0 accepted, 1 refused, 2 wrong usage, 3 no answer. Prints the answer as JSON: {"ok": true, "result": {...},
+"repeated": ...} or {"ok": false, "error": {"code", "message", "detail"}}.
+"""
+
+import json
+import os
+import sys
+import uuid
+
+from celery import Celery
+from celery.exceptions import TimeoutError as NoAnswerError
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+ATTEMPTS = 3
+PATIENCE_SECONDS = 10.0
+PREFIX = {"global_keyprefix": "rollway:"}  # Rollway keeps all its keys under this prefix
+TIMEOUTS = {"socket_connect_timeout": 3, "socket_timeout": 10}
+
+
+def connect(url: str) -> Celery:
+    """A producer that speaks to Rollway's workers: JSON, their key prefix, their queue."""
+    app = Celery("somebody-else", broker=url, backend=url)
+    app.conf.update(
+        broker_transport_options={**PREFIX, **TIMEOUTS},
+        result_backend_transport_options=PREFIX,
+        redis_socket_connect_timeout=3,
+        task_serializer="json",
+        result_serializer="json",
+        accept_content=["json"],
+    )
+    return app
+
+
+def activate(app: Celery, deployment: str, revision: str, reason: str) -> dict[str, object] | None:
+    """The answer, or None when there was none. A message may be lost on Redis: it is then sent again, and because its
+    request id stays the same, Rollway does nothing twice.
+    """
+    payload = {
+        "deployment": deployment,
+        "revision": revision,
+        "request_id": str(uuid.uuid4()),
+        "actor": "enqueue_activate_revision.py",
+        "reason": reason,
+    }
+    for _ in range(ATTEMPTS):
+        sent = app.send_task(
+            "rollway.activate_revision", kwargs={"payload": payload}, queue="commands", retry=False, expires=60
+        )
+        try:
+            answer: dict[str, object] = sent.get(timeout=PATIENCE_SECONDS)
+        except NoAnswerError:
+            continue
+        return answer
+    return None
+
+
+def main() -> int:
+    """Parse, ask, print."""
+    url = os.environ.get("REDIS_URL")
+    if len(sys.argv) not in (3, 4) or not url:
+        print("usage: REDIS_URL=redis://... enqueue_activate_revision.py DEPLOYMENT REVISION [REASON]", file=sys.stderr)
+        return 2
+    try:
+        answer = activate(connect(url), sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")  # noqa: PLR2004
+    except (OperationalError, RedisError) as error:
+        print(f"Redis cannot be reached: {type(error).__name__}", file=sys.stderr)
+        return 3
+    if answer is None:
+        print(f"no answer in {ATTEMPTS} attempts: does a worker run with queue 'commands'?", file=sys.stderr)
+        return 3
+    print(json.dumps(answer))
+    return 0 if answer["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

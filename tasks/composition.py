@@ -1,0 +1,73 @@
+"""The one place where engine, Redis, runtimes and coordinator are put together, each made at its first use."""
+
+import threading
+from functools import cache
+
+import redis
+from celery.signals import worker_shutting_down
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from db.engine import engine
+from domain.handlers import HANDLERS
+from runtime.base import Runtime
+from runtime.process import ProcessRuntime
+from tasks.app import app
+from tasks.coordinator import DeploymentCoordinator
+from tasks.locks import Slots
+from tasks.settings import TaskSettings
+from tasks.wake import Waker
+
+stopping = threading.Event()
+"""Set when the worker was asked to end: a task finishes the chunk in hand and claims no other."""
+
+
+@worker_shutting_down.connect
+def _stop(**_: object) -> None:
+    stopping.set()
+
+
+@cache
+def settings() -> TaskSettings:
+    """From the environment, at first use."""
+    return TaskSettings.from_environment()
+
+
+@cache
+def redis_client() -> redis.Redis:
+    """For locks and marks. One short retry only: by default redis-py would block for 4.4 s on a dead server."""
+    return redis.Redis.from_url(
+        settings().redis_url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)
+    )
+
+
+@cache
+def waker() -> Waker:
+    """Sends the events that follow a change."""
+    return Waker(app, redis_client())
+
+
+@cache
+def slots() -> Slots:
+    """The lock slots of all handlers."""
+    return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().again)
+
+
+@cache
+def runtimes() -> dict[str, Runtime]:
+    """The runtimes, by the name that a revision's spec uses."""
+    return {"process": ProcessRuntime(settings().home)}
+
+
+@cache
+def coordinator() -> DeploymentCoordinator:
+    """The generic path of every deployment event, over the seven handlers."""
+    return DeploymentCoordinator(
+        engine=engine(),
+        slots=slots(),
+        waker=waker(),
+        handlers=HANDLERS,
+        chunk=settings().chunk,
+        work_seconds=settings().work_seconds,
+        stopping=stopping,
+    )

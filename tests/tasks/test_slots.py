@@ -1,0 +1,163 @@
+"""A handler's lock is one of n slots, held by a token, and no event is lost that found all of them taken."""
+
+import threading
+import time
+from collections.abc import Iterable
+
+import pytest
+import redis
+
+from tasks.locks import Slots
+from tests.runtime.support import eventually
+
+
+class Sent(list[str]):
+    """The keys of the events that were sent once more."""
+
+    def again(self, keys: Iterable[str]) -> None:
+        self.extend(keys)
+
+
+@pytest.fixture
+def sent() -> Sent:
+    return Sent()
+
+
+def slots(client: redis.Redis, sent: Sent, count: int = 1, seconds: float = 5) -> Slots:
+    return Slots(client, count, seconds, sent.again)
+
+
+def test_one_slot_is_held_by_one_and_free_again_afterwards(client: redis.Redis, sent: Sent) -> None:
+    two = slots(client, sent), slots(client, sent)
+    with two[0].hold("scaling", "scaling") as mine:
+        assert mine is not None
+        with two[1].hold("scaling", "scaling") as other:
+            assert other is None
+        with two[1].hold("destroying", "destroying") as elsewhere:
+            assert elsewhere is not None
+    with two[1].hold("scaling", "scaling") as now:
+        assert now is not None
+
+
+def test_n_slots_are_held_by_n_and_no_more(client: redis.Redis, sent: Sent) -> None:
+    three = slots(client, sent, count=3)
+    with three.hold("x", "x") as a, three.hold("x", "x") as b, three.hold("x", "x") as c, three.hold("x", "x") as d:
+        assert None not in (a, b, c)
+        assert d is None
+
+
+def test_a_handler_without_a_lock_id_holds_nothing(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent).hold(None, "reconcile") as one, slots(client, sent).hold(None, "reconcile") as two:
+        assert one is not None
+        assert two is not None
+        assert one.renew()
+    assert client.keys() == []
+
+
+def test_a_lock_that_ran_out_is_lost_and_renewing_says_so(client: redis.Redis, sent: Sent) -> None:
+    mine = slots(client, sent, seconds=0.05)
+    with mine.hold("x", "x") as slot:
+        assert slot is not None
+        eventually(lambda: client.exists("rollway:lock:x:0") == 0)
+        assert not slot.renew()
+
+
+def test_only_the_owner_lets_go(client: redis.Redis, sent: Sent) -> None:
+    late, other = slots(client, sent, seconds=0.05), slots(client, sent)
+    with late.hold("x", "x"):
+        eventually(lambda: client.exists("rollway:lock:x:0") == 0)
+        taken = other.hold("x", "x")
+        assert taken.__enter__() is not None
+    token = client.get("rollway:lock:x:0")
+    assert token is not None, "the late one must not end the lock of its successor"
+    taken.__exit__(None, None, None)
+    assert client.get("rollway:lock:x:0") is None
+
+
+def test_only_the_owner_renews(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.05).hold("x", "x") as late:
+        assert late is not None
+        eventually(lambda: client.exists("rollway:lock:x:0") == 0)
+        with slots(client, sent, seconds=5).hold("x", "x") as other:
+            assert other is not None
+            assert not late.renew()
+            assert other.renew()
+
+
+def test_renewing_gives_the_lock_its_full_life_again(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=60).hold("x", "x") as slot:
+        assert slot is not None
+        client.pexpire("rollway:lock:x:0", 500)
+        assert slot.renew()
+        assert int(client.pttl("rollway:lock:x:0")) > 50_000  # type: ignore[arg-type]
+
+
+def test_renewing_without_redis_is_a_no_and_no_error(sent: Sent) -> None:
+    nowhere = redis.Redis.from_url("redis://127.0.0.1:1/0", retry=None, socket_connect_timeout=0.2)
+    lock = nowhere.lock("x", timeout=5, thread_local=False)
+    lock.local.token = b"mine"
+    from tasks.locks import Slot  # noqa: PLC0415
+
+    assert not Slot(lock).renew()
+
+
+def test_events_that_found_all_slots_taken_are_sent_once_more_each(client: redis.Redis, sent: Sent) -> None:
+    mine = slots(client, sent)
+    with mine.hold("deploying", "deploying/provisioning"):
+        for key in ("deploying/provisioning", "deploying/rolling_back", "deploying/provisioning"):
+            with mine.hold("deploying", key) as slot:
+                assert slot is None
+        assert sent == []
+    assert sorted(sent) == ["deploying/provisioning", "deploying/rolling_back"]
+    with mine.hold("deploying", "deploying/provisioning"):
+        pass
+    assert len(sent) == 2
+
+
+def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Sent) -> None:
+    mine = slots(client, sent)
+    with pytest.raises(RuntimeError), mine.hold("x", "a"):
+        with mine.hold("x", "b"):
+            pass
+        raise RuntimeError
+    assert sent == ["b"]
+    assert client.exists("rollway:lock:x:0") == 0
+
+
+def test_no_event_is_lost_among_four_threads(client: redis.Redis, redis_url: str) -> None:
+    """Each event asks for work to be done after it: the number it adds must be seen by a later holder."""
+    asked, done, guard = [0], [0], threading.Lock()
+    queue: list[str] = []
+
+    def run(own: Slots) -> None:
+        with own.hold("x", "x") as slot:
+            if slot is not None:
+                seen = asked[0]
+                time.sleep(0)  # others come in between
+                with guard:
+                    done[0] = max(done[0], seen)
+
+    def work() -> None:
+        with redis.Redis.from_url(redis_url) as mine:
+            own = Slots(mine, 1, 5, queue.extend)
+            for _ in range(150):
+                with guard:
+                    asked[0] += 1
+                run(own)
+                while queue:
+                    try:
+                        queue.pop()
+                    except IndexError:
+                        break
+                    run(own)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    while queue:
+        queue.pop()
+        run(Slots(client, 1, 5, queue.extend))
+    assert (asked[0], done[0]) == (600, 600)
+    assert client.keys("rollway:lock:*") == []

@@ -1,0 +1,199 @@
+"""Everything at once, by dice: coordinators, reports of health, users, and connections that are cut.
+
+Triggers of the test look over the shoulder of every transaction: they note when routes are created above the ceiling,
+or drained below the floor. At the end the weather calms down, and everything must come to rest as it was asked for.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import in_transaction
+from db.routes import RouteReport, apply_reports, record_stopped
+from domain.errors import RollwayError
+from domain.handlers import HANDLERS
+from domain.model import RouteStatus
+from stack.servers import EmbeddedServer
+from tests.fleet import (
+    SPEC,
+    ask,
+    coordinator_without_redis,
+    drawn,
+    engine_on,
+    make_deployment,
+    read,
+    run_until_quiet,
+    snapshot,
+    write,
+)
+from tests.tasks.test_two_coordinators import assert_nothing_happened_twice
+
+SECONDS = 5.0
+NAMES = ("a", "b", "c", "d")
+SURGE, UNAVAILABLE = 1, 1
+
+# on the way back the count from before the rollout is wanted, while the row may still say another
+OVERSEER = f"""
+CREATE TABLE seen_wrong (what text, endpoint_id uuid, counted bigint, allowed int);
+
+CREATE VIEW allowed AS
+SELECT e.id, e.lifecycle,
+       greatest(e.desired_replicas, CASE e.sub_step WHEN 'rolling_back' THEN o.desired_at_start END) + {SURGE} AS ceiling,
+       least(e.desired_replicas, CASE e.sub_step WHEN 'rolling_back' THEN o.desired_at_start END)
+       - CASE e.lifecycle WHEN 'deploying' THEN {UNAVAILABLE} ELSE 0 END AS floor
+  FROM endpoints e LEFT JOIN rollouts o ON o.id = e.rollout_id;
+
+CREATE FUNCTION above_ceiling() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO seen_wrong
+    SELECT 'above the ceiling', a.id, count(r.id), a.ceiling
+      FROM allowed a JOIN routes r ON r.endpoint_id = a.id AND r.status NOT IN ('terminating', 'terminated', 'failed')
+     WHERE a.id IN (SELECT endpoint_id FROM created)
+     GROUP BY a.id, a.ceiling HAVING count(r.id) > a.ceiling;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER above_ceiling AFTER INSERT ON routes REFERENCING NEW TABLE AS created
+    FOR EACH STATEMENT EXECUTE FUNCTION above_ceiling();
+
+CREATE FUNCTION below_floor() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO seen_wrong
+    SELECT 'below the floor', a.id, count(r.id), a.floor
+      FROM allowed a LEFT JOIN routes r
+        ON r.endpoint_id = a.id AND r.status = 'healthy' AND r.traffic_status = 'active'
+     WHERE a.lifecycle <> 'destroying'
+       AND a.id IN (SELECT b.endpoint_id FROM before b JOIN after USING (id)
+                     WHERE b.status = 'healthy' AND b.traffic_status = 'active' AND after.status = 'terminating')
+     GROUP BY a.id, a.floor HAVING count(r.id) < a.floor;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER below_floor AFTER UPDATE ON routes REFERENCING OLD TABLE AS before NEW TABLE AS after
+    FOR EACH STATEMENT EXECUTE FUNCTION below_floor();
+"""
+
+WEATHER = [RouteStatus.HEALTHY] * 12 + [RouteStatus.UNHEALTHY] * 2 + [RouteStatus.DEGRADED] + [RouteStatus.FAILED]
+
+
+def coordinate(engine: Engine, dice: random.Random) -> None:
+    handler = dice.choice(list(HANDLERS.values()))
+    coordinator_without_redis(engine, chunk=dice.choice([1, 3])).process_chunk(handler)
+
+
+def probe(engine: Engine, dice: random.Random) -> None:
+    """Health as it comes; who is on the way out is sometimes found to be gone."""
+    routes = read(engine, "SELECT id, endpoint_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
+    leaving = [one["id"] for one in routes if one["status"] == "terminating"]
+    reports = [
+        RouteReport(one["id"], one["endpoint_id"], RouteStatus(one["status"]), status, reason="seen", address="h:1")
+        for one in dice.sample(routes, len(routes) // 2)
+        if (status := dice.choice(WEATHER)) and one["status"] != "terminating"
+    ]
+    in_transaction(engine, lambda connection: apply_reports(connection, reports))
+    in_transaction(engine, lambda connection: record_stopped(connection, leaving))
+
+
+def command(engine: Engine, dice: random.Random) -> None:
+    name = dice.choice(NAMES)
+    with suppress(RollwayError):  # a refusal is an answer too
+        match dice.randrange(8):
+            case 0 | 1:
+                ask(engine, "scale", deployment=name, desired_replicas=dice.randrange(5))
+            case 2 | 3 | 4 | 5:
+                revision, supersede = dice.choice(["v1", "v2", "v3"]), dice.random() < 0.5
+                ask(engine, "activate_revision", deployment=name, revision=revision, supersede=supersede)
+            case 6:
+                ask(engine, "destroy", deployment=name)
+            case 7:
+                ask(engine, "create_deployment", deployment=name, desired_replicas=2)
+                ask(engine, "add_revision", deployment=name, name="v1", spec=SPEC)
+                ask(engine, "activate_revision", deployment=name, revision="v1")
+
+
+def cut(server: EmbeddedServer, database: str, dice: random.Random) -> None:
+    """One of the connections to the database, from outside."""
+    with psycopg.connect(server.url, autocommit=True) as other:
+        pids = other.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = %s AND state <> 'idle'", (database.rpartition("/")[2],)
+        ).fetchall()
+        if pids:
+            other.execute("SELECT pg_terminate_backend(%s)", dice.choice(pids))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked_for(
+    engine: Engine, database: str, postgres_server: EmbeddedServer, seed: int
+) -> None:
+    for name in NAMES:
+        made = make_deployment(engine, "■■■", name=name)
+        write(engine, "INSERT INTO revisions (endpoint_id, name, spec) VALUES (%s, 'v3', '{}')", made.id)
+    write(engine, OVERSEER)  # type: ignore[arg-type]
+    over, broke = threading.Event(), []
+    done: dict[str, int] = {}
+
+    def again_and_again(work: Callable[[Engine, random.Random], None], number: int, pause: float) -> None:
+        dice, own = random.Random(f"{seed}-{number}"), engine_on(database)
+        while not over.wait(dice.random() * pause):
+            try:
+                work(own, dice)
+                done[work.__name__] = done.get(work.__name__, 0) + 1
+            except Exception as error:  # noqa: BLE001  (told at the end)
+                broke.append(error)
+        own.dispose()
+
+    def cutting(_: Engine, dice: random.Random) -> None:
+        cut(postgres_server, database, dice)
+
+    works = [(coordinate, 0.005), (coordinate, 0.005), (probe, 0.01), (command, 0.03), (command, 0.03), (cutting, 0.3)]
+    threads = [
+        threading.Thread(target=again_and_again, args=(work, number, pause))
+        for number, (work, pause) in enumerate(works)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(SECONDS)  # the storm itself
+    over.set()
+    for thread in threads:
+        thread.join(60)
+
+    assert broke == []
+    assert done["coordinate"] > 50
+    assert done["command"] > 20
+    assert done["cutting"] > 5
+    assert read(engine, "SELECT * FROM seen_wrong") == []
+    calm_down(engine)
+    assert read(engine, "SELECT * FROM seen_wrong") == []
+    assert_nothing_happened_twice(engine)
+
+
+def calm_down(engine: Engine) -> None:
+    """Every replica is well, every pause over, again and again until nothing moves; then look at each deployment."""
+    coordinator = coordinator_without_redis(engine)
+    for _ in range(40):
+        write(
+            engine,
+            "UPDATE endpoints SET due_at = now(), retry_at = retry_at - interval '1 hour',"
+            " last_failed_at = last_failed_at - interval '1 hour'",
+        )
+        run_until_quiet(coordinator)
+        routes = read(engine, "SELECT id, endpoint_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
+        reports = [
+            RouteReport(one["id"], one["endpoint_id"], RouteStatus(one["status"]), RouteStatus.HEALTHY, address="h:1")
+            for one in routes
+        ]
+        leaving = [one["id"] for one in routes if one["status"] == "terminating"]
+        in_transaction(engine, lambda connection, ids=leaving: record_stopped(connection, ids))  # type: ignore[misc]
+        if not in_transaction(engine, lambda connection, all_=reports: apply_reports(connection, all_)) and not leaving:  # type: ignore[misc]
+            break
+    rows = read(engine, "SELECT id, lifecycle, desired_replicas, current_revision_id FROM endpoints")
+    assert {row["lifecycle"] for row in rows} <= {"ready", "destroyed", "pending"}
+    for row in rows:
+        wanted = "■" * row["desired_replicas"] if row["lifecycle"] == "ready" else ""
+        assert drawn(engine, row["id"]) == wanted
+        assert snapshot(engine, row["id"]).rollout is None
+    assert read(engine, "SELECT 1 FROM rollouts WHERE ended_at IS NULL") == []
