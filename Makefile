@@ -9,7 +9,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down migrate test check fmt bench lock clean
+.PHONY: help demo up down migrate test check fmt soak bench lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -42,6 +42,9 @@ check: .venv/.dev ## ruff, mypy, import-linter
 fmt: .venv/.dev ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
+
+soak: .venv/.dev ## the proofs in their long form, an hour or so (ARGS="--scale 0.1")
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 bench: .venv/.dev ## measure (ARGS=...)
 	@$(BIN)/python -m bench $(ARGS)

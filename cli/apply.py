@@ -19,27 +19,6 @@ from db.timeline import revision_named
 from db.views import DeploymentView, live_deployments
 from domain.revision import RevisionSpec
 
-GRAMMAR = """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
-
-\b
-    deployment: web
-    replicas: 3                  # left out: stays as it is, 1 at first
-    revision:
-      name: v1                   # left out: made from the content
-      command: python examples/http_service.py
-      env: {VERSION: "1"}
-      health_check: {path: /health, interval_seconds: 1}
-    policy:                      # left out: stays; null: no rollouts
-      strategy: rolling_update
-      spec: {max_surge: 1, max_unavailable: 1}
-      limits: {timeout_seconds: 300}
-    activate: true               # false: only register the revision
-
-Several deployments may stand in one file, separated by ---. Everything is checked before anything is written.
-
-A working_directory is meant from the file's folder; without one, a command runs where the workers run.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
@@ -61,6 +40,26 @@ def apply(
     request_id: RequestId,
     as_json: AsJson = False,
 ) -> None:
+    """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
+
+    \b
+        deployment: web
+        replicas: 3                  # left out: stays as it is, 1 at first
+        revision:
+          name: v1                   # left out: made from the content
+          command: python examples/http_service.py
+          env: {VERSION: "1"}
+          health_check: {path: /health, interval_seconds: 1}
+        policy:                      # left out: stays; null: no rollouts
+          strategy: rolling_update
+          spec: {max_surge: 1, max_unavailable: 1}
+          limits: {timeout_seconds: 300}
+        activate: true               # false: only register the revision
+
+    Several deployments may stand in one file, separated by ---. Everything is checked before anything is written.
+
+    A working_directory is meant from the file's folder; without one, a command runs where the workers run.
+    """  # noqa: D301  (\b must be the character)
     console = printer(quiet=as_json)
     files = read_file(file)
     request = ApplyRequest(actor, reason, request_id, supersede, activate)
@@ -76,8 +75,9 @@ def apply(
         print_json(_document(outcomes, views))
 
 
-apply.__doc__ = GRAMMAR
-HELP_END = exits(*WAITING, example=f"rollway apply -f {Path('examples/web.yaml')} --wait\ncat web.yaml | rollway apply -f -")
+HELP_END = exits(
+    *WAITING, example=f"rollway apply -f {Path('examples/web.yaml')} --wait\ncat web.yaml | rollway apply -f -"
+)
 
 
 def _plan(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> list[PlannedStep]:

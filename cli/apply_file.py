@@ -2,12 +2,13 @@
 
 import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 from yaml.constructor import ConstructorError
 
 from domain.commands import Replicas
@@ -24,6 +25,7 @@ class RevisionSection(RevisionSpec):
 
     @property
     def spec(self) -> RevisionSpec:
+        """Without the name, which is no part of the content."""
         return RevisionSpec.model_validate(self.model_dump(exclude={"name"}))
 
 
@@ -47,6 +49,7 @@ class DeploymentFile(BaseModel):
 
     @property
     def mentions_policy(self) -> bool:
+        """Whether the file says anything about the policy, be it null."""
         return "policy" in self.model_fields_set
 
     @property
@@ -68,7 +71,7 @@ def read_file(name: str) -> list[DeploymentFile]:
     text, folder = _text(name)
     shown = "standard input" if name == "-" else name
     try:
-        documents = [document for document in yaml.load_all(text, _Loader) if document is not None]  # noqa: S506
+        documents = [document for document in yaml.load_all(text, _Loader) if document is not None]
     except yaml.MarkedYAMLError as error:
         raise _fault(shown, _where(error)) from None
     except yaml.YAMLError as error:
@@ -121,7 +124,7 @@ def _with_absolute_folder(parsed: DeploymentFile, folder: Path) -> DeploymentFil
     return parsed.model_copy(update={"revision": revision})
 
 
-def _said(fault: Any) -> str:
+def _said(fault: ErrorDetails) -> str:
     path = [str(part) for part in fault["loc"]]
     shown = ".".join(path)
     match fault["type"]:
@@ -130,7 +133,7 @@ def _said(fault: Any) -> str:
         case "missing":
             return f"{shown}: is missing"
         case "string_type" if isinstance(fault["input"], (int, float)):
-            return f'{shown}: must be text; put it in quotes: "{str(fault["input"]).lower()}"'
+            return f"{shown}: must be text; put it in quotes"
         case "string_pattern_mismatch" if path[-1] in ("deployment", "name"):
             return f"{shown}: must be lower-case letters, digits, '-' and '.', 63 at most"
         case _:
@@ -160,7 +163,7 @@ def _fault(where: str, said: str) -> InvalidInputError:
 class _Loader(yaml.SafeLoader):
     """Refuses a field that stands twice, of which YAML would silently keep the last."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[object] = set()
         for key in self._keys(node):
             if key in seen:
@@ -169,5 +172,5 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     @staticmethod
-    def _keys(node: Any) -> Iterator[str]:
+    def _keys(node: yaml.MappingNode) -> Iterator[str]:
         return (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")

@@ -138,4 +138,3 @@ def _stored_policy(there: DeploymentView) -> DeploymentPolicy | None:
 
 def _policy_json(policy: DeploymentPolicy | None) -> dict[str, Any] | None:
     return None if policy is None else policy.as_json()
-

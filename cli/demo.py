@@ -51,10 +51,10 @@ def _perform(made: Stage, name: str, console: Console) -> Demo:
         run = Demo(console, reader, name)
         try:
             for title, act in ACTS:
-                run.say(f"\n{title}")
+                run.console.print(f"\n{title}", style="bold")
                 act(run)
         except RollwayError as error:
-            run.promise(title, kept=False, seen=error.message)
+            run.promise(title.partition(";")[0], kept=False, seen=error.message)
         finally:
             made.keep = not all(one.kept for one in run.promises)
             leave(run)

@@ -23,6 +23,7 @@ from stack.home import project_root
 _REPLICAS = 3
 _BUDGET = {"max_surge": 1, "max_unavailable": 1}
 _PATIENCE_SECONDS = 30.0
+_PARTING_SECONDS = 10.0
 _SHORT_TIMEOUT_SECONDS = 3
 
 
@@ -54,7 +55,7 @@ class Demo:
         """Note a promise and what became of it."""
         self.promises.append(Promise(promise, kept, seen))
 
-    def do(self, command: type[Command], **settings: Any) -> dict[str, Any]:
+    def do(self, command: type[Command], **settings: object) -> dict[str, Any]:
         """Carry out a command on the demo's deployment. Raises the refusals of `domain.errors`."""
         common = {"deployment": self.name, "request_id": new_request_id(), "actor": "demo"}
         return send(parse_command(command.task, {**common, **settings}))
@@ -79,10 +80,10 @@ class Demo:
         there = self.reader.read(deployment_named, self.name)
         return wait_until(goal, self.reader, there.id, _PATIENCE_SECONDS, film)
 
-    def settle(self, goal: Goal) -> None:
+    def settle(self, goal: Goal, seconds: float = _PATIENCE_SECONDS) -> None:
         """Wait without a picture."""
         there = self.reader.read(deployment_named, self.name)
-        wait_until(goal, self.reader, there.id, _PATIENCE_SECONDS, Film(Console(quiet=True)))
+        wait_until(goal, self.reader, there.id, seconds, Film(Console(quiet=True)))
 
     def everyone_runs(self, revision: str, when: str) -> None:
         """Ask each live replica over HTTP; promised are 3 of this revision and no other."""
@@ -123,12 +124,12 @@ def leave(run: Demo) -> None:
     """Destroy the deployment, so that nothing of it stays in a database that was here before."""
     with suppress(RollwayError):
         run.do(Destroy)
-        run.settle(destroyed)
+        run.settle(destroyed, _PARTING_SECONDS)
 
 
 ACTS: Sequence[tuple[str, Callable[[Demo], None]]] = (
     (f"Create: {_REPLICAS} replicas of examples/http_service.py, revision v1", _create),
-    ("Roll out v2 with max_surge 1 and max_unavailable 1; old | new, ■ healthy, ◇ starting", _roll_out),
+    ("Roll out v2 (max_surge 1, max_unavailable 1); old|new, ■ healthy, ◇ starting", _roll_out),
     (f"Roll out v3, which never becomes healthy, with a timeout of {_SHORT_TIMEOUT_SECONDS} s", _come_back),
 )
 
@@ -173,4 +174,6 @@ def _check_budget(run: Demo) -> None:
     seen = [cycle for title in ("v2", "v3") for cycle in run.films[title]]
     most, least = max(cycle.live for cycle in seen), min(cycle.serving for cycle in seen)
     kept = most <= _REPLICAS + _BUDGET["max_surge"] and least >= _REPLICAS - _BUDGET["max_unavailable"]
-    run.promise("never more than 4 live, never fewer than 2 serving", kept=kept, seen=f"at most {most} and at least {least}")
+    run.promise(
+        "never more than 4 live, never fewer than 2 serving", kept=kept, seen=f"at most {most} and at least {least}"
+    )

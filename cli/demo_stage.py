@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from cli.exits import NotAsPromisedError
+from cli.exits import UnreachableError
 from cli.interrupts import ignore_signals
 from stack.connect import export_urls
 from stack.down import down
@@ -40,6 +40,11 @@ class Stage:
         """Where the logs of the stack and its replicas are."""
         return self.home.root / "logs"
 
+    @property
+    def has_logs(self) -> bool:
+        """Whether anything has been logged yet."""
+        return self.logs.is_dir() and any(self.logs.iterdir())
+
     def remember(self) -> None:
         """Note every process of the stack, so that their end can be proved."""
         status = stack_status(self.home)
@@ -65,7 +70,7 @@ def stage(console: Console) -> Iterator[Stage]:
     """A stack of 2 workers, beat and Flower in a new folder; torn down at the end, whatever happens.
 
     DATABASE_URL and REDIS_URL of the environment are used when they are set. The folder is kept after an error.
-    Raises NotAsPromisedError when the stack does not come up.
+    Raises UnreachableError when the stack does not come up.
     """
     home = Home(Path(tempfile.mkdtemp(prefix="rollway-demo-")).resolve())
     os.environ["ROLLWAY_HOME"] = str(home.root)
@@ -74,7 +79,7 @@ def stage(console: Console) -> Iterator[Stage]:
         _bring_up(made)
         yield made
     except Exception:
-        made.keep = True
+        made.keep = made.has_logs
         raise
     finally:
         ignore_signals()
@@ -92,8 +97,9 @@ def _bring_up(made: Stage) -> None:
         up(UpRequest(home=made.home, environ=os.environ, workers=_WORKERS), say)
         export_urls(os.environ)
     except StackError as error:
-        message = f"the stack did not come up: {error} The logs are in {made.logs}"
-        raise NotAsPromisedError(message, logs=made.logs) from None
+        where = f" The logs are in {made.logs}" if made.has_logs else ""
+        message = f"the stack did not come up: {error}{where}"
+        raise UnreachableError(message, logs=made.logs) from None
     made.remember()
 
 

@@ -51,12 +51,6 @@ class DegradedError(RollwayError):
     code = "degraded"
 
 
-class NotAsPromisedError(RollwayError):
-    """The demo saw something that it had promised otherwise."""
-
-    code = "not_as_promised"
-
-
 def exit_code(error: RollwayError) -> ExitCode:
     """The exit code that stands for a refusal."""
     match error:
@@ -80,7 +74,7 @@ def tell(error: RollwayError, *, as_json: bool) -> None:
 
 
 def exits(*codes: ExitCode, example: str) -> str:
-    """The end of a command's help: examples, and the exit codes that it can give; \\b keeps its lines as they are."""
+    """The end of a command's help: examples, and the exit codes that it can give."""
     shown = ["Examples:", *(f"  {line}" for line in example.splitlines())]
     meanings = [f"  {code.value:<3}  {_MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
     return "\b\n" + "\n".join(shown) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])

@@ -83,6 +83,7 @@ class Film:
 
     @property
     def seconds(self) -> float:
+        """Since the film began."""
         return time.monotonic() - self.started
 
     @contextmanager
@@ -114,7 +115,9 @@ class Film:
         self._seen = now
         if self._live is not None:
             said = overdue(scene.view) or f"{state_of(scene.view)}: {scene.view.reason}"
-            self._live.update(Text(f"{self.seconds:6.1f} s  {said}", "dim", no_wrap=True, overflow="ellipsis"))
+            self._live.update(
+                Text(f"{self.prefix}{self.seconds:6.1f} s  {said}", "dim", no_wrap=True, overflow="ellipsis")
+            )
 
     def end(self, scene: Scene) -> None:
         """Print the last picture, if it is not there yet."""
@@ -162,7 +165,7 @@ def _did(changes: RouteChanges, step: StepView) -> str:
         case "clear":
             parts.append("back where it was, ready")
     if step.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP, Verdict.ERROR):
-        parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason']}")
+        parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason'].partition('; last:')[0]}")
     return ", ".join(parts)
 
 

@@ -29,7 +29,9 @@ def logs(
         str, typer.Argument(metavar="ROUTE", help="Id of the replica, or its first or last digits.", show_default=False)
     ],
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the last lines.")] = 100,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and show what comes; end it with Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stay and show what comes; end it with Ctrl-C.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a replica has printed. 'rollway routes' lists the ids; a log stays when its replica is gone."""

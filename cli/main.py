@@ -15,19 +15,22 @@ app = typer.Typer(
     name="rollway",
     help="Rolling updates for services outside Kubernetes.",
     epilog="Start with 'rollway demo', or with 'rollway up' and 'rollway apply -f examples/web.yaml --wait'.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("demo", epilog=exits(ExitCode.REFUSED, ExitCode.INTERRUPTED, example="rollway demo"))(demo.demo)
+app.command("demo", epilog=exits(ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED, example="rollway demo"))(
+    demo.demo
+)
 add_stack_commands(app)
 app.command("apply", epilog=apply.HELP_END)(apply.apply)
 app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write_commands.activate)
 app.command("scale", epilog=exits(*WAITING, example="rollway scale web 5 --wait"))(write_commands.scale)
 app.command("destroy", epilog=exits(*WAITING, example="rollway destroy web --yes --wait"))(write_commands.destroy)
-app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(read_commands.status)
+app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(
+    read_commands.status
+)
 app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read_commands.history)
 app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read_commands.routes)
 app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --follow"))(logs.logs)
@@ -35,7 +38,7 @@ app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --foll
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; a refusal is one sentence, never a traceback."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     as_json = "--json" in given
     try:
         returned = app(given, prog_name="rollway", standalone_mode=False)
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _help_of(given: Sequence[str]) -> str:
     names = {command.name for command in app.registered_commands}
     command = next((f" {word}" for word in given if word in names), "")
-    return f"'rollway{command} --help' shows what is"
+    return f"see 'rollway{command} --help'"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ def new_request_id() -> str:
     return str(uuid4())
 
 
-DeploymentName = Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="Name of the deployment.", show_default=False)]
+DeploymentName = Annotated[
+    str, typer.Argument(metavar="DEPLOYMENT", help="Name of the deployment.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the history.", show_default=False)]
 Actor = Annotated[

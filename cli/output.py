@@ -4,7 +4,6 @@ import dataclasses
 import json
 import sys
 from datetime import datetime, timedelta
-from typing import Any
 
 import typer
 from rich.console import Console
@@ -26,10 +25,10 @@ def print_json(document: object) -> None:
 
 
 def columns(*names: str) -> Table:
-    """A table without lines, as wide as its content."""
+    """A table without lines, as wide as its content; only the last column is wrapped when there is no room."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
     for name in names:
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=name != names[-1], overflow="ellipsis" if name != names[-1] else "fold")
     return table
 
 
@@ -44,11 +43,16 @@ def duration(span: timedelta) -> str:
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """How long before `now`."""
-    return f"{duration(now - at)} ago"
+    """How long before `now`, roughly: 5 min ago."""
+    return f"{roughly(now - at)} ago"
 
 
-def _plain(value: object) -> Any:
+def roughly(span: timedelta) -> str:
+    """The greatest unit alone: 4 s, 5 min, 3 h, 2 d."""
+    return " ".join(duration(span).split()[:2])
+
+
+def _plain(value: object) -> dict[str, object] | str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 
 from cli.exits import UsageError
+from cli.film import Film, look
 from cli.options import AsJson, DeploymentName
 from cli.output import ago, columns, print_json, printer
 from cli.picture import picture
 from cli.servers import Reader
 from cli.status_view import deployment_page, deployments_table, routes_table, state_of
-from cli.film import Film, look
 from db.timeline import HistoryView, history_of, revisions_of
 from db.views import DeploymentView, all_routes, deployment_named, last_failed_route, live_deployments
 from domain.model import Verdict
@@ -31,7 +31,9 @@ def status(
     deployment: Annotated[
         str | None, typer.Argument(metavar="[DEPLOYMENT]", help="One deployment in full.", show_default=False)
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay and show every change; end it with Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Stay and show every change; end it with Ctrl-C.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show how everything is. With a name: one deployment in full, and why it waits.
@@ -63,7 +65,7 @@ def history(
     if as_json:
         return print_json(records)
     table = columns("WHEN", "WHO", "WHAT", "WHY")
-    table.columns[-1].no_wrap = False
+    table.columns[1].max_width = 16
     states = [""] + [one.target for one in records]
     for one, state in zip(records, states, strict=False):
         table.add_row(ago(one.updated_at, view.now), *_record(one, state))
@@ -74,7 +76,7 @@ def _record(one: HistoryView, state: str) -> tuple[str, str, str]:
     """Who, what and why; a verdict and a state are told when they are news."""
     bad = f" {one.result}" if one.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
     moved = f"→ {one.target}: " if one.target != state and state else ""
-    times = f" (×{one.attempts})" if one.attempts > 1 else ""
+    times = f" ({one.attempts} times)" if one.attempts > 1 else ""
     return "-" if one.actor == one.phase else one.actor, f"{one.phase}{bad}", f"{moved}{one.message}{times}"
 
 
@@ -85,7 +87,7 @@ def routes(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="At most so many with --all.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show the replicas of a deployment. Route ids are shown by their last 8 digits, which every command understands."""
+    """Show the replicas of a deployment. Each is called by the last 8 digits of its route's id."""
     with Reader() as reader:
         view = reader.read(deployment_named, deployment)
         found = reader.read(all_routes, view.id, lines) if everything else list(view.routes)

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
@@ -18,6 +18,7 @@ from stack.errors import StackError
 from stack.external import libpq_url
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _OPTIONS = "-c timezone=UTC -c statement_timeout=20000 -c default_transaction_read_only=on"
 
 
@@ -36,13 +37,15 @@ class Reader:
     ) -> None:
         self._close()
 
-    def read(self, view: Callable[..., T], *arguments: Any) -> T:
+    def read(
+        self, view: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
+    ) -> T:
         """`view(connection, *arguments)`. Raises UnreachableError naming host and port."""
         try:
             with database_errors():
                 connection = self._open()
                 with connection.transaction():
-                    return view(connection, *arguments)
+                    return view(connection, *arguments, **more)
         except UnreachableError:
             self._close()
             raise
@@ -115,9 +118,10 @@ def database_address() -> str:
     """host:port/database of DATABASE_URL."""
     try:
         parts = urlsplit(os.environ.get("DATABASE_URL", ""))
-        return f"{parts.hostname}:{parts.port or 5432}{parts.path}"
+        port = parts.port or 5432
     except ValueError:
-        return "DATABASE_URL"
+        return "the address of DATABASE_URL"
+    return f"{parts.hostname}:{port}{parts.path}"
 
 
 def _why_not(error: psycopg.Error) -> str:
@@ -131,6 +135,6 @@ def _why_not(error: psycopg.Error) -> str:
     return "cannot be reached; is the stack running ('rollway status'), and is DATABASE_URL right?"
 
 
-def _only_the_event(_logger: object, _method: str, event: dict[str, Any]) -> str:
+def _only_the_event(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
     """A note for people: what a worker logs about a lost wake, without the key and the driver's words."""
     return f"note: {event['event']}"

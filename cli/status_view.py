@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import ago, columns, duration
+from cli.output import ago, columns, duration, roughly
 from cli.picture import picture, symbol
 from db.timeline import RevisionView
 from db.views import DeploymentView, RouteView
-from domain.model import Lifecycle, RouteStatus
+from domain.model import Lifecycle, RouteStatus, TrafficStatus
 from domain.policy import RolloutLimits
 
 _LATE = timedelta(seconds=15)
@@ -65,7 +65,6 @@ def deployment_page(
     """Everything about one deployment."""
     facts = columns("", "")
     facts.show_header = False
-    facts.columns[1].no_wrap = False
     for name, said in _facts(view, revisions, failed):
         facts.add_row(Text(name, "dim"), said)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
@@ -74,17 +73,17 @@ def deployment_page(
 
 def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
     """A line for each replica."""
-    table = columns("ROUTE", "REVISION", "STATUS", "TRAFFIC", "ADDRESS", "SINCE", "REASON")
+    table = columns("ROUTE", "REVISION", "STATUS", "ADDRESS", "SINCE", "WHY")
     for route in routes:
-        drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}"
+        idle = ", no traffic" if route.snapshot.is_active and route.traffic is TrafficStatus.INACTIVE else ""
+        drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{idle}"
         table.add_row(
             short_id(route.id),
             route.revision,
             Text(drawn, _COLOURS.get(route.status, "dim")),
-            str(route.traffic),
             route.address or "-",
-            duration(view.now - route.status_changed_at),
-            Text(route.reason, "dim"),
+            roughly(view.now - route.status_changed_at),
+            Text("" if route.status is RouteStatus.HEALTHY else route.reason, "dim"),
         )
     return table
 

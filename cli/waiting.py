@@ -17,9 +17,7 @@ Goal = Callable[[Scene], bool]
 """Whether what was waited for has happened. Raises a refusal when it never will."""
 
 
-def wait_until(
-    goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, film: Film
-) -> Scene:
+def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, film: Film) -> Scene:
     """Returns how things look once the goal is reached, each change shown by the film on the way.
 
     Raises WaitTimedOutError after `timeout` seconds and what the goal raises.

@@ -70,8 +70,10 @@ def scale(
         there = reader.read(deployment_named, deployment)
         result = _send(Scale, {"deployment": deployment, "desired_replicas": replicas}, reason, actor, request_id)
         same = result["from"] == result["to"]
-        said = f"{deployment} has {replicas} replicas wanted already" if same else (
-            f"{deployment} scaled from {result['from']} to {result['to']} replicas"
+        said = (
+            f"{deployment} has {replicas} replicas wanted already"
+            if same
+            else (f"{deployment} scaled from {result['from']} to {result['to']} replicas")
         )
         goal = settled if there.current_revision_id else None
         _end(reader, there.id, result, said, goal if wait else None, timeout, as_json=as_json)

@@ -44,6 +44,7 @@ _UPDATE_ENDPOINTS = """
        SET lifecycle = u.lifecycle, sub_step = u.sub_step, reason = u.reason,
            due_at = CASE WHEN u.lifecycle <> 'destroyed' THEN u.due_at END, -- or every claim would meet it for ever
            desired_replicas = u.desired, phase_attempts = u.attempts, degraded_reason = u.degraded,
+           last_autoscaled_at = CASE WHEN u.autoscaled THEN %(at)s ELSE e.last_autoscaled_at END,
            retry_at = u.retry_at, history_id = u.history_id, history_key = u.history_key,
            current_revision_id = CASE u.revision WHEN 'swap' THEN e.deploying_revision_id
                                                  ELSE e.current_revision_id END,
@@ -56,9 +57,9 @@ _UPDATE_ENDPOINTS = """
       FROM unnest(%(ids)s::uuid[], %(versions)s::bigint[], %(bumps)s::int[], %(lifecycles)s::text[],
                   %(sub_steps)s::text[], %(due_ats)s::timestamptz[], %(reasons)s::text[], %(desireds)s::int[],
                   %(attempts)s::int[], %(degradeds)s::text[], %(retry_ats)s::timestamptz[], %(history_ids)s::uuid[],
-                  %(history_keys)s::text[], %(revisions)s::text[])
+                  %(history_keys)s::text[], %(revisions)s::text[], %(autoscaleds)s::bool[])
            AS u (id, version, bump, lifecycle, sub_step, due_at, reason, desired, attempts, degraded, retry_at,
-                 history_id, history_key, revision)
+                 history_id, history_key, revision, autoscaled)
      WHERE e.id = u.id AND e.version = u.version
 """
 
@@ -129,7 +130,11 @@ class StrategyResultApplier:
     phase: str
 
     def apply(self, decisions: Sequence[ClassifiedDecision], claim: Claim) -> StrategyApplyResult:
-        """Write a chunk. Raises StaleSnapshotError when a version is not the one that was read."""
+        """Write a chunk. Raises StaleSnapshotError when a version is not the one that was read.
+
+        Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
+        of db/guards.py as its deployment stands at that moment, still deploying, with its new replicas in traffic.
+        """
         at = claim.now
         changing = [one for one in decisions if one.changes_anything]
         result = self._routes(changing, at)
@@ -183,6 +188,7 @@ class StrategyResultApplier:
             history_ids=[heads[one.deployment.id].id for one in decisions],
             history_keys=[heads[one.deployment.id].key for one in decisions],
             revisions=[one.revision.value for one in decisions],
+            autoscaleds=[_autoscaled(one) for one in decisions],
         )
         if written != len(decisions):
             raise StaleSnapshotError(
@@ -250,6 +256,11 @@ class StrategyResultApplier:
 
     def _execute(self, query: str, **parameters: object) -> int:
         return driver(self.connection).execute(query, parameters).rowcount
+
+
+def _autoscaled(one: ClassifiedDecision) -> bool:
+    """A rule moved the count; a way back, which may move it too, has a rollout."""
+    return one.deployment.rollout is None and one.desired_replicas != one.deployment.desired_replicas
 
 
 def _rollout_id(one: ClassifiedDecision) -> UUID | None:

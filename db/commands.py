@@ -9,12 +9,12 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Connection, Engine
 
-from db import steering
+from db import autoscaling, steering
 from db.activation import activate_revision
 from db.deployments import lifecycle_status
 from db.engine import driver, in_transaction
 from db.locked import lock_named, note, touch
-from db.rollouts import end_rollout
+from db.rollouts import end_rollout, resize
 from db.routes import RouteReport, apply_reports, lock_route
 from domain import commands as asked
 from domain.errors import (
@@ -171,10 +171,7 @@ def _scale(connection: Connection, command: asked.Scale) -> Result:
         "UPDATE endpoints SET desired_replicas = %s, degraded_reason = NULL, retry_at = NULL WHERE id = %s",
         (command.desired_replicas, deployment.id),
     )
-    driver(connection).execute(  # asked for in the middle of a rollout, a size holds on the way back too
-        "UPDATE rollouts SET desired_at_start = %s WHERE endpoint_id = %s AND ended_at IS NULL",
-        (command.desired_replicas, deployment.id),
-    )
+    resize(connection, deployment, command.desired_replicas)
     version = touch(connection, deployment)
     return {"deployment": command.deployment, "from": before, "to": command.desired_replicas, "version": version}
 
@@ -220,6 +217,8 @@ _WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
     asked.CreateDeployment: _create_deployment,
     asked.AddRevision: _add_revision,
     asked.SetPolicy: _set_policy,
+    asked.SetAutoscalingRules: autoscaling.set_rules,
+    asked.PushMetric: autoscaling.push_metric,
     asked.ActivateRevision: _activate,
     asked.Pause: steering.pause,
     asked.Resume: steering.resume,

@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 from sqlalchemy import Connection
 
 from db.engine import driver
+from db.rules import NO_RULES, Ruled, rules_of
 from domain.errors import InvalidInputError
 from domain.model import (
     Deployment,
@@ -31,7 +32,8 @@ from domain.strategies import parse_policy
 _DEPLOYMENT = """
     SELECT e.id, e.name, e.desired_replicas, e.lifecycle, e.sub_step, e.current_revision_id, e.deploying_revision_id,
            e.version, e.phase_started_at, e.phase_attempts, e.paused_at, e.failed_revision_id, e.failed_starts,
-           e.last_failed_at, e.degraded_reason, e.retry_at, e.rollout_id, e.history_id, e.history_key
+           e.last_failed_at, e.degraded_reason, e.retry_at, e.rollout_id, e.history_id, e.history_key,
+           e.last_autoscaled_at
       FROM endpoints e
 """
 
@@ -152,8 +154,10 @@ def _load(connection: Connection, query: str, parameters: dict[str, Any]) -> Cla
     routes = _routes(cursor.execute(_ROUTES, {"ids": [row[0] for row in rows]}).fetchall())
     open_rollouts = [row[16] for row in rows if row[16]]
     rollouts = _rollouts(cursor.execute(_ROLLOUTS, {"ids": open_rollouts}).fetchall()) if open_rollouts else {}
+    ready = [row[0] for row in rows if row[3] == Lifecycle.READY]
+    rules = rules_of(cursor, ready) if ready else {}
     return Claim(
-        deployments=tuple(_deployment(row, routes, rollouts) for row in rows),
+        deployments=tuple(_deployment(row, routes, rollouts, rules.get(row[0], NO_RULES)) for row in rows),
         heads={row[0]: HistoryHead(row[17], row[18]) for row in rows},
         now=database_now(connection),
     )
@@ -167,7 +171,9 @@ def _statuses(targets: Iterable[DeploymentLifecycleStatus]) -> dict[str, Any]:
     }
 
 
-def _deployment(row: TupleRow, routes: dict[UUID, list[Route]], rollouts: dict[UUID, Rollout]) -> Deployment:
+def _deployment(
+    row: TupleRow, routes: dict[UUID, list[Route]], rollouts: dict[UUID, Rollout], ruled: Ruled
+) -> Deployment:
     failing, failed_starts, last_failed_at = row[11:14]
     return Deployment(
         id=row[0],
@@ -185,6 +191,9 @@ def _deployment(row: TupleRow, routes: dict[UUID, list[Route]], rollouts: dict[U
         degraded_reason=row[14],
         retry_at=row[15],
         routes=tuple(routes.get(row[0], ())),
+        rules=ruled.rules,
+        metrics=ruled.metrics,
+        last_autoscaled_at=row[19],
     )
 
 

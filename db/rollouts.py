@@ -9,13 +9,17 @@ from db.engine import driver
 from domain.activation import ActivationRequest
 from domain.commands import ActivateRevision
 from domain.model import Deployment, RolloutOutcome
+from domain.policy import DeploymentPolicy
+from domain.strategies import STRATEGIES
+from domain.strategies.budget import resting_budget
 
 _BEGIN = """
     WITH begun AS (
         INSERT INTO rollouts (endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits,
-                              desired_at_start, actor, reason, started_at, last_progress_at, deadline)
+                              desired_at_start, ceiling, floor, actor, reason, started_at, last_progress_at, deadline)
         SELECT e.id, e.current_revision_id, %(to)s, %(strategy)s, %(spec)s, %(limits)s,
-               %(desired_at_start)s, %(actor)s, %(reason)s, t.now, t.now, t.now + %(timeout)s * interval '1 second'
+               %(desired_at_start)s, %(ceiling)s, %(floor)s, %(actor)s, %(reason)s,
+               t.now, t.now, t.now + %(timeout)s * interval '1 second'
           FROM endpoints e, (SELECT clock_timestamp() AS now) t
          WHERE e.id = %(id)s
         RETURNING id, endpoint_id, started_at)
@@ -38,6 +42,10 @@ _TURN_BACK = """
      WHERE id = %(id)s
 """
 
+_RESIZE = """
+    UPDATE rollouts SET desired_at_start = %s, ceiling = %s, floor = %s WHERE endpoint_id = %s AND ended_at IS NULL
+"""
+
 _END = """
     UPDATE rollouts SET outcome = %s, ended_at = clock_timestamp(), clock_stopped_at = NULL
      WHERE endpoint_id = %s AND ended_at IS NULL
@@ -56,6 +64,8 @@ def begin_deployment(
         raise ValueError("a rollout needs a policy")
     stored = policy.as_json()
     before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
+    desired = deployment.desired_replicas if command.desired_replicas is None else command.desired_replicas
+    ceiling, floor = guarded(policy, desired, before)
     cursor = driver(connection).execute(
         _BEGIN,
         {
@@ -65,7 +75,9 @@ def begin_deployment(
             "spec": Jsonb(stored["spec"]),
             "limits": Jsonb(stored["limits"]),
             "desired_at_start": before,
-            "desired": deployment.desired_replicas if command.desired_replicas is None else command.desired_replicas,
+            "desired": desired,
+            "ceiling": ceiling,
+            "floor": floor,
             "actor": command.actor,
             "reason": command.reason,
             "timeout": policy.limits.timeout_seconds,
@@ -73,6 +85,22 @@ def begin_deployment(
     )
     (rollout_id,) = cursor.fetchall()[0]
     return UUID(str(rollout_id))
+
+
+def guarded(policy: DeploymentPolicy, *sizes: int) -> tuple[int, int]:
+    """The ceiling and floor that Postgres holds a rollout to: the widest of the budgets for the sizes it may want."""
+    strategy = STRATEGIES.get(policy.strategy)
+    known = strategy is not None and isinstance(policy.spec, strategy.spec_model)
+    budgets = [strategy.budget(policy.spec, n) if strategy and known else resting_budget(n) for n in sizes]
+    return max(one.ceiling for one in budgets), min(one.keep for one in budgets)
+
+
+def resize(connection: Connection, deployment: Deployment, desired: int) -> None:
+    """A size asked for in the middle of a rollout holds on the way back too."""
+    if deployment.rollout is None:
+        return
+    ceiling, floor = guarded(deployment.rollout.policy, desired)
+    driver(connection).execute(_RESIZE, (desired, ceiling, floor, deployment.id))
 
 
 def turn_back(connection: Connection, deployment: Deployment, why: str) -> UUID | None:

@@ -205,7 +205,7 @@ def record_stopped(connection: Connection, route_ids: Sequence[UUID]) -> frozens
 
 
 def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignments: str) -> frozenset[UUID]:
-    """Change routes on their way out, under their deployments' locks; destroying waits for this, so it is marked."""
+    """Change routes on their way out, under their deployments' locks. Who may be waiting for their end is marked."""
     if not route_ids:
         return frozenset()
     cursor = driver(connection).cursor()
@@ -224,7 +224,8 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
     cursor.execute(
         """
         UPDATE endpoints
-           SET version = version + 1, due_at = CASE lifecycle WHEN 'destroying' THEN clock_timestamp() ELSE due_at END
+           SET version = version + 1,
+               due_at = CASE WHEN lifecycle IN ('destroying', 'deploying') THEN clock_timestamp() ELSE due_at END
          WHERE id = ANY(%s)
         """,
         (list(touched),),

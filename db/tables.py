@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -18,10 +19,13 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    event,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from db.guards import CEILING, FLOOR
+from domain.autoscaling import Aggregate, Comparator, MetricSource
 from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 
 metadata = MetaData(
@@ -78,6 +82,7 @@ endpoints = Table(
     Column("failed_revision_id", Uuid),
     Column("failed_starts", Integer, nullable=False, server_default="0"),
     _at("last_failed_at"),
+    _at("last_autoscaled_at"),
     Column("history_id", Uuid),
     Column("history_key", Text),
     _at("created_at", now=True),
@@ -136,6 +141,8 @@ rollouts = Table(
     Column("spec", JSONB, nullable=False),
     Column("limits", JSONB, nullable=False),
     Column("desired_at_start", Integer, nullable=False),
+    Column("ceiling", Integer, nullable=False),
+    Column("floor", Integer, nullable=False),
     Column("actor", Text, nullable=False),
     Column("reason", Text, nullable=False),
     _at("started_at", now=True),
@@ -151,6 +158,7 @@ rollouts = Table(
     _revision_of_endpoint("from_revision_id", "endpoint_id"),
     _revision_of_endpoint("to_revision_id", "endpoint_id"),
     CheckConstraint("from_revision_id <> to_revision_id", "goes_somewhere"),
+    CheckConstraint("floor >= 0 AND floor <= ceiling", "budget"),
     CheckConstraint(f"outcome IN ({_words(RolloutOutcome)})", "outcome"),
     CheckConstraint("(outcome IS NULL) = (ended_at IS NULL)", "ended_has_outcome"),
     CheckConstraint("outcome IS NULL OR clock_stopped_at IS NULL", "ended_clock_runs_no_more"),
@@ -231,6 +239,45 @@ deployment_history = Table(
     Index("deployment_history_endpoint_id_idx", "endpoint_id", "updated_at"),
 )
 
+autoscaling_rules = Table(
+    "autoscaling_rules",
+    metadata,
+    Column("endpoint_id", Uuid, ForeignKey("endpoints.id"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("metric", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("labels", JSONB, nullable=False),
+    Column("aggregate", Text, nullable=False),
+    Column("comparator", Text, nullable=False),
+    Column("threshold", Float, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("min_replicas", Integer, nullable=False),
+    Column("max_replicas", Integer, nullable=False),
+    Column("cooldown_seconds", Float, nullable=False),
+    Column("max_age_seconds", Float, nullable=False),
+    Column("series", Text, nullable=False),
+    CheckConstraint(f"source IN ({_words(MetricSource)})", "source"),
+    CheckConstraint(f"aggregate IN ({_words(Aggregate)})", "aggregate"),
+    CheckConstraint(f"comparator IN ({_words(Comparator)})", "comparator"),
+    CheckConstraint("threshold NOT IN ('NaN', 'Infinity', '-Infinity')", "threshold"),
+    CheckConstraint("step <> 0", "step"),
+    CheckConstraint("0 <= min_replicas AND min_replicas <= max_replicas", "replicas"),
+    CheckConstraint("cooldown_seconds >= 0 AND max_age_seconds > 0", "seconds"),
+)
+
+metric_values = Table(
+    "metric_values",
+    metadata,
+    Column("endpoint_id", Uuid, ForeignKey("endpoints.id"), primary_key=True),
+    Column("series", Text, primary_key=True),
+    Column("value", Float, nullable=False),
+    Column("missing", Integer, nullable=False, server_default="0"),
+    _at("at", now=True),
+    CheckConstraint("value NOT IN ('NaN', 'Infinity', '-Infinity')", "value"),
+    CheckConstraint("missing >= 0", "missing"),
+)
+
 commands = Table(
     "commands",
     metadata,
@@ -241,3 +288,6 @@ commands = Table(
     Column("result", JSONB),
     _at("created_at", now=True),
 )
+
+for guard in (CEILING, FLOOR):
+    event.listen(metadata, "after_create", DDL(guard))

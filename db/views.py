@@ -34,7 +34,11 @@ _DEPLOYMENTS = """
       LEFT JOIN policies p ON p.endpoint_id = e.id
 """
 
-_LIVE = f"{_DEPLOYMENTS} WHERE e.lifecycle <> 'destroyed' AND (%(names)s::text[] IS NULL OR e.name = ANY(%(names)s)) ORDER BY e.name"
+_LIVE = f"""
+    {_DEPLOYMENTS}
+     WHERE e.lifecycle <> 'destroyed' AND (%(names)s::text[] IS NULL OR e.name = ANY(%(names)s))
+     ORDER BY e.name
+"""
 
 _NEWEST = f"{_DEPLOYMENTS} WHERE e.name = %s ORDER BY e.lifecycle = 'destroyed', e.created_at DESC LIMIT 1"
 
@@ -54,7 +58,10 @@ _ALL_ROUTES = f"{_ROUTES} WHERE r.endpoint_id = %s ORDER BY r.id DESC LIMIT %s"
 _LAST_FAILED = f"{_ROUTES} WHERE r.endpoint_id = %s AND r.status = 'failed' ORDER BY r.status_changed_at DESC LIMIT 1"
 
 _ABBREVIATED = f"""
-    {_ROUTES} WHERE replace(r.id::text, '-', '') LIKE ANY(ARRAY[%(id)s || '%%', '%%' || %(id)s]) ORDER BY r.id DESC LIMIT 10
+    {_ROUTES}
+     WHERE replace(r.id::text, '-', '') LIKE ANY(ARRAY[%(id)s || '%%', '%%' || %(id)s])
+     ORDER BY r.id DESC
+     LIMIT 10
 """
 
 _ROLLOUTS = """
@@ -215,5 +222,5 @@ def _route(row: DictRow) -> RouteView:
     return RouteView(**{**row, "status": RouteStatus(row["status"]), "traffic": TrafficStatus(row["traffic"])})
 
 
-def _rows(connection: Connection[Any], query: str, parameters: Any) -> list[DictRow]:
+def _rows(connection: Connection[Any], query: str, parameters: dict[str, Any] | tuple[Any, ...]) -> list[DictRow]:
     return connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()

@@ -77,6 +77,9 @@ def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Acti
 
 def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activation:
     if request.revision_id == deployment.current_revision_id:
-        foreign = any(route.revision_id != request.revision_id for route in deployment.active_routes)
+        foreign = any(
+            route.revision_id != request.revision_id and route.parked_until is None
+            for route in deployment.active_routes
+        )
         return Activation.CONVERGING if foreign else Activation.ALREADY_ACTIVE
     return Activation.BEGUN if request.policy else Activation.MOVED

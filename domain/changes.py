@@ -63,7 +63,8 @@ class RouteChanges:
     @classmethod
     def park(cls, route_ids: Iterable[UUID], until: datetime) -> Self:
         """Take these routes out of traffic and keep them running until then."""
-        return cls(park_route_ids=tuple(route_ids), park_until=until)
+        parked = tuple(route_ids)
+        return cls(park_route_ids=parked, park_until=until) if parked else cls()
 
 
 @dataclass(frozen=True, slots=True)

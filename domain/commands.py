@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from domain.autoscaling import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
 from domain.errors import InvalidInputError, UnknownCommandError
 from domain.revision import DeploymentName, Name, RevisionSpec
 
@@ -57,6 +58,24 @@ class SetPolicy(DeploymentCommand):
     task = "rollway.set_policy"
 
     policy: dict[str, Any] | None
+
+
+class SetAutoscalingRules(DeploymentCommand):
+    """Replace all autoscaling rules; the first that fires wins. An empty list ends the autoscaling."""
+
+    task = "rollway.set_autoscaling_rules"
+
+    rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
+
+
+class PushMetric(Command):
+    """The value of a metric now, for rules with source "pushed". It is as old as its arrival here."""
+
+    task = "rollway.push_metric"
+
+    deployment: DeploymentName
+    metric: MetricName
+    value: MetricNumber
 
 
 class ActivateRevision(DeploymentCommand):
@@ -141,6 +160,8 @@ COMMANDS: dict[str, type[Command]] = {
         CreateDeployment,
         AddRevision,
         SetPolicy,
+        SetAutoscalingRules,
+        PushMetric,
         ActivateRevision,
         Pause,
         Resume,

@@ -54,7 +54,8 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
         strategy = self.strategies.get(policy.strategy)
-        if strategy is None:  # the way back must be open even when the strategy is no longer there
+        # the way back must be open even when the strategy, or what its settings meant, is no longer there
+        if strategy is None or not isinstance(policy.spec, strategy.spec_model):
             return resting_budget(deployment.desired_replicas)
         return strategy.budget(policy.spec, deployment.desired_replicas)
 

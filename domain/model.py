@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from domain.autoscaling import AutoscalingRule, MetricValue
 from domain.policy import DeploymentPolicy
 
 
@@ -158,6 +159,7 @@ class Deployment:
 
     `routes` holds active and terminating routes. `phase_attempts` counts errors in a row since `phase_started_at`.
     `degraded_reason` and `retry_at` are set when scaling gave up: nothing is tried again before `retry_at`.
+    `rules` and the `metrics` they read are there while the deployment is ready: no other state is autoscaled.
     """
 
     id: UUID
@@ -175,6 +177,9 @@ class Deployment:
     degraded_reason: str | None = None
     retry_at: datetime | None = None
     routes: tuple[Route, ...] = field(default=())
+    rules: tuple[AutoscalingRule, ...] = ()
+    metrics: tuple[MetricValue, ...] = ()
+    last_autoscaled_at: datetime | None = None
 
     @property
     def active_routes(self) -> tuple[Route, ...]:

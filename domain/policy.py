@@ -12,6 +12,12 @@ class StrategySpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class UnreadableSpec(StrategySpec):
+    """Settings that this release does not know, as another one stored them: an error of that rollout alone."""
+
+    stored: dict[str, Any]
+
+
 class RolloutLimits(BaseModel):
     """When a rollout has taken too long or failed too often.
 

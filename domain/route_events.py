@@ -11,6 +11,7 @@ class RouteLifecycleType(StrEnum):
     PROBE = "probe"
     STOP = "stop"
     SWEEP = "sweep"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +26,6 @@ ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
     RouteLifecycleType.PROBE: 1,
     RouteLifecycleType.STOP: 1,
     RouteLifecycleType.SWEEP: 30,
+    RouteLifecycleType.METRICS: 5,
 }
 """Seconds between two ticks of beat; each of them is also woken when there is something to do."""

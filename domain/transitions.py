@@ -116,7 +116,7 @@ class ClassifiedDecision:
     @property
     def changes_anything(self) -> bool:
         """False for a wait: it writes no history and no step."""
-        return self.verdict is not Verdict.SKIPPED
+        return self.verdict is not Verdict.SKIPPED or self.desired_replicas != self.deployment.desired_replicas
 
 
 def classify(
@@ -200,7 +200,7 @@ def _due_at(  # noqa: PLR0913  (the one place where all clocks meet)
     if verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):
         return now + timedelta(seconds=RETRY_SECONDS)
     if decision.waits_for_person:
-        return None
+        return decision.recheck_at
     stood_still = clock_stood_still(deployment, now)
     clocks = (decision.recheck_at, *(deadline.at + stood_still for deadline in limits.deadlines))
     return min((at for at in clocks if at is not None), default=None)

@@ -15,7 +15,10 @@ import uuid
 from celery import Celery
 from celery.exceptions import TimeoutError as NoAnswerError
 from kombu.exceptions import OperationalError
+from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 ATTEMPTS = 3
 PATIENCE_SECONDS = 10.0
@@ -28,8 +31,7 @@ def connect(url: str) -> Celery:
     app = Celery("somebody-else", broker=url, backend=url)
     app.conf.update(
         broker_transport_options={**PREFIX, **TIMEOUTS},
-        result_backend_transport_options=PREFIX,
-        redis_socket_connect_timeout=3,
+        result_backend_transport_options={**PREFIX, "retry_policy": {"timeout": 3, "max_retries": 1}},
         task_serializer="json",
         result_serializer="json",
         accept_content=["json"],
@@ -38,8 +40,10 @@ def connect(url: str) -> Celery:
 
 
 def activate(app: Celery, deployment: str, revision: str, reason: str) -> dict[str, object] | None:
-    """The answer, or None when there was none. A message may be lost on Redis: it is then sent again, and because its
-    request id stays the same, Rollway does nothing twice.
+    """The answer, or None when there was none.
+
+    A message may be lost on Redis: it is then sent again, and since its request id stays the same, nothing is done
+    twice.
     """
     payload = {
         "deployment": deployment,
@@ -53,10 +57,11 @@ def activate(app: Celery, deployment: str, revision: str, reason: str) -> dict[s
             "rollway.activate_revision", kwargs={"payload": payload}, queue="commands", retry=False, expires=60
         )
         try:
-            answer: dict[str, object] = sent.get(timeout=PATIENCE_SECONDS)
+            answer = sent.get(timeout=PATIENCE_SECONDS, propagate=False)
         except NoAnswerError:
             continue
-        return answer
+        if isinstance(answer, dict):  # an exception otherwise: the worker had no database, say
+            return answer
     return None
 
 
@@ -67,9 +72,11 @@ def main() -> int:
         print("usage: REDIS_URL=redis://... enqueue_activate_revision.py DEPLOYMENT REVISION [REASON]", file=sys.stderr)
         return 2
     try:
+        Redis.from_url(url, socket_connect_timeout=3, retry=Retry(NoBackoff(), 0)).ping()
         answer = activate(connect(url), sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "")  # noqa: PLR2004
-    except (OperationalError, RedisError) as error:
-        print(f"Redis cannot be reached: {type(error).__name__}", file=sys.stderr)
+    except (OperationalError, RedisError, RuntimeError) as error:
+        # RuntimeError is how Celery says that it lost its result store
+        print(f"REDIS_URL: Redis cannot be reached ({type(error).__name__})", file=sys.stderr)
         return 3
     if answer is None:
         print(f"no answer in {ATTEMPTS} attempts: does a worker run with queue 'commands'?", file=sys.stderr)

@@ -10,7 +10,6 @@ from domain.commands import COMMANDS, parse_command
 from domain.errors import RollwayError
 from tasks.app import app
 from tasks.composition import waker
-from tasks.settings import COMMANDS_QUEUE
 
 
 def run_command(task: str, payload: object) -> dict[str, Any]:
@@ -38,7 +37,7 @@ def _register(task: str) -> Task:
 
     command.__doc__ = COMMANDS[task].__doc__
     command.__name__ = task.rpartition(".")[2]
-    registered: Task = app.task(name=task, ignore_result=False, queue=COMMANDS_QUEUE)(command)
+    registered: Task = app.task(name=task, ignore_result=False)(command)
     return registered
 
 

@@ -15,6 +15,9 @@ from tasks.settings import KEY_PREFIX
 
 RENEWALS_IN_A_LIFE = 3
 
+_WORD_SECONDS = 60
+"""Longer than any holder goes on; only when it was killed does nobody ask for the word."""
+
 
 class Slot:
     """A slot that is held, by a token that only its owner knows, and renewed while the work goes on.
@@ -96,7 +99,7 @@ class Slots:
         """Word first, second try then: a holder that lets go in between is either seen here, or sees the word."""
         pipeline = self.client.pipeline()
         pipeline.sadd(_word(lock_id), key)
-        pipeline.expire(_word(lock_id), int(self.seconds) + 1)
+        pipeline.expire(_word(lock_id), _WORD_SECONDS)
         pipeline.execute()
         lock = self._first_free(lock_id)
         if lock is not None:

@@ -1,4 +1,4 @@
-"""Routes have events of their own: start their replicas, probe them, stop them, and sweep up what a crash left."""
+"""Routes have events of their own: start their replicas, probe them, stop them, sweep up, and read their metrics."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,6 +9,7 @@ from domain.errors import InvalidInputError
 from domain.route_events import RouteLifecycleType
 from tasks.app import app
 from tasks.composition import redis_client, runtimes, settings, slots, stopping, waker
+from tasks.metrics import look_at_metrics
 from tasks.probing import ProbePass
 from tasks.replicas import start_replicas, stop_replicas, sweep_replicas
 from tasks.schedule import DO_ROUTE_TASK
@@ -50,11 +51,16 @@ def _sweep(_: ExitStack) -> Look:
     return lambda: sweep_replicas(engine(), runtimes())
 
 
+def _metrics(_: ExitStack) -> Look:
+    return lambda: look_at_metrics(engine(), waker())
+
+
 LOOKS: dict[RouteLifecycleType, Callable[[ExitStack], Look]] = {
     RouteLifecycleType.START: _start,
     RouteLifecycleType.PROBE: _probe,
     RouteLifecycleType.STOP: _stop,
     RouteLifecycleType.SWEEP: _sweep,
+    RouteLifecycleType.METRICS: _metrics,
 }
 """Each look says whether something is still on its way, so that it is worth looking again at once."""
 

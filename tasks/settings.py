@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from kombu.entity import Exchange, Queue
 
+from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
 
 LIFECYCLE_QUEUE = "lifecycle"
@@ -58,6 +59,7 @@ def celery_settings(environment: Mapping[str, str] | None = None) -> dict[str, A
         "task_default_queue": LIFECYCLE_QUEUE,
         "task_create_missing_queues": False,
         "task_queues": [_queue(name) for name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)],
+        "task_routes": {task: {"queue": COMMANDS_QUEUE} for task in COMMANDS},
         "task_acks_late": False,
         "worker_prefetch_multiplier": 1,
         "worker_disable_prefetch": True,
@@ -90,7 +92,12 @@ def _redis_url(raw: str) -> str:
         raise InvalidInputError(
             "REDIS_URL is not set; it is redis://:password@host:port/0, or run 'rollway up'", field="REDIS_URL"
         )
-    if urlsplit(raw).scheme not in ("redis", "rediss"):
+    try:
+        parts = urlsplit(raw)
+        readable = parts.scheme in ("redis", "rediss") and parts.port != 0  # reading the port checks it
+    except ValueError:
+        readable = False
+    if not readable:
         raise InvalidInputError("REDIS_URL must be redis://:password@host:port/0 or rediss://...", field="REDIS_URL")
     return raw
 

@@ -55,7 +55,9 @@ class Waker:
     def _send(self, key: str, task: str, arguments: dict[str, str | None], queue: str) -> None:
         try:
             if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS):
-                self.app.send_task(task, kwargs=arguments, queue=queue, expires=_QUEUED_SECONDS)
+                # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now
+                options = {"queue": queue, "expires": _QUEUED_SECONDS, "ignore_result": True}
+                self.app.send_task(task, kwargs=arguments, **options)
         except (RedisError, OperationalError) as error:
             _log.warning("wake lost; the next tick does it", key=key, error=str(error))
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from psycopg import sql
 from sqlalchemy import Engine
 
 from db.engine import make_engine
+from db.replay import replay_rollouts
 from db.settings import DatabaseSettings, database_url
 from stack.home import project_root
 from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
@@ -47,15 +49,20 @@ def template(postgres_server: EmbeddedServer) -> str:
 
 
 @pytest.fixture
-def database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
-    """The URL of a fresh, migrated database."""
-    yield from _copy_of(template, postgres_server)
+def database(request: pytest.FixtureRequest, postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
+    """The URL of a fresh, migrated database. Every rollout in it is replayed in the end."""
+    with _copy_of(template, postgres_server) as url:
+        yield url
+        if request.node.get_closest_marker("decides_wrongly") is None:
+            _replay(url)
 
 
 @pytest.fixture(scope="module")
 def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
     """The same, for all tests of a module that share their workers."""
-    yield from _copy_of(template, postgres_server)
+    with _copy_of(template, postgres_server) as url:
+        yield url
+        _replay(url)
 
 
 @pytest.fixture
@@ -74,12 +81,24 @@ def redis_url(redis_server: EmbeddedServer) -> str:
     return redis_server.url
 
 
+@contextmanager
 def _copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
     _administer(server, create)
-    yield _database(server, name)
-    _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    try:
+        yield _database(server, name)
+    finally:
+        _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _replay(url: str) -> None:
+    """Each decision that is stored must come out again, as the data it was made from and the code now are."""
+    engine = make_engine(DatabaseSettings(database_url(url), statement_timeout=0))
+    with engine.connect() as connection:
+        report = replay_rollouts(connection)
+    engine.dispose()
+    assert report.differing == (), "\n".join(map(str, report.differing))
 
 
 def _database(server: EmbeddedServer, name: str) -> str:

@@ -19,6 +19,7 @@ from cli.picture import picture
 from db.commands import CommandResult, execute
 from db.deployments import lock_deployments
 from db.engine import driver, in_transaction, make_engine
+from db.rollouts import guarded
 from db.routes import RouteReport, apply_reports
 from db.settings import DatabaseSettings, database_url
 from domain.commands import parse_command
@@ -95,12 +96,15 @@ def _make(
     rollout = None
     if deploying:
         query = """
-            INSERT INTO rollouts (endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
-                                  actor, reason, deadline)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
+            INSERT INTO rollouts (endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits,
+                                  desired_at_start, ceiling, floor, actor, reason, deadline)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
             """
-        rollout = _id(connection, query, made, v1, v2, *stored, n)
+        rollout = _id(connection, query, made, v1, v2, *stored, n, *guarded(parse_policy(policy), n))
     left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
+    driver(connection).execute(
+        "SET LOCAL session_replication_role = replica"
+    )  # a picture may show what no guard lets in
     routes = tuple(
         _id(
             connection,
@@ -121,6 +125,7 @@ def _make(
         )
         for number, route in enumerate(routes_of(drawn_as, left, right))
     )
+    driver(connection).execute("SET LOCAL session_replication_role = origin")
     current = v1 if deploying else right
     driver(connection).execute(
         """

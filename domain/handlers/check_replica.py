@@ -3,17 +3,23 @@
 given up lately                                          -> wait until it may be tried again
 counts differ, other revisions, out of traffic, lost     -> scaling
 all is well, but it is still marked degraded             -> scaling, which clears the mark
+an autoscaling rule fires                                -> scaling, to the count that it gives
 otherwise                                                -> wait; look again when a sick replica's grace ends
 """
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+from domain.autoscaling import Quiet, evaluate_rules, judge_rules
 from domain.changes import Decision
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle, Verdict
 from domain.strategies.buckets import Buckets, grace_ends_at
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+
+RULES_SHOWN_SECONDS = 30
+"""How old the reason of a deployment with rules may get: it is what shows that a value is missing or old."""
 
 
 class CheckReplicaHandler(DeploymentHandler):
@@ -27,12 +33,33 @@ class CheckReplicaHandler(DeploymentHandler):
     )
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
-        return drift(deployment, now)
+        found = drift(deployment, now)
+        if found.verdict is Verdict.SUCCESS or not deployment.rules or _was_given_up(deployment, now):
+            return found
+        return _autoscaled(deployment, found, now)
+
+
+def _autoscaled(deployment: Deployment, found: Decision, now: datetime) -> Decision:
+    """The new count of the rule that fires; otherwise the wait that was found, with what each rule says."""
+    known = (deployment.rules, deployment.metrics, deployment.desired_replicas, deployment.last_autoscaled_at, now)
+    if (scaling := evaluate_rules(*known)) is not None:
+        return replace(Decision.success(scaling.reason), desired_replicas=scaling.desired)
+    quiet = [one for one in judge_rules(*known) if isinstance(one, Quiet)]
+    times = (found.recheck_at, *(one.until for one in quiet), now + timedelta(seconds=RULES_SHOWN_SECONDS))
+    return replace(
+        found,
+        reason="; ".join((found.reason, *dict.fromkeys(one.reason for one in quiet))),
+        recheck_at=min(at for at in times if at is not None),
+    )
+
+
+def _was_given_up(deployment: Deployment, now: datetime) -> bool:
+    return deployment.retry_at is not None and now < deployment.retry_at
 
 
 def drift(deployment: Deployment, now: datetime) -> Decision:
     """Success when something must be put right, with what it is; otherwise a wait."""
-    if deployment.retry_at is not None and now < deployment.retry_at:
+    if _was_given_up(deployment, now):
         return Decision.wait(f"degraded: {deployment.degraded_reason}", deployment.retry_at)
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} is ready without a revision")

@@ -7,7 +7,7 @@ thought of yet is sick, so it is counted and never a reason to create without en
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
@@ -70,6 +70,10 @@ class Buckets:
         """When the first parked route has been kept long enough."""
         return min((route.parked_until for route in self.parked if route.parked_until), default=None)
 
+    def unparked(self) -> Self:
+        """The same with the parked ones among the old, for what cannot run beside another revision."""
+        return replace(self, old=self.old + self.parked, parked=())
+
     def lost(self, now: datetime) -> tuple[Route, ...]:
         """Own routes that have been sick for longer than the grace."""
         return tuple(route for route in self.sick if grace_ends_at(route) <= now)
@@ -77,6 +81,13 @@ class Buckets:
     def idle(self) -> tuple[Route, ...]:
         """Own routes that are out of traffic."""
         return tuple(route for route in self.own if route.traffic is TrafficStatus.INACTIVE)
+
+
+def still_running(routes: Iterable[Route], target: UUID) -> int:
+    """Replicas of other revisions that have not stopped yet: live, parked, or on their way out."""
+    return sum(
+        route.revision_id != target and (route.is_active or route.status is RouteStatus.TERMINATING) for route in routes
+    )
 
 
 def _is_parked(route: Route, now: datetime) -> bool:

@@ -37,11 +37,15 @@ Amount = Annotated[int | str, BeforeValidator(_check_amount)]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Live routes stay at or below `ceiling`; healthy serving ones that we drain never go below `keep`."""
+    """Live routes stay at or below `ceiling`; healthy serving ones that we drain never go below `keep`.
+
+    `alone`: no replica starts before every one of another revision has stopped.
+    """
 
     desired: int
     ceiling: int
     keep: int
+    alone: bool = False
 
 
 OUTSIDE_A_ROLLOUT_SURGE = 1

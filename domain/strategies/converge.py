@@ -6,6 +6,7 @@ Scaling, rolling back and activation without a policy are this one function.
     2  a foreign replica out of traffic         -> drain it at once
     3  create = min(ceiling - live, n - own that are not lost)
        drain  = min(own ready + foreign - keep, foreign), worst first
+       a budget of one that runs alone creates nothing before the last foreign one has stopped
     4  no foreign left                          -> drain the surplus of its own, worst first
        no room to replace a lost one            -> drain that one
     5  nothing foreign, own ready = own = n     -> converged
@@ -17,17 +18,20 @@ from uuid import UUID
 from domain.backoff import hold_back
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, Route, TrafficStatus
-from domain.strategies.buckets import Buckets, grace_ends_at, ids, worst_first
+from domain.strategies.buckets import Buckets, grace_ends_at, ids, still_running, worst_first
 from domain.strategies.budget import Budget
 
 
 def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:
     """The next step towards n replicas of `target` and none of any other revision."""
     own = Buckets.of(deployment.routes, target, now)
+    own = own.unparked() if budget.alone else own
     if not own.old and len(own.own) == len(own.ready) == budget.desired and not own.idle():
         return Decision.success(f"{budget.desired} of {budget.desired} replicas are healthy")
     lost = own.lost(now)
     create = max(0, min(budget.ceiling - own.total, budget.desired - (len(own.own) - len(lost))))
+    if budget.alone and still_running(deployment.routes, target):
+        create = 0
     drained = (_foreign(own, budget) if own.old else _surplus(own, budget)) or _in_the_way(own, lost, budget)
     promoted = [route for route in own.idle() if route not in drained]
     changes = (

@@ -8,7 +8,7 @@ from sqlalchemy import CheckConstraint, Engine
 
 from db.tables import metadata
 from tests.domain.pictures import PROVISIONING
-from tests.fleet import make_deployment, write
+from tests.fleet import ask, make_deployment, write
 
 IN_A_ROLLOUT = "WHERE name = 'rolls'"
 AT_REST = "WHERE name = 'rests'"
@@ -34,6 +34,8 @@ BROKEN: dict[LiteralString, str] = {
     f"UPDATE endpoints SET failed_starts = -1 {AT_REST}": "endpoints_failed_starts_check",
     f"UPDATE endpoints SET failed_starts = 1 {AT_REST}": "endpoints_failed_starts_check",
     "UPDATE rollouts SET to_revision_id = from_revision_id": "rollouts_goes_somewhere_check",
+    "UPDATE rollouts SET floor = -1": "rollouts_budget_check",
+    "UPDATE rollouts SET floor = ceiling + 1": "rollouts_budget_check",
     "UPDATE rollouts SET outcome = 'vanished', ended_at = now()": "rollouts_outcome_check",
     "UPDATE rollouts SET ended_at = now()": "rollouts_ended_has_outcome_check",
     "UPDATE rollouts SET outcome = 'completed'": "rollouts_ended_has_outcome_check",
@@ -62,12 +64,24 @@ BROKEN: dict[LiteralString, str] = {
     INSERT INTO deployment_history (endpoint_id, phase, result, target, actor, message, attempts)
     SELECT id, 'x', 'x', 'x', 'x', 'x', 0 FROM endpoints
     """: "deployment_history_attempts_check",
+    "UPDATE autoscaling_rules SET source = 'guessed'": "autoscaling_rules_source_check",
+    "UPDATE autoscaling_rules SET aggregate = 'median'": "autoscaling_rules_aggregate_check",
+    "UPDATE autoscaling_rules SET comparator = '<>'": "autoscaling_rules_comparator_check",
+    "UPDATE autoscaling_rules SET threshold = 'NaN'": "autoscaling_rules_threshold_check",
+    "UPDATE autoscaling_rules SET step = 0": "autoscaling_rules_step_check",
+    "UPDATE autoscaling_rules SET min_replicas = max_replicas + 1": "autoscaling_rules_replicas_check",
+    "UPDATE autoscaling_rules SET cooldown_seconds = -1": "autoscaling_rules_seconds_check",
+    "UPDATE metric_values SET value = 'Infinity'": "metric_values_value_check",
+    "UPDATE metric_values SET missing = -1": "metric_values_missing_check",
 }
 
 
 def test_postgres_refuses_a_row_that_breaks_a_check(engine: Engine, subtests: pytest.Subtests) -> None:
     make_deployment(engine, "■■■|", name="rolls", status=PROVISIONING)
     make_deployment(engine, "■■■", name="rests")
+    rule = {"metric": "load", "source": "pushed", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 3}
+    ask(engine, "set_autoscaling_rules", deployment="rests", rules=[rule])
+    ask(engine, "push_metric", deployment="rests", metric="load", value=1)
     for statement, constraint in BROKEN.items():
         with subtests.test(statement):
             with pytest.raises(psycopg.errors.CheckViolation) as refused:
@@ -117,8 +131,8 @@ def test_a_deployment_has_one_open_rollout(engine: Engine) -> None:
             engine,
             """
             INSERT INTO rollouts (endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits,
-                                  desired_at_start, actor, reason)
-            SELECT endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits, 3, '', '' FROM rollouts
+                                  desired_at_start, ceiling, floor, actor, reason)
+            SELECT endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits, 3, 4, 2, '', '' FROM rollouts
             """,
         )
     assert refused.value.diag.constraint_name == "rollouts_one_open_key"

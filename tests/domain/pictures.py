@@ -1,6 +1,6 @@
 """Snapshots from pictures: `deploying("■■|◇")` is a rollout from v1 to v2 with two old and one new replica.
 
-■ healthy   □ healthy, without traffic   △ degraded   ▲ unhealthy   ◇ provisioning   ✗ failed   ~ terminating
+■ healthy   □ healthy, without traffic   ▫ parked for another minute   ◌ provisioning, without traffic   △ degraded   ▲ unhealthy   ◇ provisioning   ✗ failed   ~ terminating
 """
 
 from dataclasses import replace
@@ -42,6 +42,8 @@ DESTROYED = DeploymentLifecycleStatus(Lifecycle.DESTROYED)
 _SYMBOLS = {
     "■": (RouteStatus.HEALTHY, TrafficStatus.ACTIVE),
     "□": (RouteStatus.HEALTHY, TrafficStatus.INACTIVE),
+    "▫": (RouteStatus.HEALTHY, TrafficStatus.INACTIVE),
+    "◌": (RouteStatus.PROVISIONING, TrafficStatus.INACTIVE),
     "△": (RouteStatus.DEGRADED, TrafficStatus.ACTIVE),
     "▲": (RouteStatus.UNHEALTHY, TrafficStatus.ACTIVE),
     "◇": (RouteStatus.PROVISIONING, TrafficStatus.ACTIVE),
@@ -68,6 +70,7 @@ def routes_of(picture: str, left: UUID, right: UUID, *, status_for: float = 3600
             traffic=_SYMBOLS[symbol][1],
             created_at=NOW - timedelta(days=1) + timedelta(seconds=number),
             status_changed_at=NOW - timedelta(seconds=status_for),
+            parked_until=NOW + timedelta(minutes=1) if symbol == "▫" else None,
         )
         for number, (revision, symbol) in enumerate(drawn)
     )
@@ -75,6 +78,13 @@ def routes_of(picture: str, left: UUID, right: UUID, *, status_for: float = 3600
 
 def rolling_update(s: int | str = 1, u: int | str = 1, **spec: Any) -> DeploymentPolicy:
     return parse_policy({"strategy": "rolling_update", "spec": {"max_surge": s, "max_unavailable": u, **spec}})
+
+
+def blue_green(**spec: Any) -> DeploymentPolicy:
+    return parse_policy({"strategy": "blue_green", "spec": spec})
+
+
+RECREATE = parse_policy({"strategy": "recreate"})
 
 
 def rollout_of(policy: DeploymentPolicy, **changed: Any) -> Rollout:
@@ -168,16 +178,19 @@ def drawn_changes(deployment: Deployment, changes: RouteChanges) -> str:
         parts.append("promote " + "".join(symbols[one] for one in changes.promote_route_ids))
     if changes.drain_route_ids:
         parts.append("drain " + "".join(symbols[one] for one in changes.drain_route_ids))
+    if changes.park_route_ids:
+        parts.append("park " + "".join(symbols[one] for one in changes.park_route_ids))
     return ", ".join(parts)
 
 
 def happens(deployment: Deployment, decision: Decision) -> str:
     """The changes as a picture; "wait", "completed" or "give up" when there are none."""
+    drawn = drawn_changes(deployment, decision.changes)
     match decision.verdict:
         case Verdict.SUCCESS:
-            return "completed"
+            return f"completed: {drawn}" if drawn else "completed"
         case Verdict.SKIPPED:
             return "wait"
         case Verdict.GIVE_UP:
             return "give up"
-    return drawn_changes(deployment, decision.changes)
+    return drawn

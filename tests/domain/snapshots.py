@@ -9,12 +9,12 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from domain.changes import Decision
-from domain.evaluator import EVALUATOR
 from domain.model import Deployment, DeploymentLifecycleStatus, Route, RouteStatus, StartFailures, TrafficStatus
 from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
-from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.budget import Budget
 from tests.domain.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
+from tests.domain.safety import budget_of, is_parked, live, target_of, wanted_by
 from tests.domain.simulation import handler_of
 
 
@@ -48,8 +48,20 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "min_ready_seconds": st.sampled_from([0, 0, 10]),
         }
     ).filter(_can_move),
+    "blue_green": st.fixed_dictionaries(
+        {
+            "auto_promote": st.booleans(),
+            "promote_delay_seconds": st.sampled_from([0, 0, 10, 60]),
+            "scale_down_delay_seconds": st.sampled_from([0, 0, 60]),
+        }
+    ),
+    "recreate": st.just({}),
 }
 """One line for each registered strategy: what its spec may be."""
+
+
+_IN_TRAFFIC = [(TrafficStatus.ACTIVE, None)] * 4
+_OUT_OF_TRAFFIC = [(TrafficStatus.INACTIVE, parked_for) for parked_for in (None, None, 0, 60)]
 
 
 @st.composite
@@ -57,7 +69,11 @@ def routes(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES, most: i
     seeds = draw(
         st.lists(
             st.tuples(
-                statuses, st.sampled_from(TrafficStatus), st.sampled_from([V1, V1, V2, V2, V3]), SECONDS, SECONDS
+                statuses,
+                st.sampled_from([*_IN_TRAFFIC, *_OUT_OF_TRAFFIC]),
+                st.sampled_from([V1, V1, V2, V2, V3]),
+                SECONDS,
+                SECONDS,
             ),
             max_size=most,
         )
@@ -70,8 +86,9 @@ def routes(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES, most: i
             traffic=traffic,
             created_at=NOW - timedelta(seconds=status_for + older),
             status_changed_at=NOW - timedelta(seconds=status_for),
+            parked_until=None if parked_for is None else NOW + timedelta(seconds=parked_for),
         )
-        for number, (status, traffic, revision, status_for, older) in enumerate(seeds)
+        for number, (status, (traffic, parked_for), revision, status_for, older) in enumerate(seeds)
     )
 
 
@@ -94,23 +111,31 @@ class Case:
 
     @property
     def target(self) -> UUID:
-        one = self.deployment
-        target = one.deploying_revision_id if one.status == PROVISIONING else one.current_revision_id
-        assert target is not None
-        return target
+        return target_of(self.deployment)
+
+    @property
+    def wanted(self) -> int:
+        return wanted_by(self.deployment)
 
     @property
     def budget(self) -> Budget:
-        if self.deployment.rollout is None:
-            return resting_budget(self.deployment.desired_replicas)
-        return EVALUATOR.budget(self.deployment)
+        return budget_of(self.deployment)
+
+    @property
+    def strategy(self) -> str | None:
+        """The one that decides, while there is one."""
+        one = self.deployment
+        return one.rollout.policy.strategy if one.rollout and one.status == PROVISIONING else None
 
     def decide(self) -> Decision:
         return handler_of(self.deployment).decide(self.deployment, NOW)
 
+    def parked(self, route: Route) -> bool:
+        return is_parked(route, self.target, NOW)
+
     @property
     def live(self) -> int:
-        return len(self.deployment.active_routes)
+        return live(self.deployment, NOW)
 
     @property
     def serving(self) -> set[UUID]:
@@ -130,4 +155,10 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
     )
     if status == SCALING:
         return Case(deployment)
-    return Case(replace(deployment, deploying_revision_id=V2, rollout=rollout_of(draw(policies()))))
+    rollout = rollout_of(
+        draw(policies()),
+        desired_at_start=draw(REPLICAS),
+        failed_routes=draw(st.sampled_from([0, 0, 0, 1, 3])),
+        promote_requested=draw(st.booleans()),
+    )
+    return Case(replace(deployment, deploying_revision_id=V2, rollout=rollout))

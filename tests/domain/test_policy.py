@@ -9,14 +9,14 @@ from domain.strategies import parse_policy
 from domain.strategies.budget import Budget, resting_budget, rounded_down, rounded_up, surge_budget
 from domain.strategies.rolling_update import RollingUpdateSpec
 
-AMOUNT = 'must be a whole number of replicas from 0, or a whole percent from "0%" to "1000%"'
+AMOUNT = 'must be a whole number of replicas from 0 to 10000, or a whole percent from "0%" to "1000%"'
 
 
 def with_spec(**spec: Any) -> dict[str, Any]:
     return {"strategy": "rolling_update", "spec": spec}
 
 
-@pytest.mark.parametrize("amount", [0, 1, 3, "0%", "7%", "25%", "100%", "1000%"])
+@pytest.mark.parametrize("amount", [0, 1, 3, 10_000, "0%", "7%", "25%", "100%", "1000%"])
 def test_an_amount_is_a_number_or_a_percent(amount: int | str) -> None:
     spec = parse_policy(with_spec(max_surge=amount, max_unavailable=1)).spec
     assert isinstance(spec, RollingUpdateSpec)
@@ -25,7 +25,8 @@ def test_an_amount_is_a_number_or_a_percent(amount: int | str) -> None:
 
 @pytest.mark.parametrize("field", ["max_surge", "max_unavailable"])
 @pytest.mark.parametrize(
-    "amount", [-1, 2.5, 1.0, True, None, "25", "", "%", "-1%", "2.5%", " 25%", "25 %", "+25%", "٢٥%", "1001%", "a%", []]
+    "amount",
+    [-1, 10_001, 2.5, 1.0, True, None, "25", "", "%", "-1%", "2.5%", " 25%", "25 %", "+25%", "٢٥%", "1001%", "a%", []],
 )
 def test_anything_else_is_refused_naming_the_field_and_what_is_right(field: str, amount: object) -> None:
     with pytest.raises(InvalidInputError) as refused:

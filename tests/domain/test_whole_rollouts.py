@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model import Deployment, Lifecycle, RouteStatus
-from domain.transitions import ClassifiedDecision
 from tests.domain.pictures import DESTROYED, DESTROYING, NOW, READY
+from tests.domain.safety import check_safety
 from tests.domain.simulation import all_started, applied, cycle, with_status
 from tests.domain.snapshots import Case, cases
 
@@ -25,12 +25,14 @@ class Run:
         self.deployment = deployment
         self.now = NOW
         self.due_at: datetime | None = NOW
+        self.waits_for_person = False
 
     def look(self) -> None:
         one = cycle(self.deployment, self.now)
-        check_safety(one)
+        check_safety(one, self.now)
         self.deployment = applied(one, self.now)
         self.due_at = one.due_at
+        self.waits_for_person = one.clock_stopped
 
     def bad_time(self, chance: random.Random) -> None:
         """Time passes, replicas come up, fail, sicken and recover; sometimes a user has a wish."""
@@ -68,23 +70,15 @@ class Run:
         self.due_at = self.now
         for _ in range(ENOUGH):
             starting = any(route.status is RouteStatus.PROVISIONING for route in self.deployment.routes)
+            if self.waits_for_person and self.deployment.rollout is not None:
+                promoted = replace(self.deployment.rollout, promote_requested=True)
+                self.deployment, self.due_at = replace(self.deployment, rollout=promoted), self.now
             if self.deployment.status == DESTROYED or (self.due_at is None and not starting):
                 return
             self.now = max(self.now, self.now + timedelta(seconds=1) if starting else self.due_at or self.now)
             self.deployment = all_started(self.deployment, self.now)
             self.look()
         raise AssertionError(f"no end after {ENOUGH} cycles: {self.deployment}")
-
-
-def check_safety(one: ClassifiedDecision) -> None:
-    before, changes = one.deployment, one.changes
-    if before.status.lifecycle not in (Lifecycle.SCALING, Lifecycle.DEPLOYING):
-        assert not changes or before.status == DESTROYING
-        return
-    case = Case(before)
-    assert case.live + changes.created <= max(case.budget.ceiling, case.live)
-    taken = case.serving & set(changes.drain_route_ids)
-    assert not taken or len(case.serving) - len(taken) >= case.budget.keep
 
 
 @given(cases(st.sampled_from([one for one in RouteStatus if one.is_active])), st.randoms(use_true_random=False))

@@ -124,21 +124,22 @@ class Fleet:
             Waker(self._producer, self._redis).deployments([done.status])
         return done.result
 
-    def deploy_first(self, name: str = "web", replicas: int = 3, **env: str) -> None:
+    def deploy_first(self, name: str = "web", replicas: int = 3, policy: dict[str, Any] = POLICY) -> None:
         """A deployment whose first revision v1 is up."""
-        self.ask("create_deployment", deployment=name, desired_replicas=replicas, policy=POLICY)
-        self.add_revision(name, "v1", **env)
+        self.ask("create_deployment", deployment=name, desired_replicas=replicas, policy=policy)
+        self.add_revision(name, "v1")
         self.ask("activate_revision", deployment=name, revision="v1")
         self.wait_until_ready(name, "v1", replicas)
 
-    def add_revision(self, name: str, revision: str, **env: str) -> None:
+    def add_revision(self, name: str, revision: str | None, **env: str) -> str:
+        """A revision of the example service; without a name its content names it. Returns the name."""
         spec = {
             "command": [sys.executable, str(ROOT / "examples" / "http_service.py")],
-            "env": {"VERSION": revision, **env},
+            "env": env,
             "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 20},
             "drain_seconds": 0.2,
         }
-        self.ask("add_revision", deployment=name, name=revision, spec=spec)
+        return str(self.ask("add_revision", deployment=name, name=revision, spec=spec)["revision"])
 
     def activate(self, name: str, revision: str, *, wake: bool = True) -> dict[str, Any]:
         return self.ask("activate_revision", wake=wake, deployment=name, revision=revision)
@@ -170,6 +171,10 @@ class Fleet:
         """What each live replica says over HTTP that it is."""
         live = self.routes(name, "provisioning healthy unhealthy degraded")
         return [httpx.get(f"http://{route['address']}/", trust_env=False).json()["revision"] for route in live]
+
+    def serving(self, name: str) -> list[str]:
+        """The revisions of the healthy routes in traffic."""
+        return [route["revision"] for route in self.routes(name) if route["traffic_status"] == "active"]
 
     def all_routes(self, name: str) -> list[dict[str, Any]]:
         return self.rows("SELECT r.* FROM routes r JOIN endpoints e ON e.id = r.endpoint_id WHERE e.name = %s", name)

@@ -10,6 +10,8 @@ import redis
 from tasks.locks import Slots
 from tests.runtime.support import eventually
 
+KEY = "rollway:lock:x:0"
+
 
 class Sent(list[str]):
     """The keys of the events that were sent once more."""
@@ -50,55 +52,61 @@ def test_a_handler_without_a_lock_id_holds_nothing(client: redis.Redis, sent: Se
     with slots(client, sent).hold(None, "reconcile") as one, slots(client, sent).hold(None, "reconcile") as two:
         assert one is not None
         assert two is not None
-        assert one.renew()
+        assert one.is_held
+        assert two.is_held
     assert client.keys() == []
 
 
-def test_a_lock_that_ran_out_is_lost_and_renewing_says_so(client: redis.Redis, sent: Sent) -> None:
-    mine = slots(client, sent, seconds=0.05)
-    with mine.hold("x", "x") as slot:
+def test_a_lock_that_was_lost_is_found_lost(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.3).hold("x", "x") as slot:
         assert slot is not None
-        eventually(lambda: client.exists("rollway:lock:x:0") == 0)
-        assert not slot.renew()
+        assert slot.is_held
+        client.flushall()
+        eventually(lambda: not slot.is_held)
 
 
-def test_only_the_owner_lets_go(client: redis.Redis, sent: Sent) -> None:
-    late, other = slots(client, sent, seconds=0.05), slots(client, sent)
-    with late.hold("x", "x"):
-        eventually(lambda: client.exists("rollway:lock:x:0") == 0)
+def test_only_the_owner_lets_go_and_only_the_owner_renews(client: redis.Redis, sent: Sent) -> None:
+    late, other = slots(client, sent, seconds=0.3), slots(client, sent, seconds=60)
+    with late.hold("x", "x") as slot:
+        assert slot is not None
+        client.delete(KEY)
         taken = other.hold("x", "x")
         assert taken.__enter__() is not None
-    token = client.get("rollway:lock:x:0")
-    assert token is not None, "the late one must not end the lock of its successor"
+        eventually(lambda: not slot.is_held)
+        assert client.pttl(KEY) > 50_000
+    assert client.exists(KEY), "the late one must not end the lock of its successor"
     taken.__exit__(None, None, None)
-    assert client.get("rollway:lock:x:0") is None
+    assert not client.exists(KEY)
 
 
-def test_only_the_owner_renews(client: redis.Redis, sent: Sent) -> None:
-    with slots(client, sent, seconds=0.05).hold("x", "x") as late:
-        assert late is not None
-        eventually(lambda: client.exists("rollway:lock:x:0") == 0)
-        with slots(client, sent, seconds=5).hold("x", "x") as other:
-            assert other is not None
-            assert not late.renew()
-            assert other.renew()
-
-
-def test_renewing_gives_the_lock_its_full_life_again(client: redis.Redis, sent: Sent) -> None:
-    with slots(client, sent, seconds=60).hold("x", "x") as slot:
+def test_a_lock_lives_on_while_its_holder_works_and_no_longer(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.6).hold("x", "x") as slot:
         assert slot is not None
-        client.pexpire("rollway:lock:x:0", 500)
-        assert slot.renew()
-        assert int(client.pttl("rollway:lock:x:0")) > 50_000  # type: ignore[arg-type]
+        for _ in range(3):
+            client.pexpire(KEY, 300)
+            eventually(lambda: client.pttl(KEY) > 300)
+        assert slot.is_held
+    assert not client.exists(KEY)
+    eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
 
 
-def test_renewing_without_redis_is_a_no_and_no_error(sent: Sent) -> None:
-    nowhere = redis.Redis.from_url("redis://127.0.0.1:1/0", retry=None, socket_connect_timeout=0.2)
-    lock = nowhere.lock("x", timeout=5, thread_local=False)
-    lock.local.token = b"mine"
-    from tasks.locks import Slot  # noqa: PLC0415
+def test_the_lock_of_a_worker_that_was_killed_ends_by_itself(client: redis.Redis, sent: Sent) -> None:
+    lock = client.lock(KEY, timeout=0.2, thread_local=False)
+    assert lock.acquire(blocking=False)
 
-    assert not Slot(lock).renew()
+    def free() -> bool:
+        with slots(client, sent).hold("x", "x") as slot:
+            return slot is not None
+
+    assert not free()
+    eventually(free, 2)
+
+
+def test_a_word_outlives_the_longest_hold(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.3).hold("x", "x"):
+        with slots(client, sent, seconds=0.3).hold("x", "x") as other:
+            assert other is None
+        assert int(client.ttl("rollway:again:x")) >= 60
 
 
 def test_events_that_found_all_slots_taken_are_sent_once_more_each(client: redis.Redis, sent: Sent) -> None:
@@ -121,7 +129,7 @@ def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Se
             pass
         raise RuntimeError
     assert sent == ["b"]
-    assert client.exists("rollway:lock:x:0") == 0
+    assert not client.exists(KEY)
 
 
 def test_no_event_is_lost_among_four_threads(client: redis.Redis, redis_url: str) -> None:

@@ -165,9 +165,9 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
     assert done["coordinate"] > 50
     assert done["command"] > 20
     assert done["cutting"] > 5
-    assert read(engine, "SELECT * FROM seen_wrong") == []
     calm_down(engine)
     assert read(engine, "SELECT * FROM seen_wrong") == []
+    assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
     assert_nothing_happened_twice(engine)
 
 

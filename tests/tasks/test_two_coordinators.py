@@ -131,6 +131,7 @@ def assert_nothing_happened_twice(engine: Engine) -> None:
         )
         assert [step["step_no"] for step in steps] == list(range(1, rollout["steps"] + 1))
         assert all(one["version"] < next_one["version"] for one, next_one in pairwise(steps))
+    assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
     (deadlocks,) = read(engine, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
     assert deadlocks["deadlocks"] == 0
 

@@ -1,0 +1,88 @@
+"""What replicas say of themselves: one GET of each Prometheus text page, all at once, none waiting for another."""
+
+import asyncio
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from domain.autoscaling import MetricSample
+
+TIMEOUT_SECONDS = 2.0
+MAX_BYTES = 4 * 1024 * 1024
+"""A longer page is not read: a page holds a few kilobytes, and an endless one must not fill the worker."""
+MAX_LINES = 2000
+"""Of the metrics asked for, on one page: parsing takes about 10 µs each, and holds up the other pages."""
+
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsPage:
+    """Ask the replica at `address` (host:port) for `path`, and read only these metrics on it."""
+
+    address: str
+    path: str
+    metrics: frozenset[str]
+
+
+def read_pages(pages: Collection[MetricsPage]) -> dict[MetricsPage, tuple[MetricSample, ...]]:
+    """The samples on each page, after `TIMEOUT_SECONDS` at the latest; a page that gave no answer is left out."""
+    return asyncio.run(_read_all(set(pages))) if pages else {}
+
+
+async def _read_all(pages: Collection[MetricsPage]) -> dict[MetricsPage, tuple[MetricSample, ...]]:
+    async with httpx.AsyncClient(
+        headers={"User-Agent": "rollway-metrics", "Accept": "text/plain;version=0.0.4", "Accept-Encoding": "identity"},
+        follow_redirects=False,
+        trust_env=False,
+        verify=False,  # noqa: S501  # plain HTTP only; loading the certificates takes 0.1 s
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+    ) as client:
+        answers = await asyncio.gather(*(_read(client, page) for page in pages))
+    return {page: samples for page, samples in zip(pages, answers, strict=True) if samples is not None}
+
+
+async def _read(client: httpx.AsyncClient, page: MetricsPage) -> tuple[MetricSample, ...] | None:
+    """None for whatever is no page of metrics. Never raises."""
+    try:
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            client.stream("GET", f"http://{page.address}{page.path}", timeout=None) as response,
+        ):
+            body = await _body(response) if response.status_code == _OK else None
+    except (TimeoutError, httpx.TransportError, httpx.InvalidURL, ValueError):
+        return None
+    return None if body is None else samples_in(body, page.metrics)
+
+
+async def _body(response: httpx.Response) -> bytes | None:
+    """None when it is too long. Raw, so that nothing small unpacks into something large."""
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            return None
+    return bytes(body)
+
+
+def samples_in(body: bytes, metrics: Collection[str]) -> tuple[MetricSample, ...] | None:
+    """The samples of these metrics; None when a line of theirs cannot be read, or when there are too many.
+
+    Lines of others are not looked at.
+    """
+    names = "|".join(re.escape(name) for name in metrics)
+    lines = re.findall(rf"^[ \t]*(?:{names})[ \t{{].*$".encode(), body, re.MULTILINE)
+    if len(lines) > MAX_LINES:
+        return None
+    try:
+        text = b"\n".join(lines).decode() + "\n"
+        return tuple(
+            MetricSample(sample.name, sample.labels, sample.value)
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        )
+    except (ValueError, IndexError):  # what the parser raises for lines that are none
+        return None

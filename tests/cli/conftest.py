@@ -1,0 +1,60 @@
+"""The command line in this process, against real servers."""
+
+import getpass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+from db.engine import engine as process_engine
+from tasks import composition
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Rollway = Callable[..., Ended]
+
+
+@pytest.fixture
+def rollway(capsys: pytest.CaptureFixture[str]) -> Rollway:
+    """Run a command line: `rollway("scale", "web", "3")`."""
+
+    def run(*arguments: str) -> Ended:
+        capsys.readouterr()
+        code = main(arguments)
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """DATABASE_URL, REDIS_URL and ROLLWAY_HOME for the commands of one test."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path / "home"))
+    made = (process_engine, composition.settings, composition.redis_client, composition.waker)
+    for one in made:
+        one.cache_clear()
+    yield
+    if process_engine.cache_info().currsize:
+        process_engine().dispose()
+    if composition.redis_client.cache_info().currsize:
+        composition.redis_client().close()
+    for one in made:
+        one.cache_clear()
+
+
+@pytest.fixture
+def user() -> str:
+    return getpass.getuser()

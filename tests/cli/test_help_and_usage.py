@@ -1,0 +1,72 @@
+"""What the command line says before any server is asked."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.main import app
+from tests.cli.conftest import Rollway
+
+OURS = [command.name or "" for command in app.registered_commands if command.name not in ("up", "down")]
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_every_command_explains_itself_with_an_example_and_its_exit_codes(rollway: Rollway, command: str) -> None:
+    ended = rollway(command, "--help")
+    assert ended.code == 0
+    assert f"    rollway {command}" in ended.out
+    assert "Exit codes:\n    0    done\n" in ended.out
+
+
+@pytest.mark.parametrize("command", ["apply", "activate", "scale", "destroy"])
+def test_every_writing_command_takes_who_why_and_a_request_id(rollway: Rollway, command: str) -> None:
+    said = rollway(command, "--help").out
+    assert all(option in said for option in ("--reason", "--actor", "--request-id", "--wait", "--timeout", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["scale", "web"], "Missing argument 'N'; see 'rollway scale --help'"),
+        (["scale", "web", "many"], "Invalid value for 'N': Input should be a valid integer"),
+        (["scale", "web", "-1"], "No such option: -1"),
+        (["scale", "web", "20000"], "Invalid value for 'N': Input should be less than or equal to 10000"),
+        (["shrink", "web"], "No such command 'shrink'"),
+        (["apply"], "Missing option '--file' / '-f'"),
+        (["status", "--watch", "--json"], "--watch and --json do not go together"),
+    ],
+)
+@pytest.mark.usefixtures("servers")
+def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(
+    rollway: Rollway, arguments: list[str], sentence: str
+) -> None:
+    ended = rollway(*arguments)
+    assert ended.code == 2
+    said = ended.out if "--json" in arguments else ended.err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_with_json_a_wrong_command_line_is_a_document(rollway: Rollway) -> None:
+    ended = rollway("scale", "web", "--json")
+    assert json.loads(ended.out)["error"]["code"] == "usage"
+    assert ended.err == ""
+
+
+def test_without_arguments_the_commands_are_listed() -> None:
+    done = subprocess.run([sys.executable, "-m", "cli.main"], capture_output=True, text=True, check=False)
+    assert all(f"\n  {name} " in done.stdout for name in OURS), done.stderr
+
+
+def test_a_stack_that_does_not_run_is_one_sentence_and_exit_code_3(
+    rollway: Rollway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    ended = rollway("status")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("Rollway's stack is not running: start it with 'rollway up'")

@@ -1,0 +1,41 @@
+"""Where Postgres is: what is wrong with a URL is told, its password never."""
+
+import pytest
+from sqlalchemy import Engine
+
+from db.settings import DatabaseSettings, database_url
+from domain.errors import InvalidInputError
+from tests.fleet import read
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "u:secret@host/db",
+        "mysql://u:secret@host/db",
+        "postgresql://u:secret@host:port/db",
+        "postgresql://u:secret@/db",
+        "postgresql://u:secret@host",
+        "sqlite:///secret.db",
+    ],
+)
+def test_a_database_url_that_cannot_be_used_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="DATABASE_URL") as refused:
+        DatabaseSettings.from_environment({"DATABASE_URL": url})
+    assert "secret" not in str(refused.value)
+    assert "postgresql://user:password@host:port/database" in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_any_postgres_url_is_opened_with_psycopg() -> None:
+    for scheme in ("postgresql", "postgresql+psycopg2", "postgresql+asyncpg"):
+        url = database_url(f"{scheme}://u:p@host/db")
+        assert url.drivername == "postgresql+psycopg"
+        assert url.render_as_string() == "postgresql+psycopg://u:***@host/db"
+
+
+def test_no_session_waits_or_idles_for_ever_and_all_speak_utc(engine: Engine) -> None:
+    names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "TimeZone", "application_name"]
+    (row,) = read(engine, f"SELECT {', '.join(f'current_setting({name!r}) AS {name}' for name in names)}")  # type: ignore[arg-type]
+    assert list(row.values()) == ["20s", "2s", "30s", "UTC", "rollway"]

@@ -1,0 +1,149 @@
+"""The tasks as a worker runs them, short of the worker: answers that survive JSON, wakes, and the alarm."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from sqlalchemy import Engine
+
+import tasks.composition
+from db.engine import engine as engine_of_this_process
+from domain.commands import COMMANDS
+from domain.errors import InvalidInputError
+from tasks.app import TASK_MODULES, app
+from tasks.commands import TASKS, answer
+from tests.domain.pictures import PENDING, PROVISIONING
+from tests.fleet import make_deployment, read, snapshot, write
+from tests.tasks.queues import drop_all, waiting
+
+
+def _forget() -> None:
+    if engine_of_this_process.cache_info().currsize:
+        engine_of_this_process().dispose()
+    for made in (engine_of_this_process, *vars(tasks.composition).values()):
+        if hasattr(made, "cache_clear"):
+            made.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _this_process_is_a_worker(
+    database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    for name, value in (("DATABASE_URL", database), ("REDIS_URL", redis_url), ("ROLLWAY_HOME", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    _forget()
+    for module in TASK_MODULES:
+        app.loader.import_task_module(module)
+    app.conf.update(broker_url=redis_url, result_backend=redis_url)
+    yield
+    _forget()
+
+
+def test_every_command_is_a_task_of_its_own_name_that_keeps_its_result() -> None:
+    assert set(TASKS) == set(COMMANDS)
+    for name, task in TASKS.items():
+        assert app.tasks[name] == task
+        assert task.ignore_result is False
+        assert app.amqp.router.route({}, name)["queue"].name == "commands"
+
+
+def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine, client: redis.Redis) -> None:
+    made = make_deployment(engine)
+    payload = {"request_id": "r-1", "deployment": "web", "revision": "v2"}
+    first = answer("rollway.activate_revision", payload)
+    one = snapshot(engine, made.id)
+    assert one.rollout is not None
+    assert json.loads(json.dumps(first)) == {
+        "ok": True,
+        "repeated": False,
+        "result": {
+            "deployment": "web",
+            "revision": "v2",
+            "activation": "begun",
+            "rollout_id": str(one.rollout.id),
+            "version": 2,
+        },
+    }
+    assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["provisioning"]
+    assert answer("rollway.activate_revision", payload) == {**first, "repeated": True}
+
+
+@pytest.mark.parametrize(
+    ("task", "payload", "code"),
+    [
+        ("rollway.scale", {"request_id": "1", "deployment": "api", "desired_replicas": 1}, "deployment_not_found"),
+        ("rollway.scale", {"request_id": "1", "deployment": "web"}, "invalid_input"),
+        ("rollway.scale", None, "invalid_input"),
+        ("rollway.scale", ["web", 3], "invalid_input"),
+        ("rollway.explode", {}, "unknown_command"),
+        (
+            "rollway.activate_revision",
+            {"request_id": "1", "deployment": "web", "revision": "v2", "expected_version": 9},
+            "stale_version",
+        ),
+        (
+            "rollway.report_route",
+            {"request_id": "1", "route_id": "00000000-0000-0000-0000-000000000000", "status": "failed"},
+            "route_not_found",
+        ),
+    ],
+)
+def test_a_refusal_is_an_answer_too(engine: Engine, client: redis.Redis, task: str, payload: Any, code: str) -> None:
+    make_deployment(engine)
+    told = json.loads(json.dumps(answer(task, payload)))
+    assert (told["ok"], told["error"]["code"]) == (False, code)
+    assert told["error"]["message"]
+    assert drop_all(client, "lifecycle") == 0
+
+
+def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    tasks.composition.waker().deployments([PROVISIONING])
+    ((_, arguments),) = waiting(client, "lifecycle")
+    drop_all(client, "lifecycle")
+    app.tasks["rollway.do_deployment_lifecycle_if_needed"](**arguments)
+    assert len(read(engine, "SELECT 1 FROM rollout_steps")) == 1
+    tasks.composition.waker().deployments([PROVISIONING])
+    assert drop_all(client, "lifecycle") == 1
+
+
+@pytest.mark.parametrize("tick", ["rollway.do_deployment_lifecycle", "rollway.do_deployment_lifecycle_if_needed"])
+def test_of_two_beats_that_send_the_same_tick_one_does_the_work(engine: Engine, tick: str) -> None:
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    for _ in range(2):
+        app.tasks[tick]("deploying", "provisioning", interval=5)
+        write(engine, "UPDATE endpoints SET due_at = now()")
+        write(engine, "UPDATE routes SET status = 'healthy', started_at = now() WHERE status = 'provisioning'")
+    assert len(read(engine, "SELECT 1 FROM rollout_steps")) == 1
+
+
+def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine, client: redis.Redis) -> None:
+    make_deployment(engine, "■■■|", name="due", status=PROVISIONING)
+    make_deployment(engine, "", name="later", status=PENDING)
+    write(engine, "UPDATE endpoints SET due_at = now() + interval '1 minute' WHERE name = 'later'")
+    app.tasks["rollway.wake_what_is_due"](interval=1.0)
+    assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["deploying"]
+    drop_all(client, "lifecycle")
+    client.delete("rollway:queued:deploying/provisioning")
+    app.tasks["rollway.wake_what_is_due"](interval=1.0)
+    assert drop_all(client, "lifecycle") == 0, "the second beat's"
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "field"),
+    [
+        ("do_deployment_lifecycle", ("melting",), "lifecycle_type"),
+        ("do_deployment_lifecycle_if_needed", ("deploying", "pondering"), "sub_step"),
+        ("do_deployment_lifecycle", ("deploying",), "lifecycle_type"),
+        ("do_route_lifecycle", ("fly",), "route_lifecycle_type"),
+    ],
+)
+def test_an_event_nobody_knows_is_refused_by_the_name_of_its_field(
+    task: str, arguments: tuple[str, ...], field: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        app.tasks[f"rollway.{task}"](*arguments)
+    assert refused.value.detail["field"] == field

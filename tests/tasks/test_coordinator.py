@@ -1,0 +1,140 @@
+"""One pass of a handler: under a lock, chunk by chunk, until nothing is due or somebody says stop."""
+
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+import redis
+from sqlalchemy import Engine
+
+from domain.changes import Decision
+from domain.errors import InvalidInputError
+from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.handlers import HANDLERS, HandlerRegistry
+from domain.handlers.check_pending import CheckPendingHandler
+from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
+from tasks.coordinator import DeploymentCoordinator
+from tasks.locks import Slots
+from tasks.wake import Waker
+from tests.domain.pictures import PENDING, PROVISIONING, ROLLING_BACK
+from tests.fleet import make_deployment, read, snapshot, write
+from tests.runtime.support import eventually
+from tests.tasks.queues import drop_all, waiting
+
+PROVISION = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.PROVISIONING)
+PEND = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)
+
+
+@pytest.fixture
+def slots(client: redis.Redis, waker: Waker) -> Slots:
+    return Slots(client, 1, 0.3, waker.again)
+
+
+def coordinator(
+    engine: Engine, slots: Slots, waker: Waker, handlers: HandlerRegistry = HANDLERS, chunk: int = 2
+) -> DeploymentCoordinator:
+    return DeploymentCoordinator(engine, slots, waker, handlers, chunk, 10, threading.Event())
+
+
+@pytest.fixture
+def pending(engine: Engine) -> Iterator[None]:
+    for number in range(6):
+        make_deployment(engine, "", name=f"web-{number}", status=PENDING)
+    return
+
+
+class Waits(CheckPendingHandler):
+    """Looks, and does something of the test's own at each look."""
+
+    def __init__(self, then: threading.Event) -> None:
+        self.looked_at: list[str] = []
+        self.then = then
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        self.looked_at.append(deployment.name)
+        self.then.set()
+        return super().decide(deployment, now)
+
+
+def test_an_event_that_no_handler_answers_to_is_refused_with_those_there_are(
+    engine: Engine, slots: Slots, waker: Waker
+) -> None:
+    unknown = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING)
+    with pytest.raises(InvalidInputError, match="deploying/provisioning") as refused:
+        coordinator(engine, slots, waker).process_deployment_lifecycle(unknown, everything=False)
+    assert refused.value.detail == {"field": "lifecycle_type"}
+
+
+@pytest.mark.parametrize("kind", [DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent])
+@pytest.mark.usefixtures("pending")
+def test_it_goes_on_until_nothing_is_due(
+    engine: Engine, slots: Slots, waker: Waker, kind: type[DoDeploymentLifecycleEvent]
+) -> None:
+    mine = coordinator(engine, slots, waker)
+    event = kind(DeploymentLifecycleType.CHECK_PENDING)
+    assert mine.process_deployment_lifecycle(event, everything=False) == 6
+    assert mine.process_deployment_lifecycle(event, everything=False) == 0
+    assert mine.process_deployment_lifecycle(event, everything=True) == 6
+
+
+@pytest.mark.usefixtures("pending")
+def test_when_all_slots_are_taken_it_does_nothing_and_is_sent_again(
+    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+) -> None:
+    with slots.hold("check_pending", "check_pending"):
+        assert coordinator(engine, slots, waker).process_deployment_lifecycle(PEND, everything=True) == 0
+        assert waiting(client, "lifecycle") == []
+    assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["check_pending"]
+
+
+@pytest.mark.usefixtures("pending")
+def test_asked_to_stop_it_finishes_the_chunk_in_hand_and_claims_no_other(
+    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+) -> None:
+    stopping = threading.Event()
+    handler = Waits(then=stopping)
+    mine = DeploymentCoordinator(engine, slots, waker, {PEND: handler}, 2, 10, stopping)
+    assert mine.process_deployment_lifecycle(PEND, everything=False) == 2
+    assert len(handler.looked_at) == 2
+    assert len(read(engine, "SELECT 1 FROM endpoints WHERE due_at IS NULL")) == 2, "both are written"
+    assert client.keys("rollway:lock:*") == [], "and the lock is free for the next worker"
+    assert mine.process_deployment_lifecycle(PEND, everything=False) == 0
+
+
+@pytest.mark.usefixtures("pending")
+def test_when_the_lock_is_lost_it_finishes_the_chunk_in_hand_and_claims_no_other(
+    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+) -> None:
+    class LosesTheLock(CheckPendingHandler):
+        def decide(self, deployment: Deployment, now: datetime) -> Decision:
+            client.delete("rollway:lock:check_pending:0")
+            eventually(lambda: "lock renewal" not in {one.name for one in threading.enumerate()})
+            return super().decide(deployment, now)
+
+    mine = coordinator(engine, slots, waker, {PEND: LosesTheLock()})
+    assert mine.process_deployment_lifecycle(PEND, everything=False) == 2
+
+
+def test_what_follows_is_woken_after_the_commit(
+    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+) -> None:
+    made = make_deployment(engine, "■■■|", status=PROVISIONING)
+    mine = coordinator(engine, slots, waker)
+    mine.process_deployment_lifecycle(PROVISION, everything=False)
+    assert [arguments for _, arguments in waiting(client, "routes")] == [
+        {"route_lifecycle_type": "start"},
+        {"route_lifecycle_type": "stop"},
+    ]
+    assert drop_all(client, "lifecycle") == 0
+    write(engine, "UPDATE rollouts SET deadline = now()")
+    write(engine, "UPDATE endpoints SET due_at = now()")
+    mine.process_deployment_lifecycle(PROVISION, everything=False)
+    assert snapshot(engine, made.id).status == ROLLING_BACK
+    assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["rolling_back"]
+
+
+def test_a_wait_wakes_nobody(engine: Engine, client: redis.Redis, slots: Slots, waker: Waker) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION, everything=True)
+    assert waiting(client, "lifecycle") == waiting(client, "routes") == []

@@ -1,0 +1,311 @@
+"""Real replicas of routes: started once, probed until they are well, drained in order, and swept up after a crash."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+from uuid import UUID, uuid4
+
+import psutil
+import pytest
+import redis
+from sqlalchemy import Engine
+
+from db.routes import routes_to_start
+from domain.revision import RevisionSpec
+from runtime.base import Replica, ReplicaRequest
+from runtime.process import ProcessRuntime
+from tasks.probing import ProbePass
+from tasks.replicas import start_replicas, stop_replicas, sweep_replicas
+from tasks.wake import Waker
+from tests.domain.pictures import SCALING
+from tests.fleet import (
+    ask,
+    coordinator_without_redis,
+    drawn,
+    make_deployment,
+    read,
+    run_until_quiet,
+    snapshot,
+    write,
+)
+from tests.runtime.support import HTTP_SERVICE, eventually, is_running, log_of, pid_of, processes_of, python
+from tests.tasks.queues import waiting
+
+QUICK = {"interval_seconds": 0.1, "failure_threshold": 2, "timeout_seconds": 1}
+SERVICE: dict[str, Any] = {"command": list(HTTP_SERVICE), "health_check": QUICK, "drain_seconds": 0.2}
+STUBBORN = python(
+    "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('no', flush=True));"
+    "print('up', flush=True); time.sleep(60)"
+)
+
+Runtimes = dict[str, ProcessRuntime]
+
+
+@pytest.fixture
+def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
+    with ProbePass(engine, runtimes, waker, client) as probing:
+        yield probing.look
+
+
+def one(engine: Engine, spec: dict[str, Any], picture: str = "◇") -> UUID:
+    return make_deployment(engine, picture, n=len(picture), status=SCALING, spec=spec).routes[0]
+
+
+def route(engine: Engine, route_id: UUID) -> dict[str, Any]:
+    (row,) = read(engine, "SELECT * FROM routes WHERE id = %s", route_id)
+    return row
+
+
+def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], bool]) -> dict[str, Any]:
+    """Look again and again until the route has this status."""
+    eventually(lambda: look() is not None and route(engine, route_id)["status"] == status, 15)
+    return route(engine, route_id)
+
+
+def post(address: str, path: str) -> None:
+    with urlopen(Request(f"http://{address}{path}", method="POST"), timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
+    engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, SERVICE)
+    assert start_replicas(engine, runtimes, waker) is False
+    started = route(engine, route_id)
+    assert started["status"] == "provisioning"
+    assert started["started_at"] >= started["created_at"]
+    assert started["replica_handle"].startswith("pid:")
+    assert [arguments for _, arguments in waiting(client, "routes")] == [{"route_lifecycle_type": "probe"}]
+
+    healthy = until(engine, route_id, "healthy", look)
+    assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["scaling"]
+    assert look() is False, "nothing is starting any more"
+
+    post(healthy["address"], "/break")
+    streaks: set[int] = set()
+    unhealthy = until(
+        engine, route_id, "unhealthy", lambda: streaks.add(route(engine, route_id)["probe_streak"]) is None and look()
+    )
+    assert streaks == {0, 1}, "one failed probe is not enough"
+    assert "503" in unhealthy["status_reason"]
+    assert unhealthy["traffic_status"] == "active", "ejecting a sick one is the proxy's job"
+
+    post(healthy["address"], "/mend")
+    assert until(engine, route_id, "healthy", look)["started_at"] == started["started_at"]
+
+
+def test_a_replica_without_a_health_check_is_healthy_once_it_runs(
+    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, {"command": ["sleep", "60"]})
+    start_replicas(engine, runtimes, waker)
+    look()
+    assert route(engine, route_id)["status"] == "healthy"
+
+
+def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
+    engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, SERVICE)
+    start_replicas(engine, runtimes, waker)
+    until(engine, route_id, "healthy", look)
+    psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
+    failed = until(engine, route_id, "failed", look)
+    assert failed["status_reason"] == "its process ended with exit code -9"
+    assert "v1 listens on port" in failed["log_tail"]
+    assert failed["traffic_status"] == "inactive"
+    (row,) = read(engine, "SELECT failed_starts, due_at <= clock_timestamp() AS due FROM endpoints")
+    assert (row["failed_starts"], row["due"]) == (1, True)
+    assert stop_replicas(engine, runtimes, waker) is False
+    assert route(engine, route_id)["stopped_at"] is not None
+    assert route(engine, route_id)["status"] == "failed"
+
+
+def test_a_replica_that_cannot_start_is_failed_at_once(engine: Engine, runtimes: Runtimes, waker: Waker) -> None:
+    route_id = one(engine, {"command": ["/no/such/command"]})
+    start_replicas(engine, runtimes, waker)
+    failed = route(engine, route_id)
+    assert failed["status"] == "failed"
+    assert failed["status_reason"] == "the command '/no/such/command' of revision 'v1' was not found on this host"
+
+
+def test_a_replica_that_exits_at_its_start_is_failed_with_what_it_said(
+    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, {**SERVICE, "env": {"BROKEN": "start"}})
+    start_replicas(engine, runtimes, waker)
+    failed = until(engine, route_id, "failed", look)
+    assert (failed["status_reason"], failed["log_tail"]) == (
+        "its process ended with exit code 1",
+        "cannot start: BROKEN=start",
+    )
+
+
+def test_a_replica_that_never_gets_well_is_failed_at_its_start_deadline(
+    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+) -> None:
+    check = {**QUICK, "start_deadline_seconds": 1}
+    route_id = one(engine, {**SERVICE, "health_check": check, "env": {"BROKEN": "health"}})
+    start_replicas(engine, runtimes, waker)
+    failed = until(engine, route_id, "failed", look)
+    assert failed["status_reason"].startswith("not healthy within 1 s of its start: ")
+    assert (failed["status_changed_at"] - failed["started_at"]).total_seconds() >= 1
+    eventually(lambda: stop_replicas(engine, runtimes, waker) is False)
+    assert runtimes["process"].find(route_id).running is False  # type: ignore[union-attr]
+
+
+def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
+    engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, {**SERVICE, "drain_seconds": 0.5})
+    start_replicas(engine, runtimes, waker)
+    until(engine, route_id, "healthy", look)
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert (route(engine, route_id)["status"], route(engine, route_id)["traffic_status"]) == ("terminating", "inactive")
+    assert stop_replicas(engine, runtimes, waker) is True
+    assert route(engine, route_id)["stop_requested_at"] is None, "requests in flight come first"
+    eventually(lambda: not stop_replicas(engine, runtimes, waker), 15)
+    gone = route(engine, route_id)
+    assert gone["status"] == "terminated"
+    drained, asked, stopped = gone["drain_started_at"], gone["stop_requested_at"], gone["stopped_at"]
+    assert drained < asked < stopped
+    assert (asked - drained).total_seconds() >= 0.5
+    assert log_of(runtimes["process"], route_id, "stopped"), "it ended by itself, not by force"
+    assert waiting(client, "lifecycle")[-1][1]["lifecycle_type"] == "destroying"
+    run_until_quiet(coordinator_without_redis(engine))
+    assert read(engine, "SELECT lifecycle FROM endpoints") == [{"lifecycle": "destroyed"}]
+
+
+def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
+    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
+    start_replicas(engine, runtimes, waker)
+    look()
+    log_of(runtimes["process"], route_id, "up")
+    pid = pid_of(runtimes["process"].find(route_id))
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    eventually(lambda: not stop_replicas(engine, runtimes, waker))
+    gone = route(engine, route_id)
+    assert (gone["stopped_at"] - gone["stop_requested_at"]).total_seconds() >= 0.3
+    assert not is_running(pid)
+    assert runtimes["process"].log_tail(route_id, 5).splitlines()[:2] == ["up", "no"]
+
+
+def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
+    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+) -> None:
+    route_id = one(engine, SERVICE)
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert start_replicas(engine, runtimes, waker) is False
+    assert stop_replicas(engine, runtimes, waker) is False
+    assert route(engine, route_id)["status"] == "terminated"
+    assert processes_of(home) == []
+
+
+def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
+    """As by a worker that is killed right after, before it could tell anybody."""
+    with engine.connect() as connection:
+        (row,) = routes_to_start(connection, 10)
+    return runtime.start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
+
+
+def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
+    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+) -> None:
+    route_id = one(engine, {"command": ["sleep", "60"]})
+    replica = started_by_hand(engine, runtimes["process"])
+    assert route(engine, route_id)["started_at"] is None
+    start_replicas(engine, {"process": ProcessRuntime(home)}, waker)
+    assert route(engine, route_id)["replica_handle"] == replica.handle
+    assert route(engine, route_id)["address"] == replica.address
+    assert processes_of(home) == [pid_of(replica)]
+
+
+def test_a_replica_started_too_late_is_ended_by_the_sweep(
+    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+) -> None:
+    """The route was drained and found gone while another worker was starting its replica."""
+    route_id = one(engine, {"command": ["sleep", "60"]})
+    with engine.connect() as connection:
+        (row,) = routes_to_start(connection, 10)
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    stop_replicas(engine, runtimes, waker)
+    assert route(engine, route_id)["status"] == "terminated"
+    runtimes["process"].start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
+    assert len(processes_of(home)) == 1
+    sweep_replicas(engine, runtimes)
+    eventually(lambda: processes_of(home) == [])
+
+
+def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_the_rest(
+    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+) -> None:
+    expected = one(engine, {"command": ["sleep", "60"]})
+    start_replicas(engine, runtimes, waker)
+    stranger = uuid4()
+    runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
+    assert len(processes_of(home)) == 2
+    sweep_replicas(engine, runtimes)
+    eventually(lambda: len(processes_of(home)) == 1)
+    assert runtimes["process"].find(expected).running  # type: ignore[union-attr]
+    eventually(lambda: sweep_replicas(engine, runtimes) is False and runtimes["process"].find(stranger) is None)
+    assert processes_of(home, expected) != []
+
+
+def test_a_running_route_without_a_replica_is_failed(
+    engine: Engine, runtimes: Runtimes, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, SERVICE, "■")
+    look()
+    assert (route(engine, route_id)["status"], route(engine, route_id)["status_reason"]) == (
+        "failed",
+        "its process is gone",
+    )
+
+
+def test_only_what_is_not_healthy_is_probed_at_every_look(
+    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+) -> None:
+    slow = {"interval_seconds": 3600, "start_deadline_seconds": 30}
+    route_id = one(engine, {**SERVICE, "health_check": slow, "env": {"STARTUP_SECONDS": "0.5"}})
+    start_replicas(engine, runtimes, waker)
+    healthy = until(engine, route_id, "healthy", look)
+    post(healthy["address"], "/break")
+    for _ in range(5):
+        look()
+    assert route(engine, route_id)["probe_streak"] == 0
+
+
+def test_a_whole_rollout_of_real_replicas(
+    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path, look: Callable[[], bool]
+) -> None:
+    made = make_deployment(engine, "", n=2, status=SCALING, spec={**SERVICE, "drain_seconds": 0})
+    write(engine, "UPDATE endpoints SET current_revision_id = %s", made.v1)
+    coordinator = coordinator_without_redis(engine)
+    seen: list[str] = []
+
+    def turn() -> None:
+        run_until_quiet(coordinator)
+        start_replicas(engine, runtimes, waker)
+        look()
+        stop_replicas(engine, runtimes, waker)
+        seen.append(drawn(engine, made.id))
+
+    def ready() -> bool:
+        turn()
+        return str(snapshot(engine, made.id).status) == "ready"
+
+    eventually(ready, 20)
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    eventually(ready, 20)
+    assert dict.fromkeys(seen).keys() >= {"◇◇", "■■", "■|◇", "■|■", "|■◇"}
+    running = read(engine, "SELECT replica_handle FROM routes WHERE revision_id = %s AND status = 'healthy'", made.v2)
+    eventually(lambda: stop_replicas(engine, runtimes, waker) is False)
+    assert sorted(f"pid:{pid}" for pid in processes_of(home)) == sorted(row["replica_handle"] for row in running)

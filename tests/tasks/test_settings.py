@@ -1,0 +1,94 @@
+"""What workers and beat read from the environment, and what Celery and beat are told to do."""
+
+from pathlib import Path
+
+import pytest
+from kombu.entity import Exchange
+
+from domain.errors import InvalidInputError
+from domain.handlers import HANDLERS
+from domain.route_events import ROUTE_CADENCES
+from tasks.app import TASK_MODULES, app
+from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule
+from tasks.settings import TaskSettings, celery_settings
+from tests.fleet import NOBODY
+
+ENVIRONMENT = {"REDIS_URL": NOBODY}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:6379",
+        "http://:secret@localhost:6379/0",
+        "redis://:secret@[::1/0",
+        "redis://:secret@localhost:port/0",
+        "redis://:secret@localhost:99999/0",
+    ],
+)
+def test_a_redis_url_that_cannot_be_used_is_named_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="REDIS_URL") as refused:
+        TaskSettings.from_environment({"REDIS_URL": url})
+    assert "secret" not in str(refused.value)
+    assert "redis://:password@host:port/0" in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("slots", ["0", "-1", "65", "two", "1.5", "²", " 2"])
+def test_a_number_of_slots_that_makes_no_sense_is_named(slots: str) -> None:
+    with pytest.raises(InvalidInputError, match="ROLLWAY_SLOTS must be a number from 1 to 64"):
+        TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SLOTS": slots})
+
+
+def test_what_is_not_set_has_a_default() -> None:
+    plain = TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SLOTS": "", "ROLLWAY_HOME": ""})
+    assert (plain.slots, plain.home) == (1, Path(".rollway").absolute())
+    asked = TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SLOTS": "64", "ROLLWAY_HOME": "/srv/rollway"})
+    assert (asked.slots, asked.home) == (64, Path("/srv/rollway"))
+
+
+def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:
+    queues = celery_settings(ENVIRONMENT)["task_queues"]
+    assert [queue.name for queue in queues] == ["lifecycle", "routes", "commands"]
+    for queue in queues:
+        assert (queue.exchange, queue.routing_key) == (Exchange(queue.name), queue.name)
+    assert celery_settings(ENVIRONMENT)["task_create_missing_queues"] is False
+
+
+def test_nothing_but_json_is_spoken_and_nothing_is_kept_unacknowledged() -> None:
+    settings = celery_settings(ENVIRONMENT)
+    assert settings["accept_content"] == [settings["task_serializer"]] == [settings["result_serializer"]] == ["json"]
+    assert (settings["task_acks_late"], settings["worker_disable_prefetch"]) == (False, True)
+    assert (settings["task_ignore_result"], settings["broker_connection_max_retries"]) == (True, None)
+
+
+def test_every_handler_ticks_as_it_declares() -> None:
+    schedule = beat_schedule()
+    for event, handler in HANDLERS.items():
+        key = {"lifecycle_type": event.lifecycle_type, "sub_step": event.sub_step}
+        long = schedule[str(event)]
+        assert (long["task"], long["schedule"]) == (DO_TASK, handler.cadence.long)
+        assert long["kwargs"] == {**key, "interval": handler.cadence.long}
+        short = schedule.get(f"{event} if needed")
+        assert (short is None) == (handler.cadence.short is None)
+        if short is not None:
+            assert (short["task"], short["schedule"]) == (DO_IF_NEEDED_TASK, handler.cadence.short)
+            assert short["kwargs"] == {**key, "interval": handler.cadence.short}
+    for kind, seconds in ROUTE_CADENCES.items():
+        entry = schedule[f"routes/{kind}"]
+        assert (entry["task"], entry["schedule"]) == (DO_ROUTE_TASK, seconds)
+
+
+def test_every_tick_expires_with_its_interval_and_names_its_queue_and_a_task_that_exists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REDIS_URL", NOBODY)
+    for module in TASK_MODULES:
+        app.loader.import_task_module(module)
+    queues = {queue.name for queue in celery_settings(ENVIRONMENT)["task_queues"]}
+    for name, entry in beat_schedule().items():
+        assert entry["options"]["expires"] == entry["schedule"], name
+        assert entry["options"]["queue"] in queues
+        assert entry["task"] in app.tasks
+        assert entry["kwargs"]["interval"] == entry["schedule"]
