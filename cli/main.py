@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from cli import apply, demo, logs, read_commands, write_commands
-from cli.exits import READING, WAITING, ExitCode, UsageError, exit_code, exits, tell
+from cli import apply, demo, logs, read_commands, steering_commands, write_commands
+from cli.exits import READING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
 from cli.stack_commands import add_stack_commands
 from domain.errors import RollwayError
 
@@ -26,6 +26,16 @@ app.command("demo", epilog=exits(ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCod
 add_stack_commands(app)
 app.command("apply", epilog=apply.HELP_END)(apply.apply)
 app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write_commands.activate)
+app.command("pause", epilog=exits(*WRITING, example="rollway pause web --reason 'looking at the logs'"))(
+    steering_commands.pause
+)
+app.command("resume", epilog=exits(*WAITING, example="rollway resume web --wait"))(steering_commands.resume)
+app.command("promote", epilog=exits(*WAITING, example="rollway promote web --wait"))(steering_commands.promote)
+app.command("abort", epilog=exits(*WAITING, example="rollway abort web --wait"))(steering_commands.abort)
+app.command("undo", epilog=exits(*WAITING, example="rollway undo web\nrollway undo web --to v7 --wait"))(
+    steering_commands.undo
+)
+app.command("retry", epilog=exits(*WAITING, example="rollway retry web --wait"))(steering_commands.retry)
 app.command("scale", epilog=exits(*WAITING, example="rollway scale web 5 --wait"))(write_commands.scale)
 app.command("destroy", epilog=exits(*WAITING, example="rollway destroy web --yes --wait"))(write_commands.destroy)
 app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(

@@ -2,18 +2,18 @@
 
 import json
 import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from cli.exits import ExitCode, exits
+from cli.interrupts import ignore_signals, interruptible
 from stack.down import down as stack_down
 from stack.errors import StackError
 from stack.home import Home, find_home
@@ -25,15 +25,15 @@ from stack.up import stay
 from stack.up import up as stack_up
 
 _PORT = {"min": 1, "max": 65535, "show_default": "a free one, kept for the next start"}
-_INTERRUPTED = 130
+_ENDS = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTERRUPTED)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document at the end instead of lines.")]
 
 
 def add_stack_commands(app: typer.Typer) -> None:
     """Give `app` the commands `up` and `down`."""
-    app.command("up")(up)
-    app.command("down")(down)
+    app.command("up", epilog=exits(*_ENDS, example="rollway up\nrollway up --foreground --workers 4"))(up)
+    app.command("down", epilog=exits(*_ENDS, example="rollway down"))(down)
 
 
 def up(
@@ -47,9 +47,9 @@ def up(
     flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start PostgreSQL, Redis, workers, beat and Flower here; DATABASE_URL and REDIS_URL replace the first two.
+    """Start PostgreSQL, Redis, workers, beat and Flower here.
 
-    Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
+    DATABASE_URL and REDIS_URL in the environment replace the first two. Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
     """
     console = Console(quiet=as_json)
     say = _sayer(console)
@@ -59,7 +59,7 @@ def up(
         workers=workers or default_workers(),
         ports=AskedPorts(postgres=postgres_port, redis=redis_port, flower=flower_port),
     )
-    with _interruptible(), _told_in_one_sentence(as_json=as_json):
+    with interruptible(), _told_in_one_sentence(as_json=as_json):
         started = time.monotonic()
         status = stack_up(request, say)
         seconds = time.monotonic() - started
@@ -71,7 +71,10 @@ def up(
 
 
 def down(*, as_json: AsJson = False) -> None:
-    """Stop everything that `up` started, and every replica that runs as a process of this machine. Data stays."""
+    """Stop everything that `up` started, and every replica.
+
+    The data stays.
+    """
     home = find_home(os.environ)
     console = Console(quiet=as_json)
     with _told_in_one_sentence(as_json=as_json):
@@ -112,26 +115,8 @@ def _stay_until_stopped(home: Home, say: Say) -> None:
     try:
         stay(home, say)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not leave half of it running
+        ignore_signals()  # a second Ctrl-C must not leave half of it running
         stack_down(home, say)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let a closed terminal and SIGTERM do what Ctrl-C does: stop what was started."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, interrupt) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -140,10 +125,10 @@ def _told_in_one_sentence(*, as_json: bool) -> Iterator[None]:
         yield
     except StackError as error:
         if as_json:
-            typer.echo(json.dumps({"error": str(error)}))
+            typer.echo(json.dumps({"error": {"code": "stack", "message": str(error), "detail": {}}}))
         else:
             Console(stderr=True).print(Text(f"✘ {error}", "red"), soft_wrap=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(ExitCode.REFUSED) from error
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; everything that was started is stopped.")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None

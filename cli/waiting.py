@@ -56,7 +56,7 @@ def settled(scene: Scene) -> bool:
         message = f"{view.name} was destroyed meanwhile"
         raise RolledBackError(message, deployment=view.name)
     serving = sum(route.snapshot.is_serving and route.revision_id == view.current_revision_id for route in view.routes)
-    live = sum(route.snapshot.is_active for route in view.routes)
+    live = sum(route.snapshot.is_active and route.snapshot.parked_until is None for route in view.routes)
     return view.lifecycle is Lifecycle.READY and serving == live == view.desired_replicas
 
 

@@ -14,7 +14,7 @@ from cli.servers import Reader, send
 from cli.waiting import Goal, destroyed, rollout_completed, settled, wait_until
 from db.views import deployment_named
 from domain.activation import Activation
-from domain.commands import MAX_REPLICAS, ActivateRevision, Destroy, Scale, parse_command
+from domain.commands import MAX_REPLICAS, ActivateRevision, Command, Destroy, Scale, parse_command
 
 _ACTIVATED = {
     Activation.FIRST: "{revision} is the first revision of {deployment}",
@@ -32,6 +32,12 @@ def activate(
     deployment: DeploymentName,
     revision: Annotated[str, typer.Argument(metavar="REVISION", help="Name of the revision.", show_default=False)],
     supersede: Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")] = False,
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            "--replicas", min=0, max=MAX_REPLICAS, help="A new size; rolled back with it.", show_default=False
+        ),
+    ] = None,
     wait: Wait = False,
     timeout: Timeout = WAIT_SECONDS,
     reason: Reason = "",
@@ -45,11 +51,16 @@ def activate(
     """
     with Reader() as reader:
         there = reader.read(deployment_named, deployment)
-        payload = {"deployment": deployment, "revision": revision, "supersede": supersede}
-        result = _send(ActivateRevision, payload, reason, actor, request_id)
-        said = _ACTIVATED[Activation(result["activation"])].format(**result)
+        payload = {
+            "deployment": deployment,
+            "revision": revision,
+            "supersede": supersede,
+            "desired_replicas": replicas,
+        }
+        result = send_command(ActivateRevision, payload, reason, actor, request_id)
+        said = told_activation(result)
         goal = rollout_completed if result["rollout_id"] else settled
-        _end(reader, there.id, result, said, goal if wait else None, timeout, as_json=as_json)
+        end_of_command(reader, there.id, result, said, goal if wait else None, timeout, as_json=as_json)
 
 
 def scale(
@@ -68,7 +79,9 @@ def scale(
     """Change how many replicas are wanted. It may be done in the middle of a rollout, too."""
     with Reader() as reader:
         there = reader.read(deployment_named, deployment)
-        result = _send(Scale, {"deployment": deployment, "desired_replicas": replicas}, reason, actor, request_id)
+        result = send_command(
+            Scale, {"deployment": deployment, "desired_replicas": replicas}, reason, actor, request_id
+        )
         same = result["from"] == result["to"]
         said = (
             f"{deployment} has {replicas} replicas wanted already"
@@ -76,7 +89,7 @@ def scale(
             else (f"{deployment} scaled from {result['from']} to {result['to']} replicas")
         )
         goal = settled if there.current_revision_id else None
-        _end(reader, there.id, result, said, goal if wait else None, timeout, as_json=as_json)
+        end_of_command(reader, there.id, result, said, goal if wait else None, timeout, as_json=as_json)
 
 
 def destroy(
@@ -95,9 +108,9 @@ def destroy(
         there = reader.read(deployment_named, deployment)
         if not yes:
             _ask(deployment, len(there.routes))
-        result = _send(Destroy, {"deployment": deployment}, reason, actor, request_id)
+        result = send_command(Destroy, {"deployment": deployment}, reason, actor, request_id)
         said = f"{deployment} is being destroyed{' already' if result['already'] else ''}"
-        _end(reader, there.id, result, said, destroyed if wait else None, timeout, as_json=as_json)
+        end_of_command(reader, there.id, result, said, destroyed if wait else None, timeout, as_json=as_json)
 
 
 def _ask(deployment: str, replicas: int) -> None:
@@ -108,14 +121,20 @@ def _ask(deployment: str, replicas: int) -> None:
         raise typer.Exit(1)
 
 
-def _send(
-    command: type[ActivateRevision | Scale | Destroy], payload: dict[str, Any], reason: str, actor: str, request_id: str
+def told_activation(result: dict[str, Any]) -> str:
+    """What an activation came to, in a sentence."""
+    return _ACTIVATED[Activation(result["activation"])].format(**result)
+
+
+def send_command(
+    command: type[Command], payload: dict[str, Any], reason: str, actor: str, request_id: str
 ) -> dict[str, Any]:
+    """Carry out a command and return what it did. Raises its refusals."""
     common = {"reason": reason, "actor": actor, "request_id": request_id}
     return send(parse_command(command.task, {**payload, **common}))
 
 
-def _end(
+def end_of_command(
     reader: Reader,
     deployment_id: UUID,
     result: dict[str, Any],
@@ -125,6 +144,7 @@ def _end(
     *,
     as_json: bool,
 ) -> None:
+    """Say what was done, wait for `goal` if there is one, and print the result for a script."""
     console = printer(quiet=as_json)
     console.print(said)
     if goal is not None:

@@ -290,4 +290,4 @@ commands = Table(
 )
 
 for guard in (CEILING, FLOOR):
-    event.listen(metadata, "after_create", DDL(guard))
+    event.listen(metadata, "after_create", DDL(guard))  # type: ignore[no-untyped-call] # SQLAlchemy leaves it so

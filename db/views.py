@@ -47,7 +47,7 @@ _BY_ID = f"{_DEPLOYMENTS} WHERE e.id = %s"
 _ROUTES = """
     SELECT r.id, r.endpoint_id AS deployment_id, v.name AS revision, r.revision_id, r.status,
            r.traffic_status AS traffic, r.address, r.status_reason AS reason, r.log_tail, r.created_at,
-           r.status_changed_at, r.stopped_at
+           r.status_changed_at, r.stopped_at, r.parked_until
       FROM routes r JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -88,11 +88,20 @@ class RouteView:
     created_at: datetime
     status_changed_at: datetime
     stopped_at: datetime | None
+    parked_until: datetime | None
 
     @property
     def snapshot(self) -> Route:
         """As decisions and pictures see it."""
-        return Route(self.id, self.revision_id, self.status, self.traffic, self.created_at, self.status_changed_at)
+        return Route(
+            id=self.id,
+            revision_id=self.revision_id,
+            status=self.status,
+            traffic=self.traffic,
+            created_at=self.created_at,
+            status_changed_at=self.status_changed_at,
+            parked_until=self.parked_until,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

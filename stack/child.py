@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from stack.home import open_log
@@ -85,7 +86,8 @@ class Child:
     def reap(self) -> None:
         """Take note of its end, after somebody stopped it."""
         if self._process is not None:
-            self._process.poll()
+            with suppress(subprocess.TimeoutExpired):  # it is dying, but the kernel may take a moment to say so
+                self._process.wait(timeout=5)
         self._process, self._identity, self.ready = None, None, False
 
     def _last_words(self) -> str:

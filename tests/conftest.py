@@ -95,9 +95,11 @@ def _copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
 def _replay(url: str) -> None:
     """Each decision that is stored must come out again, as the data it was made from and the code now are."""
     engine = make_engine(DatabaseSettings(database_url(url), statement_timeout=0))
-    with engine.connect() as connection:
-        report = replay_rollouts(connection)
-    engine.dispose()
+    try:
+        with engine.connect() as connection:
+            report = replay_rollouts(connection)
+    finally:
+        engine.dispose()
     assert report.differing == (), "\n".join(map(str, report.differing))
 
 

@@ -1,4 +1,4 @@
-"""Deployments written straight into Postgres, drawn as pictures: `make_deployment(engine, "■■|◇", status=PROVISIONING)`.
+"""Deployments written straight into Postgres, drawn as pictures: `make_deployment(engine, "■■|◇")`.
 
 Left of the bar runs v1, right of it v2. While deploying v1 is current; otherwise v2 is, or v1 when there is no bar.
 """

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import app
+from db.tables import metadata
 from domain.commands import COMMANDS
 from domain.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.policy import DeploymentPolicy
@@ -116,6 +117,11 @@ def test_every_package_stands_in_the_folder_table() -> None:
     table = set(re.findall(r"^\| \[(\w+)/\]", README.read_text(encoding="utf-8"), re.MULTILINE))
     assert packages <= table
     assert all((ROOT / folder).is_dir() for folder in table)
+
+
+def test_every_table_stands_in_the_architecture() -> None:
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (ROOT / "docs/architecture.md").read_text("utf-8"), re.MULTILINE)
+    assert set(metadata.tables) == {name.strip("`") for row in rows for name in row.split(", ")}
 
 
 @every_page

@@ -1,4 +1,4 @@
-"""budget guards"""
+"""budget guards, and the foreign keys of endpoints that 0001 declares too early for Alembic to make them"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -83,6 +83,21 @@ def upgrade() -> None:
     op.alter_column("rollouts", "ceiling", server_default=None)
     op.alter_column("rollouts", "floor", server_default=None)
     op.create_check_constraint(op.f("rollouts_budget_check"), "rollouts", "floor >= 0 AND floor <= ceiling")
+    op.create_foreign_key(
+        op.f("endpoints_current_revision_id_fkey"),
+        "endpoints",
+        "revisions",
+        ["current_revision_id", "id"],
+        ["id", "endpoint_id"],
+    )
+    op.create_foreign_key(
+        op.f("endpoints_deploying_revision_id_fkey"),
+        "endpoints",
+        "revisions",
+        ["deploying_revision_id", "id"],
+        ["id", "endpoint_id"],
+    )
+    op.create_foreign_key(op.f("endpoints_rollout_id_fkey"), "endpoints", "rollouts", ["rollout_id"], ["id"])
     op.execute(CEILING)
     op.execute(FLOOR)
 
@@ -92,6 +107,8 @@ def downgrade() -> None:
     op.execute("DROP TRIGGER routes_within_ceiling ON routes")
     op.execute("DROP FUNCTION routes_above_floor()")
     op.execute("DROP FUNCTION routes_within_ceiling()")
+    for name in ("rollout_id", "deploying_revision_id", "current_revision_id"):
+        op.drop_constraint(op.f(f"endpoints_{name}_fkey"), "endpoints", type_="foreignkey")
     op.drop_constraint(op.f("rollouts_budget_check"), "rollouts", type_="check")
     op.drop_column("rollouts", "floor")
     op.drop_column("rollouts", "ceiling")

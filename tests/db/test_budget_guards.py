@@ -1,5 +1,6 @@
 """Law 3 as Postgres sees it: which statements the triggers of db/guards.py refuse, and which they must let through."""
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ from domain.changes import Decision, RouteChanges
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, TrafficStatus
+from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 from domain.strategies.buckets import ids
 from domain.strategies.budget import resting_budget, surge_budget
 from tests.domain.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.fleet import (
     Made,
     ask,
+    become,
     coordinator_without_redis,
     drawn,
     engine_on,
@@ -401,7 +403,7 @@ WAYS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 
 STOPPED = "UPDATE routes SET status = 'terminated', stopped_at = now() WHERE status = 'terminating'"
-POLICIES = {
+POLICIES: dict[str, Any] = {
     "rolling": ROLLING,
     "continuous": CONTINUOUS,
     "blue-green": BLUE_GREEN,
@@ -410,10 +412,10 @@ POLICIES = {
 }
 
 
-def busy_fleet(engine: Engine, cycles: int) -> Iterator[None]:
+def busy_fleet(engine: Engine, cycles: int, weather: random.Random | None = None) -> Iterator[None]:
     """A deployment for each policy and way, all steered at once, `cycles` of everything between two commands.
 
-    It pauses after every chunk, for whoever wants to look.
+    It pauses after every chunk, for whoever wants to look. `weather`: replicas fall ill, fail and recover by dice.
     """
     fleet = {}
     for policy, settings_of in POLICIES.items():
@@ -428,11 +430,11 @@ def busy_fleet(engine: Engine, cycles: int) -> Iterator[None]:
                 command, payload = commands[number]
                 with suppress(RollwayError):  # where it means nothing, or must wait
                     ask(engine, command, deployment=name, **payload)
-        yield from world_goes_on(engine, cycles)
+        yield from world_goes_on(engine, cycles, weather)
     yield from world_goes_on(engine, 99)
 
 
-def world_goes_on(engine: Engine, cycles: int) -> Iterator[None]:
+def world_goes_on(engine: Engine, cycles: int, weather: random.Random | None = None) -> Iterator[None]:
     """Everything that can happen happens, so many times, or until nothing moves."""
     coordinator = coordinator_without_redis(engine, chunk=17)
     for _ in range(cycles):
@@ -441,12 +443,33 @@ def world_goes_on(engine: Engine, cycles: int) -> Iterator[None]:
             while found := coordinator.process_chunk(handler).seen:
                 seen += found
                 yield
-        if not seen:
+        if not seen and weather is None:
             return
-        start_all(engine)
+        rain(engine, weather) if weather else start_all(engine)
         write(engine, STOPPED)
         write(engine, "UPDATE endpoints SET due_at = now() WHERE lifecycle IN ('deploying', 'destroying')")
         yield
+
+
+def rain(engine: Engine, dice: random.Random) -> None:
+    """Half of the replicas become something; an hour goes by for what waits for time."""
+    live = read(engine, "SELECT id FROM routes WHERE status NOT IN ('terminating', 'terminated', 'failed')")
+    chosen = [route["id"] for route in dice.sample(live, len(live) // 2)]
+    sick, failed = len(chosen) // 5, len(chosen) // 10
+    become(engine, RouteStatus.UNHEALTHY, *chosen[:sick])
+    become(engine, RouteStatus.FAILED, *chosen[sick : sick + failed])
+    become(engine, RouteStatus.HEALTHY, *chosen[sick + failed :])
+    write(engine, "UPDATE routes SET status_changed_at = status_changed_at - interval '1 hour'")
+    write(engine, "UPDATE endpoints SET last_failed_at = last_failed_at - interval '1 hour'")
+    write(engine, "UPDATE endpoints SET due_at = now() WHERE due_at IS NOT NULL")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_right_decision_is_refused_whatever_the_replicas_do(engine: Engine, seed: int) -> None:
+    for _ in busy_fleet(engine, 6, random.Random(seed)):
+        assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
+    (counted,) = read(engine, "SELECT count(*) AS c FROM routes WHERE status = 'failed'")
+    assert counted["c"] > 50
 
 
 @pytest.mark.parametrize("cycles", [1, 3, 99])

@@ -35,10 +35,7 @@ OTHER_SPEC = {"command": ["sleep", "61"]}
 
 def everything(engine: Engine) -> dict[str, list[str]]:
     """Every row of every table."""
-    return {
-        name: sorted(str(row) for row in read(engine, f"SELECT * FROM {name}"))  # type: ignore[arg-type]
-        for name in metadata.tables
-    }
+    return {name: sorted(str(row) for row in read(engine, f"SELECT * FROM {name}")) for name in metadata.tables}
 
 
 def history(engine: Engine) -> list[tuple[str, str, str]]:

@@ -47,7 +47,7 @@ def test_one_rollout_can_be_replayed_alone(engine: Engine) -> None:
 def test_a_step_that_does_not_come_out_again_is_told(engine: Engine, change: str, what: str) -> None:
     make_deployment(engine, "■■■|", status=PROVISIONING)
     coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    write(engine, f"UPDATE rollout_steps SET {change}")  # type: ignore[arg-type]
+    write(engine, f"UPDATE rollout_steps SET {change}")
     (differing,) = replayed(engine).differing
     assert (differing.deployment, differing.step_no) == ("web", 1)
     assert what in str(differing)

@@ -1,6 +1,7 @@
 """Snapshots from pictures: `deploying("■■|◇")` is a rollout from v1 to v2 with two old and one new replica.
 
-■ healthy   □ healthy, without traffic   ▫ parked for another minute   ◌ provisioning, without traffic   △ degraded   ▲ unhealthy   ◇ provisioning   ✗ failed   ~ terminating
+■ healthy   △ degraded   ▲ unhealthy   ◇ provisioning   ✗ failed   ~ terminating
+□ healthy, without traffic   ◌ provisioning, without traffic   ▫ healthy and parked for another minute
 """
 
 from dataclasses import replace

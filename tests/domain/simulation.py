@@ -172,6 +172,7 @@ class World:
     due_at: datetime | None = NOW
     created: int = 0
     decisions: list[ClassifiedDecision] = field(default_factory=list)
+    decided_at: list[datetime] = field(default_factory=list)
 
     def run(self, seconds: float) -> None:
         """Until nothing more can happen, or `seconds` have passed."""
@@ -181,6 +182,7 @@ class World:
             self._routes_change()
             decision = cycle(self.deployment, self.now)
             self.decisions.append(decision)
+            self.decided_at.append(self.now)
             self.created += decision.changes.created
             self.deployment = applied(decision, self.now, stopping=self.stop_seconds is not None)
             self.due_at = decision.due_at

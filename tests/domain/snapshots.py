@@ -30,7 +30,9 @@ class ImaginedStatus(StrEnum):
 
 MELTED: Any = ImaginedStatus.MELTED
 REPLICAS = st.integers(0, 12)
-AMOUNTS = st.one_of(st.integers(0, 13), st.integers(0, 120).map(lambda percent: f"{percent}%"))
+AMOUNTS = st.one_of(
+    st.sampled_from([0, 1, 1, "25%"]), st.integers(0, 13), st.integers(0, 120).map(lambda percent: f"{percent}%")
+)
 STATUSES = st.sampled_from([*RouteStatus, MELTED])
 SECONDS = st.sampled_from([0, 1, 5, 29, 30, 31, 600])
 

@@ -1,4 +1,4 @@
-"""Blue-green, one cycle at a time and whole: a picture, blue left of the bar and green right of it, and what happens."""
+"""Blue-green, one cycle at a time and whole: a picture, blue left of the bar and green right of it; what happens."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -95,5 +95,5 @@ def test_a_change_of_status_has_a_reason_and_a_fresh_streak(
 
 
 @pytest.mark.parametrize(("second", "due"), [(0, False), (0.99, False), (1, True), (60, True)])
-def test_no_probe_is_due_before_the_initial_delay(second: float, due: bool) -> None:  # noqa: FBT001
+def test_trap_a_start_delay_counts_from_the_start_of_the_replica_and_not_from_its_row(second: float, due: bool) -> None:  # noqa: FBT001
     assert probe_is_due(CHECK, ProbedRoute(P, STARTED, 0), STARTED + timedelta(seconds=second)) is due

@@ -13,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.model import RouteStatus, TrafficStatus, Verdict
-from domain.replay import inputs_from_json, inputs_json
 from domain.strategies import STRATEGIES
 from domain.strategies.buckets import Buckets, worst_first
 from tests.domain.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
@@ -182,11 +181,6 @@ def test_success_means_that_all_of_it_is_there(case: Case) -> None:
 @given(cases())
 def test_the_same_inputs_give_the_same_decision(case: Case) -> None:
     assert case.decide() == case.decide()
-
-
-@given(cases(st.sampled_from(RouteStatus)))
-def test_a_cycles_inputs_survive_json(case: Case) -> None:
-    assert inputs_from_json(inputs_json(case.deployment, NOW)) == (case.deployment, NOW)
 
 
 def test_percents_and_numbers_that_mean_the_same_decide_the_same() -> None:

@@ -1,4 +1,4 @@
-"""Recreate, one cycle at a time and whole: nothing new starts before everything old has stopped; on the way back too."""
+"""Recreate, one cycle at a time and whole: nothing new starts before everything old has stopped; nor on a way back."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

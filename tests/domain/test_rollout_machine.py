@@ -1,4 +1,4 @@
-"""Whole rollouts as a state machine: bad luck, people and crashes in any order; safe at every step, complete in the end.
+"""Whole rollouts as a state machine: bad luck, people, crashes in any order; safe at every step, complete in the end.
 
 The world is a version and a snapshot. A cycle decides from a snapshot and is applied only while the version is still
 the snapshot's, as under the lock of the real one; a crash is a decision that nobody applies.

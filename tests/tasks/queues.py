@@ -21,7 +21,7 @@ def expiring(client: redis.Redis, queue: str) -> list[str | None]:
 
 def drop_all(client: redis.Redis, queue: str) -> int:
     """Take the messages out, as a worker does; returns how many there were."""
-    count = int(client.llen(f"{KEY_PREFIX}{queue}"))  # type: ignore[arg-type]
+    count = int(client.llen(f"{KEY_PREFIX}{queue}"))
     client.delete(f"{KEY_PREFIX}{queue}")
     return count
 

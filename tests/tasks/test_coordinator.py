@@ -1,7 +1,6 @@
 """One pass of a handler: under a lock, chunk by chunk, until nothing is due or somebody says stop."""
 
 import threading
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
@@ -38,10 +37,9 @@ def coordinator(
 
 
 @pytest.fixture
-def pending(engine: Engine) -> Iterator[None]:
+def pending(engine: Engine) -> None:
     for number in range(6):
         make_deployment(engine, "", name=f"web-{number}", status=PENDING)
-    return
 
 
 class Waits(CheckPendingHandler):

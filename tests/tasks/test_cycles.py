@@ -179,7 +179,8 @@ def test_two_rollouts_do_not_share_a_record(engine: Engine) -> None:
 )
 def test_a_resting_deployment_becomes_what_it_should_be(engine: Engine, before: str, n: int, seen: list[str]) -> None:
     made = make_deployment(engine, before, n=n)
-    coordinator, drawings = coordinator_without_redis(engine), []
+    coordinator = coordinator_without_redis(engine)
+    drawings: list[str] = []
     while run_until_quiet(coordinator):
         if not drawings or drawn(engine, made.id) != drawings[-1]:
             drawings.append(drawn(engine, made.id))

@@ -52,7 +52,7 @@ def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:
     queues = celery_settings(ENVIRONMENT)["task_queues"]
     assert [queue.name for queue in queues] == ["lifecycle", "routes", "commands"]
     for queue in queues:
-        assert (queue.exchange, queue.routing_key) == (Exchange(queue.name), queue.name)
+        assert (queue.exchange, queue.routing_key) == (Exchange(queue.name), queue.name)  # type: ignore[no-untyped-call]
     assert celery_settings(ENVIRONMENT)["task_create_missing_queues"] is False
 
 

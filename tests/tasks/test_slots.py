@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 import redis
@@ -124,12 +125,40 @@ def test_events_that_found_all_slots_taken_are_sent_once_more_each(client: redis
 
 def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Sent) -> None:
     mine = slots(client, sent)
-    with pytest.raises(RuntimeError), mine.hold("x", "a"):
-        with mine.hold("x", "b"):
-            pass
-        raise RuntimeError
+
+    def fail() -> None:
+        with mine.hold("x", "a"):
+            with mine.hold("x", "b"):
+                pass
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert sent == ["b"]
     assert not client.exists(KEY)
+
+
+class SomebodyElseFirst(redis.Redis):
+    """A client that lets something happen before it leaves word."""
+
+    first: Callable[[], object] = int
+
+    def pipeline(self, *arguments: Any, **options: Any) -> Any:
+        first, self.first = self.first, int
+        first()
+        return super().pipeline(*arguments, **options)
+
+
+def test_a_holder_that_lets_go_just_before_the_word_is_left_is_noticed(
+    client: redis.Redis, redis_url: str, sent: Sent
+) -> None:
+    holder = slots(client, sent).hold("x", "a")
+    assert holder.__enter__() is not None
+    with SomebodyElseFirst.from_url(redis_url) as late:
+        late.first = lambda: holder.__exit__(None, None, None)
+        with slots(late, sent).hold("x", "b") as slot:
+            assert slot is not None, "nobody would ever read the word"
+    assert sent == []
 
 
 def test_no_event_is_lost_among_four_threads(client: redis.Redis, redis_url: str) -> None:

@@ -67,7 +67,7 @@ def test_a_wake_whose_message_was_lost_holds_back_the_next_for_a_few_seconds_onl
 ) -> None:
     waker.deployments([PROVISIONING])
     (expires,) = expiring(client, "lifecycle")
-    left = int(client.pttl("rollway:queued:deploying/provisioning"))  # type: ignore[arg-type]
+    left = int(client.pttl("rollway:queued:deploying/provisioning"))
     assert 0 < left <= 5000
     assert expires is not None
     until = datetime.fromisoformat(expires) - datetime.now(UTC)
