@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from cli import apply, demo, logs, read_commands, steering_commands, write_commands
+from cli import apply, demo, doctor, logs, read_commands, steering_commands, write_commands
 from cli.exits import READING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
 from cli.stack_commands import add_stack_commands
 from domain.errors import RollwayError
@@ -44,6 +44,8 @@ app.command("status", epilog=exits(*READING, example="rollway status\nrollway st
 app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read_commands.history)
 app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read_commands.routes)
 app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --follow"))(logs.logs)
+
+app.command("doctor", epilog=exits(*READING, example="rollway doctor --json"))(doctor.doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -49,7 +49,8 @@ def up(
 ) -> None:
     """Start PostgreSQL, Redis, workers, beat and Flower here.
 
-    DATABASE_URL and REDIS_URL in the environment replace the first two. Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
+    DATABASE_URL and REDIS_URL in the environment replace the first two.
+    Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
     """
     console = Console(quiet=as_json)
     say = _sayer(console)

@@ -10,7 +10,8 @@ from psycopg import Cursor
 from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from domain.autoscaling import Aggregate, AutoscalingRule, Comparator, MetricSource, MetricValue
+from domain.autoscaling import MetricValue
+from domain.autoscaling_rule import Aggregate, AutoscalingRule, Comparator, MetricSource
 
 _RULES = """
     SELECT a.endpoint_id, a.metric, a.source, a.path, a.labels, a.aggregate, a.comparator, a.threshold, a.step,

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.guards import CEILING, FLOOR
-from domain.autoscaling import Aggregate, Comparator, MetricSource
+from domain.autoscaling_rule import Aggregate, Comparator, MetricSource
 from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 
 metadata = MetaData(

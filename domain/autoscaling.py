@@ -8,131 +8,12 @@ the cooldown since the last move has not passed           -> quiet, until it has
 otherwise                                                 -> it fires; of several rules the first that fires wins
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from math import isfinite
-from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-MAX_RULES = 20
-MAX_AGE_SECONDS = 30.0
-"""How old a value may be unless a rule says otherwise: replicas are asked every 5 s, so six answers were missed."""
-
-_MOST_REPLICAS = 10_000
-_Replicas = Annotated[int, Field(ge=0, le=_MOST_REPLICAS, strict=True)]
-MetricName = Annotated[str, Field(pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$", max_length=200)]
-_Label = Annotated[str, Field(pattern=r"^[^\x00]*$", max_length=200)]
-MetricNumber = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-
-
-class MetricSource(StrEnum):
-    """Where a metric comes from: the replicas' Prometheus text endpoint, or another service that pushes it."""
-
-    REPLICAS = "replicas"
-    PUSHED = "pushed"
-
-
-class Comparator(StrEnum):
-    """How a value is held against the threshold."""
-
-    ABOVE = ">"
-    AT_LEAST = ">="
-    BELOW = "<"
-    AT_MOST = "<="
-
-    def holds(self, value: float, threshold: float) -> bool:
-        """`value` (this) `threshold`."""
-        match self:
-            case Comparator.ABOVE:
-                return value > threshold
-            case Comparator.AT_LEAST:
-                return value >= threshold
-            case Comparator.BELOW:
-                return value < threshold
-            case Comparator.AT_MOST:
-                return value <= threshold
-
-
-class Aggregate(StrEnum):
-    """How the values of several replicas become one."""
-
-    AVG = "avg"
-    SUM = "sum"
-    MAX = "max"
-    MIN = "min"
-
-    def of(self, values: Sequence[float]) -> float | None:
-        """The one value of one or more; None when it is no finite number."""
-        match self:
-            case Aggregate.AVG:
-                one = sum(values) / len(values)
-            case Aggregate.SUM:
-                one = sum(values)
-            case Aggregate.MAX:
-                one = max(values)
-            case Aggregate.MIN:
-                one = min(values)
-        return one if isfinite(one) else None
-
-
-class AutoscalingRule(BaseModel):
-    """When `metric` (comparator) `threshold`, `step` replicas more, or fewer when it is negative, within min and max.
-
-    `path`, `labels` and `aggregate` are for metrics of replicas: each replica's value is the sum of its samples that
-    carry these labels. `cooldown_seconds` count from the deployment's last autoscaling, whichever rule made it.
-    A rule never moves against the sign of its step: a count outside min and max, which a person may set, stays until
-    a rule that goes that way fires.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    metric: MetricName
-    source: MetricSource = MetricSource.REPLICAS
-    path: str = Field(default="/metrics", pattern=r"^/[!-~]*$", max_length=200)
-    labels: dict[_Label, _Label] = Field(default_factory=dict, max_length=10)
-    aggregate: Aggregate = Aggregate.AVG
-    comparator: Comparator
-    threshold: MetricNumber
-    step: int = Field(strict=True, ge=-_MOST_REPLICAS, le=_MOST_REPLICAS)
-    min_replicas: _Replicas = 1
-    max_replicas: _Replicas
-    cooldown_seconds: float = Field(default=60.0, ge=0, le=86400)
-    max_age_seconds: float = Field(default=MAX_AGE_SECONDS, gt=0, le=86400)
-
-    @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
-        if self.step == 0:
-            raise ValueError("step must not be 0: it is how many replicas come, or go when it is negative")
-        if self.min_replicas > self.max_replicas:
-            raise ValueError(f"min_replicas ({self.min_replicas}) must be at most max_replicas ({self.max_replicas})")
-        if self.source is MetricSource.PUSHED and not {"path", "labels", "aggregate"}.isdisjoint(self._chosen()):
-            raise ValueError("path, labels and aggregate are for source 'replicas'; a pushed metric is one number")
-        return self
-
-    def _chosen(self) -> set[str]:
-        """Fields that differ from their defaults."""
-        return set(self.model_dump(exclude_defaults=True))
-
-    @property
-    def series(self) -> str:
-        """What it reads, in words that are equal for two rules exactly when they read the same."""
-        if self.source is MetricSource.PUSHED:
-            return self.metric
-        return f"{self.aggregate}({self.metric}{_braced(self.labels)}) at {self.path}"
-
-    @property
-    def metric_in_words(self) -> str:
-        """As a person would call it."""
-        labelled = f"{self.metric}{_braced(self.labels)}"
-        return labelled if self.aggregate is Aggregate.AVG else f"{self.aggregate} of {labelled}"
-
-    def __str__(self) -> str:
-        within = f"{self.min_replicas} to {self.max_replicas}"
-        return f"{self.metric_in_words} {self.comparator} {_number(self.threshold)}: {self.step:+d} ({within})"
+from domain.autoscaling_rule import AutoscalingRule, number_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +104,10 @@ def _judge(
     if age > rule.max_age_seconds:
         return Quiet(f"the value of {name} is {age:.0f} s old, at most {rule.max_age_seconds:g} s are allowed")
     if not rule.comparator.holds(value.value, rule.threshold):
-        return Quiet(f"{name} is {_number(value.value)}, not {rule.comparator} {_number(rule.threshold)}")
-    holds = f"{name} is {_number(value.value)} {rule.comparator} {_number(rule.threshold)}"
+        return Quiet(
+            f"{name} is {number_in_words(value.value)}, not {rule.comparator} {number_in_words(rule.threshold)}"
+        )
+    holds = f"{name} is {number_in_words(value.value)} {rule.comparator} {number_in_words(rule.threshold)}"
     if last is not None and value.at <= last:
         return Quiet(f"{holds}, but was measured before the last move")
     if rule.step < 0 and value.missing:
@@ -240,13 +123,3 @@ def _judge(
 
 def _limit(rule: AutoscalingRule) -> str:
     return f"at most {rule.max_replicas}" if rule.step > 0 else f"at least {rule.min_replicas}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}"
-
-
-def _braced(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(labels.items())) + "}"

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.autoscaling import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
+from domain.autoscaling_rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
 from domain.errors import InvalidInputError, UnknownCommandError
 from domain.revision import DeploymentName, Name, RevisionSpec
 

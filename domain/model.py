@@ -5,7 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.autoscaling import AutoscalingRule, MetricValue
+from domain.autoscaling import MetricValue
+from domain.autoscaling_rule import AutoscalingRule
 from domain.policy import DeploymentPolicy
 
 

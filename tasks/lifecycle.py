@@ -1,11 +1,16 @@
-"""The two event tasks, run a handler over what is off or over what is marked; and the alarm for what falls due."""
+"""The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the sweep."""
+
+import structlog
 
 from db.deployments import due_statuses
 from db.engine import engine, in_transaction
+from db.sweeper import impossible_combinations
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from tasks.app import app
 from tasks.composition import coordinator, waker
-from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK
+from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK, SWEEP_TASK
+
+_log = structlog.get_logger(__name__)
 
 
 @app.task(name=DO_TASK)
@@ -34,3 +39,12 @@ def wake_what_is_due(interval: float) -> None:
     """The alarm: back-offs, delays and deadlines end within a second, not at the next short tick."""
     if waker().first_of_interval(ALARM_TASK, interval):
         waker().deployments(in_transaction(engine(), due_statuses))
+
+
+@app.task(name=SWEEP_TASK)
+def sweep_impossible_combinations(interval: float) -> None:
+    """Report, in the log, rows that no transaction of ours leaves behind; `rollway doctor` shows them to a person."""
+    if not waker().first_of_interval(SWEEP_TASK, interval):
+        return
+    for finding in in_transaction(engine(), impossible_combinations):
+        _log.error(finding.sentence, deployment=finding.deployment, code=finding.code)

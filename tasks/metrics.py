@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 
 from db.autoscaling import WatchedDeployment, store_and_mark, watched_deployments
 from db.engine import in_transaction
-from domain.autoscaling import AutoscalingRule, MetricSample, MetricSource, MetricValue, value_of_replicas
+from domain.autoscaling import MetricSample, MetricValue, value_of_replicas
+from domain.autoscaling_rule import AutoscalingRule, MetricSource
 from domain.model import DeploymentLifecycleStatus, Lifecycle
 from runtime.metrics import MetricsPage, read_pages
 from tasks.wake import Waker

@@ -12,6 +12,8 @@ DO_IF_NEEDED_TASK = "rollway.do_deployment_lifecycle_if_needed"
 DO_ROUTE_TASK = "rollway.do_route_lifecycle"
 ALARM_TASK = "rollway.wake_what_is_due"
 ALARM_SECONDS = 1.0
+SWEEP_TASK = "rollway.sweep_impossible_combinations"
+SWEEP_SECONDS = 60.0
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
@@ -25,6 +27,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
         arguments = {"route_lifecycle_type": kind.value, "interval": seconds}
         entries[f"routes/{kind}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
     entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
+    entries["sweep"] = _tick(SWEEP_TASK, {"interval": SWEEP_SECONDS}, SWEEP_SECONDS, LIFECYCLE_QUEUE)
     return entries
 
 

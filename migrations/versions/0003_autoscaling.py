@@ -30,9 +30,7 @@ def upgrade() -> None:
         sa.Column("max_age_seconds", sa.Float(), nullable=False),
         sa.Column("series", sa.Text(), nullable=False),
         sa.CheckConstraint("source IN ('replicas', 'pushed')", name=op.f("autoscaling_rules_source_check")),
-        sa.CheckConstraint(
-            "aggregate IN ('avg', 'sum', 'max', 'min')", name=op.f("autoscaling_rules_aggregate_check")
-        ),
+        sa.CheckConstraint("aggregate IN ('avg', 'sum', 'max', 'min')", name=op.f("autoscaling_rules_aggregate_check")),
         sa.CheckConstraint("comparator IN ('>', '>=', '<', '<=')", name=op.f("autoscaling_rules_comparator_check")),
         sa.CheckConstraint(
             "threshold NOT IN ('NaN', 'Infinity', '-Infinity')", name=op.f("autoscaling_rules_threshold_check")

@@ -11,7 +11,8 @@ from db.autoscaling import store_and_mark, watched_deployments
 from db.deployments import database_now
 from db.engine import driver, in_transaction
 from db.rules import store_values
-from domain.autoscaling import AutoscalingRule, MetricValue
+from domain.autoscaling import MetricValue
+from domain.autoscaling_rule import AutoscalingRule
 from domain.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
 from domain.handlers.check_replica import CheckReplicaHandler
 from tests.domain.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING

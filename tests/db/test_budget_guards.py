@@ -369,6 +369,17 @@ def test_a_wrong_decision_is_refused_by_postgres_and_is_an_error_of_that_deploym
     assert record["result"] == "error"
 
 
+@pytest.mark.decides_wrongly
+def test_the_last_step_of_a_rollout_is_judged_by_the_budget_of_the_rollout(engine: Engine) -> None:
+    made = make_deployment(engine, "|■■■", status=PROVISIONING)
+
+    def completes_and_drains_one(one: Deployment) -> Decision:
+        return Decision.success("done", RouteChanges.drain(ids(one.active_routes)[:1]))
+
+    coordinator_without_redis(engine).process_chunk(DecidesWrongly(completes_and_drains_one, made.id))
+    assert (snapshot(engine, made.id).status, drawn(engine, made.id)) == (READY, "■■")
+
+
 # --- and every right one goes through
 
 WAYS: dict[str, list[tuple[str, dict[str, Any]]]] = {

@@ -31,7 +31,7 @@ class ImaginedStatus(StrEnum):
 MELTED: Any = ImaginedStatus.MELTED
 REPLICAS = st.integers(0, 12)
 AMOUNTS = st.one_of(
-    st.sampled_from([0, 1, 1, "25%"]), st.integers(0, 13), st.integers(0, 120).map(lambda percent: f"{percent}%")
+    st.sampled_from([1, 0, 1, "25%"]), st.integers(0, 13), st.integers(0, 120).map(lambda percent: f"{percent}%")
 )
 STATUSES = st.sampled_from([*RouteStatus, MELTED])
 SECONDS = st.sampled_from([0, 1, 5, 29, 30, 31, 600])
@@ -54,7 +54,7 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {
             "auto_promote": st.booleans(),
             "promote_delay_seconds": st.sampled_from([0, 0, 10, 60]),
-            "scale_down_delay_seconds": st.sampled_from([0, 0, 60]),
+            "scale_down_delay_seconds": st.sampled_from([0, 60, 600]),
         }
     ),
     "recreate": st.just({}),
@@ -96,7 +96,7 @@ def routes(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES, most: i
 
 @st.composite
 def policies(draw: st.DrawFn) -> DeploymentPolicy:
-    name = draw(st.sampled_from(sorted(STRATEGIES)))
+    name = draw(st.sampled_from(["rolling_update", *sorted(STRATEGIES)]))
     return parse_policy({"strategy": name, "spec": draw(SPECS[name])})
 
 

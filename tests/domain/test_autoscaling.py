@@ -10,18 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.autoscaling import (
-    Aggregate,
-    AutoscalingRule,
-    Comparator,
-    MetricSample,
-    MetricValue,
-    Quiet,
-    Scaling,
-    evaluate_rules,
-    judge_rules,
-    value_of_replicas,
-)
+from domain.autoscaling import MetricSample, MetricValue, Quiet, Scaling, evaluate_rules, judge_rules, value_of_replicas
+from domain.autoscaling_rule import Aggregate, AutoscalingRule, Comparator
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.model import Verdict

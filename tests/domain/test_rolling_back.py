@@ -60,6 +60,19 @@ def test_trap_a_rollback_never_stops_the_side_that_serves() -> None:
     assert going_back(rolling_back("|■■■", u=0)) == "create 1"
 
 
+def test_a_size_that_came_with_the_revision_goes_with_it() -> None:
+    world = World(rolling_back("■■■|■■", 8, 1, 0, rollout={"desired_at_start": 3}))
+    assert cycle(world.deployment, NOW).desired_replicas == 3
+    world.run(seconds=60)
+    assert (world.deployment.status, world.deployment.desired_replicas, world.created) == (READY, 3, 0)
+
+
+def test_a_wait_that_takes_back_the_size_is_a_change_with_a_version_of_its_own() -> None:
+    one = cycle(rolling_back("■■◇|", 8, rollout={"desired_at_start": 3}), NOW)
+    assert (one.verdict, one.desired_replicas, one.changes_anything) == (Verdict.SKIPPED, 3, True)
+    assert not cycle(rolling_back("■■◇|", 3), NOW).changes_anything
+
+
 def test_a_rollback_has_no_deadline_and_stays_until_it_is_done() -> None:
     deployment = rolling_back("■|■■", rollout={"deadline": NOW - timedelta(days=1), "failed_routes": 99})
     one = cycle(deployment, NOW)

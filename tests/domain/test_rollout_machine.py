@@ -20,14 +20,14 @@ from domain.policy import DeploymentPolicy
 from domain.replay import decision_json, inputs_json, replay_step
 from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.domain import steering
-from tests.domain.pictures import DESTROYED, NOW, READY, V1, V2, V3, resting
+from tests.domain.pictures import DESTROYED, NOW, READY, V1, V2, V3, resting, routes_of
 from tests.domain.safety import check_safety
 from tests.domain.simulation import all_started, applied, cycle, handler_of, stopped, with_status
 from tests.domain.snapshots import policies
 
 KIND_CYCLES = 300
 REVISIONS = st.sampled_from([V1, V2, V2, V3])
-COUNTS = st.sampled_from([0, 1, 2, 3, 3, 5, 8])
+COUNTS = st.sampled_from([3, 5, 8, 4, 3, 2, 1, 0])
 SECONDS = st.sampled_from([0, 1, 5, 31, 200, 2000])
 WHICH = st.integers(0, 15)
 ROLLOUTS_WANTED = {"ci": 300, "nightly": 20_000}.get(settings.get_current_profile_name(), 3_000)
@@ -43,6 +43,8 @@ class Totals:
     rolled_back: int = 0
     superseded: int = 0
     destroyed: int = 0
+    parked: int = 0
+    brought_back: int = 0
     cycles: int = 0
     steps_replayed: int = 0
     stale_decisions_refused: int = 0
@@ -73,11 +75,17 @@ class Rollouts(RuleBasedStateMachine):
         self.asked_for = {V1}
         TOTALS.runs += 1
 
-    @initialize(n=COUNTS, policy=policies(), desired=st.sampled_from([None, None, None, 0, 2, 5]))
-    def a_rollout_begins(self, n: int, policy: DeploymentPolicy, desired: int | None) -> None:
-        self.one, self.policy = resting("■" * n, n, READY, current_revision_id=V2), policy
-        routes = tuple(replace(route, revision_id=V1) for route in self.one.routes)
-        self.one = replace(self.one, current_revision_id=V1, routes=routes)
+    @initialize(
+        n=COUNTS,
+        policy=policies(),
+        desired=st.sampled_from([None, None, None, 0, 2, 5]),
+        parked=st.sampled_from(["", "", "▫▫", "▫▫▫"]),
+        of=st.sampled_from([V2, V3]),
+    )
+    def a_rollout_begins(self, n: int, policy: DeploymentPolicy, desired: int | None, parked: str, of: UUID) -> None:
+        routes = routes_of(f"{'■' * n}|{parked}", V1, of)
+        self.one, self.policy = resting("", n, READY, current_revision_id=V1, routes=routes), policy
+        self.asked_for |= {of}
         self.command(lambda: steering.activate(self.one, V2, self.policy, self.now, desired=desired))
         self.asked_for.add(V2)
 
@@ -141,8 +149,13 @@ class Rollouts(RuleBasedStateMachine):
         before, self.one = self.one, applied(decision, at, stopping=True)
         assert self.one.version - before.version == decision.changes_anything
         self.due_at, self.waits_for_person = decision.due_at, decision.clock_stopped
+        TOTALS.parked += len(decision.changes.park_route_ids)
+        TOTALS.brought_back += len(
+            {route.id for route in before.routes if route.parked_until} & set(decision.changes.promote_route_ids)
+        )
         if before.rollout is not None and decision.revision is not RevisionMove.KEEP:
             swapped = decision.revision is RevisionMove.SWAP
+            assert swapped or self.one.desired_replicas == before.rollout.desired_at_start
             self.end(before, RolloutOutcome.COMPLETED if swapped else RolloutOutcome.ROLLED_BACK)
         return True
 

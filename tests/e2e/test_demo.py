@@ -1,0 +1,38 @@
+"""`make demo`'s command keeps its promises, and leaves nothing running."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from stack.home import project_root
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+
+
+def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key not in ("DATABASE_URL", "REDIS_URL")}
+    ended = subprocess.run(
+        [sys.executable, "-m", "cli.main", "demo", "--json"],
+        cwd=project_root(),
+        env={**environment, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=150,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["ok"] is True
+    assert not [process for process in psutil.process_iter() if _uses(process, tmp_path)]
+
+
+def _uses(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return str(folder) in process.environ().get("ROLLWAY_HOME", "") and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
