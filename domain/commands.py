@@ -182,6 +182,23 @@ def parse_command(task: str, payload: object) -> Command:
     if command is None:
         raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted(COMMANDS))}")
     try:
-        return command.model_validate(payload)
+        parsed = command.model_validate(payload)
     except ValidationError as error:
         raise InvalidInputError.of(error) from None
+    if field := _with_nul(parsed.model_dump()):
+        raise InvalidInputError(f"{field}: a text cannot contain the character NUL; leave it out", field=field)
+    return parsed
+
+
+def _with_nul(value: object, path: str = "") -> str | None:
+    """The path of the first text with a NUL in it: Postgres stores none."""
+    match value:
+        case str():
+            return path if "\0" in value else None
+        case dict():
+            inner = [(str(key), item) for key, item in (*value.items(), *((key, key) for key in value))]
+        case list() | tuple():
+            inner = [(str(number), item) for number, item in enumerate(value)]
+        case _:
+            return None
+    return next((found for key, item in inner if (found := _with_nul(item, f"{path}.{key}".lstrip(".")))), None)

@@ -27,6 +27,8 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None)
     kind = _parse(route_lifecycle_type)
     if interval is None:
         waker().arrived(route_key(kind))
+    elif not waker().first_of_interval(route_key(kind), interval):
+        return
     with slots().hold(route_key(kind), route_key(kind)) as slot, ExitStack() as stack:
         if slot is None:
             return

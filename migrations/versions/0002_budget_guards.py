@@ -45,11 +45,14 @@ FLOOR = """
 CREATE FUNCTION routes_above_floor() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     ids uuid[] := ARRAY(
-        SELECT DISTINCT was.endpoint_id
-          FROM was JOIN became ON became.id = was.id
-         WHERE was.status = 'healthy' AND was.traffic_status = 'active'
-           AND (became.status IN ('terminating', 'terminated')
-                OR (became.traffic_status = 'inactive' AND became.status <> 'failed')));
+        SELECT DISTINCT endpoint_id
+          FROM (SELECT id, endpoint_id FROM was WHERE status = 'healthy' AND traffic_status = 'active'
+                UNION ALL -- and no join, which would be planned for one row and compare each row with each
+                SELECT id, endpoint_id FROM became
+                 WHERE status IN ('terminating', 'terminated')
+                    OR (traffic_status = 'inactive' AND status <> 'failed')) one
+         GROUP BY id, endpoint_id
+        HAVING count(*) = 2);
     broken record;
 BEGIN
     SELECT e.name, e.lifecycle, count(r.id) AS serving, b.floor INTO broken

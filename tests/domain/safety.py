@@ -49,7 +49,7 @@ def live(deployment: Deployment, now: datetime) -> int:
 def check_safety(one: ClassifiedDecision, now: datetime) -> None:
     """Law 3 of one decision: no more than the ceiling by our own creations, no fewer than keep by our own drains.
 
-    What is parked stays until its time, unless nothing may run beside the target.
+    What is parked of another revision stays until its time, unless nothing may run beside the target.
     """
     before, changes = one.deployment, one.changes
     if before.status.lifecycle not in (Lifecycle.SCALING, Lifecycle.DEPLOYING):
@@ -61,5 +61,6 @@ def check_safety(one: ClassifiedDecision, now: datetime) -> None:
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
     left = sum(route.is_serving for route in changed(before.routes, changes, now, number_from=10**9))
     assert not taken or left >= budget.keep, one.reason
-    kept = {route.id for route in before.active_routes if is_parked(route, target_of(before), now)}
+    others = (route for route in before.active_routes if route.revision_id != before.current_revision_id)
+    kept = {route.id for route in others if is_parked(route, target_of(before), now)}
     assert budget.alone or not kept & set(changes.drain_route_ids), one.reason

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import psycopg
 import pytest
@@ -33,10 +34,19 @@ from tests.fleet import (
     snapshot,
     write,
 )
+from tests.soak.report import leave, size
 from tests.tasks.test_two_coordinators import assert_nothing_happened_twice
 
-SECONDS = 5.0
+LONGEST = 600.0
 NAMES = ("a", "b", "c", "d")
+
+POLICIES = [
+    {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}},
+    {"strategy": "rolling_update", "spec": {"max_surge": "50%", "max_unavailable": 0, "pacing": "continuous"}},
+    {"strategy": "blue_green", "spec": {"scale_down_delay_seconds": 1}},
+    {"strategy": "blue_green", "spec": {"auto_promote": False}},
+    {"strategy": "recreate"},
+]
 
 WEATHER = [RouteStatus.HEALTHY] * 12 + [RouteStatus.UNHEALTHY] * 2 + [RouteStatus.DEGRADED] + [RouteStatus.FAILED]
 
@@ -62,17 +72,22 @@ def probe(engine: Engine, dice: random.Random) -> None:
 def command(engine: Engine, dice: random.Random) -> None:
     name = dice.choice(NAMES)
     with suppress(RollwayError):  # a refusal is an answer too
-        match dice.randrange(8):
+        match dice.randrange(12):
             case 0 | 1:
                 ask(engine, "scale", deployment=name, desired_replicas=dice.randrange(5))
             case 2 | 3 | 4 | 5:
                 revision, supersede = dice.choice(["v1", "v2", "v3"]), dice.random() < 0.5
                 ask(engine, "activate_revision", deployment=name, revision=revision, supersede=supersede)
-            case 6:
+            case 6 | 7 | 8:
+                ask(engine, dice.choice(["promote", "abort", "undo", "retry"]), deployment=name)
+            case 9:
+                ask(engine, dice.choice(["pause", "resume", "resume"]), deployment=name)
+            case 10:
                 ask(engine, "destroy", deployment=name)
-            case 7:
-                ask(engine, "create_deployment", deployment=name, desired_replicas=2)
-                ask(engine, "add_revision", deployment=name, name="v1", spec=SPEC)
+            case 11:
+                ask(engine, "create_deployment", deployment=name, desired_replicas=2, policy=dice.choice(POLICIES))
+                for revision in ("v1", "v2", "v3"):
+                    ask(engine, "add_revision", deployment=name, name=revision, spec=SPEC)
                 ask(engine, "activate_revision", deployment=name, revision="v1")
 
 
@@ -86,10 +101,12 @@ def cut(server: EmbeddedServer, database: str, dice: random.Random) -> None:
             other.execute("SELECT pg_terminate_backend(%s)", dice.choice(pids))
 
 
+@pytest.mark.timeout(LONGEST + 120)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked_for(
     engine: Engine, database: str, postgres_server: EmbeddedServer, seed: int
 ) -> None:
+    rollouts = size("storm", quick=25)
     for name in NAMES:
         made = make_deployment(engine, "■■■", name=name)
         write(engine, "INSERT INTO revisions (endpoint_id, name, spec) VALUES (%s, 'v3', '{}')", made.id)
@@ -116,7 +133,9 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
     ]
     for thread in threads:
         thread.start()
-    time.sleep(SECONDS)  # the storm itself
+    ends_at = time.monotonic() + LONGEST
+    while time.monotonic() < ends_at and rollouts_begun(engine) < rollouts:
+        time.sleep(0.2)
     over.set()
     for thread in threads:
         thread.join(60)
@@ -128,12 +147,24 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
     calm_down(engine)
     assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
     assert_nothing_happened_twice(engine)
+    assert rollouts_begun(engine) >= rollouts
+    leave("storm", rollouts=rollouts_begun(engine), faults=done["cutting"], checks=done["coordinate"])
+
+
+def rollouts_begun(engine: Engine) -> int:
+    (row,) = read(engine, "SELECT count(*) AS begun FROM rollouts")
+    return int(row["begun"])
 
 
 def calm_down(engine: Engine) -> None:
-    """Every replica is well, every pause over, again and again until nothing moves; then look at each deployment."""
+    """Every replica is well, every wait over, again and again until nothing moves; then look at each deployment."""
     coordinator = coordinator_without_redis(engine)
     for _ in range(40):
+        for name in NAMES:
+            for steer in ("resume", "promote"):
+                with suppress(RollwayError):  # whoever waits for a person gets one
+                    ask(engine, steer, deployment=name)
+        write(engine, "UPDATE routes SET parked_until = now() WHERE parked_until IS NOT NULL")
         write(
             engine,
             "UPDATE endpoints SET due_at = now(), retry_at = retry_at - interval '1 hour',"
@@ -146,8 +177,9 @@ def calm_down(engine: Engine) -> None:
             for one in routes
         ]
         leaving = [one["id"] for one in routes if one["status"] == "terminating"]
-        in_transaction(engine, lambda connection, ids=leaving: record_stopped(connection, ids))  # type: ignore[misc]
-        if not in_transaction(engine, lambda connection, all_=reports: apply_reports(connection, all_)) and not leaving:  # type: ignore[misc]
+        in_transaction(engine, partial(record_stopped, route_ids=leaving))
+        changed = in_transaction(engine, partial(apply_reports, reports=reports))
+        if not changed and not leaving and not read(engine, "SELECT 1 FROM rollouts WHERE ended_at IS NULL"):
             break
     rows = read(engine, "SELECT id, lifecycle, desired_replicas, current_revision_id FROM endpoints")
     assert {row["lifecycle"] for row in rows} <= {"ready", "destroyed", "pending"}
