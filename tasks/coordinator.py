@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from uuid import UUID
 
+import psycopg
 import structlog
 from sqlalchemy import Connection, Engine
 
@@ -120,7 +121,7 @@ class DeploymentCoordinator:
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """The failed write becomes an error of that deployment alone."""
-        said = f"{type(error.__cause__ or error).__name__}: {str(error).partition(chr(10))[0]}"
+        said = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
         _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=said)
 
         def work(connection: Connection) -> ChunkResult:
@@ -144,6 +145,12 @@ def _apply(
     applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim)
     due = frozenset(one.to for one in decisions if one.due_at is not None and one.due_at <= claim.now)
     return ChunkResult(len(decisions), applied, due)
+
+
+def _name(error: Exception) -> str:
+    """The constraint that refused the write, where it was one; the kind of error otherwise."""
+    cause = error.__cause__ or error
+    return (isinstance(cause, psycopg.Error) and cause.diag.constraint_name) or type(cause).__name__
 
 
 def _failed(handler: DeploymentHandler, deployment: Deployment, said: str, claim: Claim) -> ClassifiedDecision:

@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.routes import RouteReport, apply_reports, record_stopped
+from db.sweeper import impossible_combinations
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
@@ -146,6 +147,7 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
     assert done["cutting"] > 5
     calm_down(engine)
     assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
+    assert in_transaction(engine, impossible_combinations) == []
     assert_nothing_happened_twice(engine)
     assert rollouts_begun(engine) >= rollouts
     leave("storm", rollouts=rollouts_begun(engine), faults=done["cutting"], checks=done["coordinate"])
@@ -168,7 +170,7 @@ def calm_down(engine: Engine) -> None:
         write(
             engine,
             "UPDATE endpoints SET due_at = now(), retry_at = retry_at - interval '1 hour',"
-            " last_failed_at = last_failed_at - interval '1 hour'",
+            " last_failed_at = last_failed_at - interval '1 hour' WHERE lifecycle <> 'destroyed'",
         )
         run_until_quiet(coordinator)
         routes = read(engine, "SELECT id, endpoint_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
