@@ -88,7 +88,7 @@ def send(command: Command) -> dict[str, Any]:
 
     from tasks.commands import run_command  # noqa: PLC0415
 
-    structlog.configure(processors=[_only_the_event], logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(processors=[_only_the_event], logger_factory=_to_stderr)
     try:
         with database_errors():
             try:
@@ -133,6 +133,13 @@ def _why_not(error: psycopg.Error) -> str:
     if isinstance(error, psycopg.errors.QueryCanceled):
         return "did not answer within 20 s"
     return "cannot be reached; is the stack running ('rollway status'), and is DATABASE_URL right?"
+
+
+def _to_stderr(*_: object) -> object:
+    """Today's standard error: a logger that is made once would keep the one of its first line."""
+    import structlog  # noqa: PLC0415
+
+    return structlog.PrintLogger(sys.stderr)
 
 
 def _only_the_event(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -13,6 +14,7 @@ import psutil
 
 _START_TOLERANCE_SECONDS = 0.05
 _KILL_ROUNDS = 3
+_LAST_THREAD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,10 @@ def exit_code(identity: Identity) -> int | None:
     with _children_guard:
         child = _children.get((os.getpid(), identity))
         if child:
-            return child.poll()
+            # its first thread is seen dead a moment before the last one is, and only then is there a code
+            with suppress(subprocess.TimeoutExpired):
+                return child.wait(timeout=_LAST_THREAD_SECONDS)
+            return None
     if not _is_unreaped(identity):
         return None
     try:

@@ -128,8 +128,8 @@ def says_nothing_text_can_hold(_: Deployment) -> Decision:
 @pytest.mark.parametrize(
     ("wrong", "error", "position"),
     [
-        (creates_for_nobody, "ForeignKeyViolation", 0),
-        (wants_fewer_than_none, "CheckViolation", 4),
+        (creates_for_nobody, "routes_revision_id_fkey", 0),
+        (wants_fewer_than_none, "endpoints_desired_replicas_check", 4),
         (says_nothing_text_can_hold, "DataError", 7),
     ],
 )
@@ -161,7 +161,7 @@ def test_after_five_such_errors_the_rollout_is_given_up(engine: Engine) -> None:
     mark(engine, bad)
     coordinator.process_chunk(handler)
     assert snapshot(engine, bad).status == ROLLING_BACK
-    assert reason_of(engine, bad).startswith("5 errors in a row; last: CheckViolation: ")
+    assert reason_of(engine, bad).startswith("5 errors in a row; last: endpoints_desired_replicas_check: ")
     records = read(engine, "SELECT result, attempts FROM deployment_history ORDER BY created_at")
     assert [(one["result"], one["attempts"]) for one in records] == [("error", 4), ("give_up", 1)]
 
