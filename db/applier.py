@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Self
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
 
 from db.deployments import Claim, HistoryHead
 from db.engine import driver
-from domain.history import history_key, merges
-from domain.model import DeploymentSubStep, RolloutOutcome
-from domain.replay import decision_json, inputs_json
-from domain.transitions import ClassifiedDecision, RevisionMove, clock_stood_still
+from db.records import record_history, record_rollouts, record_steps, rollout_id
+from domain.transitions import ClassifiedDecision
 
 _CREATE_ROUTES = """
     INSERT INTO routes (endpoint_id, revision_id, rollout_id, traffic_status, created_at, status_changed_at)
@@ -63,42 +60,6 @@ _UPDATE_ENDPOINTS = """
      WHERE e.id = u.id AND e.version = u.version
 """
 
-_UPDATE_ROLLOUTS = """
-    UPDATE rollouts r
-       SET steps = u.steps, back_reason = coalesce(r.back_reason, u.back_reason),
-           deadline = r.deadline + u.stood_still, last_progress_at = CASE WHEN u.progress THEN %(at)s
-                                                                     ELSE r.last_progress_at + u.stood_still END,
-           clock_stopped_at = u.clock_stopped_at, outcome = u.outcome,
-           ended_at = CASE WHEN u.outcome IS NOT NULL THEN %(at)s END
-      FROM unnest(%(ids)s::uuid[], %(steps)s::int[], %(back_reasons)s::text[], %(stood_stills)s::interval[],
-                  %(progresses)s::bool[], %(clocks)s::timestamptz[], %(outcomes)s::text[])
-           AS u (id, steps, back_reason, stood_still, progress, clock_stopped_at, outcome)
-     WHERE r.id = u.id
-"""
-
-_INSERT_STEPS = """
-    INSERT INTO rollout_steps (rollout_id, step_no, phase, at, verdict, inputs, decision)
-    SELECT u.rollout_id, u.step_no, %(phase)s, %(at)s, u.verdict, u.inputs, u.decision
-      FROM unnest(%(ids)s::uuid[], %(steps)s::int[], %(verdicts)s::text[], %(inputs)s::jsonb[], %(decisions)s::jsonb[])
-           AS u (rollout_id, step_no, verdict, inputs, decision)
-"""
-
-_INSERT_HISTORY = """
-    INSERT INTO deployment_history
-           (id, endpoint_id, rollout_id, phase, result, error_code, target, actor, message, created_at, updated_at)
-    SELECT u.id, u.endpoint_id, u.rollout_id, %(phase)s, u.result, u.error_code, u.target, %(phase)s, u.message,
-           %(at)s, %(at)s
-      FROM unnest(%(ids)s::uuid[], %(endpoint_ids)s::uuid[], %(rollout_ids)s::uuid[], %(results)s::text[],
-                  %(error_codes)s::text[], %(targets)s::text[], %(messages)s::text[])
-           AS u (id, endpoint_id, rollout_id, result, error_code, target, message)
-"""
-
-_MERGE_HISTORY = """
-    UPDATE deployment_history h SET attempts = h.attempts + 1, message = u.message, updated_at = %(at)s
-      FROM unnest(%(ids)s::uuid[], %(messages)s::text[]) AS u (id, message)
-     WHERE h.id = u.id
-"""
-
 
 class StaleSnapshotError(Exception):
     """A deployment changed between the read and the write although it was locked; nothing of the chunk is kept."""
@@ -138,10 +99,10 @@ class StrategyResultApplier:
         at = claim.now
         changing = [one for one in decisions if one.changes_anything]
         result = self._routes(changing, at)
-        heads = self._history(changing, claim.heads, at)
+        heads = record_history(self.connection, self.phase, changing, claim.heads, at)
         self._endpoints(decisions, {**claim.heads, **heads}, at)
-        self._rollouts([one for one in decisions if one.deployment.rollout], at)
-        self._steps([one for one in changing if one.deployment.rollout], at)
+        record_rollouts(self.connection, decisions, at)
+        record_steps(self.connection, self.phase, changing, at)
         return result
 
     def _routes(self, changing: Sequence[ClassifiedDecision], at: datetime) -> StrategyApplyResult:
@@ -155,7 +116,7 @@ class StrategyResultApplier:
                 at=at,
                 endpoint_ids=[one.deployment.id for one, _ in creations],
                 revision_ids=[spec.revision_id for _, spec in creations],
-                rollout_ids=[_rollout_id(one) for one, _ in creations],
+                rollout_ids=[rollout_id(one) for one, _ in creations],
                 traffics=[spec.traffic.value for _, spec in creations],
                 counts=[spec.count for _, spec in creations],
             )
@@ -195,65 +156,6 @@ class StrategyResultApplier:
                 f"{len(decisions) - written} of {len(decisions)} deployments changed while they were locked"
             )
 
-    def _rollouts(self, decisions: Sequence[ClassifiedDecision], at: datetime) -> None:
-        if not decisions:
-            return
-        self._execute(
-            _UPDATE_ROLLOUTS,
-            at=at,
-            ids=[_rollout_id(one) for one in decisions],
-            steps=[_steps_after(one) for one in decisions],
-            back_reasons=[_back_reason(one) for one in decisions],
-            stood_stills=[
-                timedelta() if one.clock_stopped else clock_stood_still(one.deployment, at) for one in decisions
-            ],
-            progresses=[_old_ones_leave(one) for one in decisions],
-            clocks=[_clock(one, at) for one in decisions],
-            outcomes=[_outcome(one) for one in decisions],
-        )
-
-    def _steps(self, decisions: Sequence[ClassifiedDecision], at: datetime) -> None:
-        if not decisions:
-            return
-        self._execute(
-            _INSERT_STEPS,
-            at=at,
-            phase=self.phase,
-            ids=[_rollout_id(one) for one in decisions],
-            steps=[_steps_after(one) for one in decisions],
-            verdicts=[one.verdict.value for one in decisions],
-            inputs=[Jsonb(inputs_json(one.deployment, at)) for one in decisions],
-            decisions=[Jsonb(decision_json(one)) for one in decisions],
-        )
-
-    def _history(
-        self, changing: Sequence[ClassifiedDecision], heads: Mapping[UUID, HistoryHead], at: datetime
-    ) -> dict[UUID, HistoryHead]:
-        keyed = [(one, history_key(self.phase, one)) for one in changing]
-        repeated = [(one, key) for one, key in keyed if merges(heads[one.deployment.id].key, key)]
-        new = [(one, key, uuid4()) for one, key in keyed if not merges(heads[one.deployment.id].key, key)]
-        if repeated:
-            self._execute(
-                _MERGE_HISTORY,
-                at=at,
-                ids=[heads[one.deployment.id].id for one, _ in repeated],
-                messages=[one.reason for one, _ in repeated],
-            )
-        if new:
-            self._execute(
-                _INSERT_HISTORY,
-                at=at,
-                phase=self.phase,
-                ids=[record_id for _, _, record_id in new],
-                endpoint_ids=[one.deployment.id for one, _, _ in new],
-                rollout_ids=[key.rollout_id for _, key, _ in new],
-                results=[key.result.value for _, key, _ in new],
-                error_codes=[key.error_code for _, key, _ in new],
-                targets=[str(key.target) for _, key, _ in new],
-                messages=[one.reason for one, _, _ in new],
-            )
-        return {one.deployment.id: HistoryHead(record_id, str(key)) for one, key, record_id in new}
-
     def _execute(self, query: str, **parameters: object) -> int:
         return driver(self.connection).execute(query, parameters).rowcount
 
@@ -261,39 +163,3 @@ class StrategyResultApplier:
 def _autoscaled(one: ClassifiedDecision) -> bool:
     """A rule moved the count; a way back, which may move it too, has a rollout."""
     return one.deployment.rollout is None and one.desired_replicas != one.deployment.desired_replicas
-
-
-def _rollout_id(one: ClassifiedDecision) -> UUID | None:
-    return one.deployment.rollout.id if one.deployment.rollout else None
-
-
-def _steps_after(one: ClassifiedDecision) -> int:
-    steps = one.deployment.rollout.steps if one.deployment.rollout else 0
-    return steps + int(one.changes_anything)
-
-
-def _old_ones_leave(one: ClassifiedDecision) -> bool:
-    """Progress is an old route that goes; a new one that is replaced is none."""
-    old = {route.id for route in one.deployment.routes if route.revision_id != one.deployment.deploying_revision_id}
-    return not old.isdisjoint(one.changes.drain_route_ids)
-
-
-def _back_reason(one: ClassifiedDecision) -> str | None:
-    turned = one.to.sub_step is DeploymentSubStep.ROLLING_BACK and one.to != one.deployment.status
-    return one.reason if turned else None
-
-
-def _clock(one: ClassifiedDecision, at: datetime) -> datetime | None:
-    if not one.clock_stopped or one.deployment.rollout is None:
-        return None
-    return one.deployment.rollout.clock_stopped_at or at
-
-
-def _outcome(one: ClassifiedDecision) -> str | None:
-    match one.revision:
-        case RevisionMove.SWAP:
-            return RolloutOutcome.COMPLETED.value
-        case RevisionMove.CLEAR:
-            return RolloutOutcome.ROLLED_BACK.value
-        case RevisionMove.KEEP:
-            return None
