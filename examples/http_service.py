@@ -3,6 +3,7 @@
     GET  /health          200, or 503 until STARTUP_SECONDS have passed, after POST /break, or with BROKEN=health
     GET  /                {"deployment", "revision", "route", "version"}
     GET  /slow?seconds=N  the same, N seconds later
+    GET  /metrics         requests_in_flight, in Prometheus' text format
     POST /break, /mend    make the health check fail, make it pass again
 
 BROKEN=start prints a message and exits 1. SIGTERM: no new connections, requests in flight are finished, exit 0.
@@ -64,6 +65,10 @@ class Handler(BaseHTTPRequestHandler):
                     self.answer(200, IDENTITY)
                 case "/":
                     self.answer(200, IDENTITY)
+                case "/metrics":
+                    self.send(
+                        200, "text/plain; version=0.0.4", f"requests_in_flight {len(requests_in_flight)}\n".encode()
+                    )
                 case _:
                     self.answer(404, {"error": f"no such page: {url.path}"})
 
@@ -83,9 +88,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, content: Mapping[str, object]) -> None:
         """Send JSON."""
-        body = json.dumps(content).encode()
+        self.send(status, "application/json", json.dumps(content).encode())
+
+    def send(self, status: int, kind: str, body: bytes) -> None:
+        """Send bytes of this content type."""
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if stopping.is_set():
             self.send_header("Connection", "close")

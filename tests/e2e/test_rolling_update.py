@@ -74,3 +74,21 @@ def test_two_beats_do_no_double_work(running_fleet: Fleet) -> None:
     fleet.wait_until_ready(name, "v2", 3)
     assert fleet.steps(name) == ["1 need_retry", "2 need_retry", "3 need_retry", "4 success"]
     assert len(fleet.all_routes(name)) == 6
+
+
+def test_a_metric_that_replicas_publish_moves_their_number(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "autoscaled"
+    fleet.deploy_first(name, replicas=2)
+    rule = {"metric": "requests_in_flight", "comparator": ">=", "threshold": 1.0, "step": 1, "max_replicas": 3}
+    fleet.ask("set_autoscaling_rules", deployment=name, rules=[rule])
+    fleet.wait_until_ready(name, "v1", 3)
+    assert fleet.state(name)["desired_replicas"] == 3
+
+
+def test_a_metric_that_another_service_pushes_moves_the_number_of_replicas(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "pushed"
+    fleet.deploy_first(name, replicas=2)
+    rule = {"metric": "backlog", "comparator": "<", "threshold": 5.0, "step": -1, "max_replicas": 3, "source": "pushed"}
+    fleet.ask("set_autoscaling_rules", deployment=name, rules=[rule])
+    fleet.ask("push_metric", deployment=name, metric="backlog", value=0.0)
+    fleet.wait_until_ready(name, "v1", 1)
