@@ -43,7 +43,7 @@ fmt: .venv/.dev ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
 
-soak: .venv/.dev ## the proofs in their long form, an hour or so (ARGS="--scale 0.1")
+soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 bench: .venv/.dev ## measure (ARGS=...)
