@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 
 from db.engine import driver
 from db.rules import NO_RULES, Ruled, rules_of
-from domain.errors import InvalidInputError
 from domain.model import (
     Deployment,
     DeploymentLifecycleStatus,
@@ -26,8 +25,8 @@ from domain.model import (
     StartFailures,
     TrafficStatus,
 )
-from domain.policy import DeploymentPolicy, StrategySpec
-from domain.strategies import parse_policy
+from domain.policy import DeploymentPolicy
+from domain.strategies import stored_policy
 
 _DEPLOYMENT = """
     SELECT e.id, e.name, e.desired_replicas, e.lifecycle, e.sub_step, e.current_revision_id, e.deploying_revision_id,
@@ -86,12 +85,6 @@ _MARK_WHAT_IS_OFF = f"""
          ORDER BY e.id
            FOR NO KEY UPDATE SKIP LOCKED)
 """  # noqa: S608  (composed of constants)
-
-
-class UnreadableSpec(StrategySpec):
-    """Settings that this release does not know, as another one stored them: an error of that rollout alone."""
-
-    stored: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +224,4 @@ def _rollouts(rows: Sequence[TupleRow]) -> dict[UUID, Rollout]:
 @lru_cache(maxsize=1024)
 def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
     """Most rollouts of a fleet share a few policies; parsing each anew would cost more than the decision."""
-    stored = json.loads(spec)
-    try:
-        return parse_policy({"strategy": strategy, "spec": stored, "limits": json.loads(limits)})
-    except InvalidInputError:
-        return DeploymentPolicy(strategy, UnreadableSpec(stored=stored))
+    return stored_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})

@@ -9,8 +9,7 @@ from domain.changes import RouteChanges
 from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
 from domain.model import Deployment
-from domain.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
-from domain.strategies import STRATEGIES, DeploymentStrategyRegistry, parse_policy
+from domain.strategies import STRATEGIES, DeploymentStrategyRegistry, stored_policy
 from domain.transitions import ClassifiedDecision
 
 _DEPLOYMENT = TypeAdapter(Deployment)
@@ -35,17 +34,9 @@ def inputs_from_json(
     """
     snapshot = dict(raw["deployment"])
     if snapshot["rollout"] is not None:
-        policy = _policy(snapshot["rollout"]["policy"], strategies)
+        policy = stored_policy(snapshot["rollout"]["policy"], strategies)
         snapshot["rollout"] = {**snapshot["rollout"], "policy": policy}
     return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
-
-
-def _policy(stored: dict[str, Any], strategies: DeploymentStrategyRegistry) -> DeploymentPolicy:
-    try:
-        return parse_policy(stored, strategies)
-    except InvalidInputError:
-        limits = RolloutLimits.model_validate(stored["limits"])
-        return DeploymentPolicy(stored["strategy"], UnreadableSpec(stored=stored["spec"]), limits)
 
 
 def decision_json(classified: ClassifiedDecision) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.errors import InvalidInputError
-from domain.policy import DeploymentPolicy, RolloutLimits
+from domain.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.blue_green import BlueGreenStrategy
 from domain.strategies.recreate import RecreateStrategy
@@ -46,3 +46,18 @@ def parse_policy(raw: object, strategies: DeploymentStrategyRegistry = STRATEGIE
     except ValidationError as error:
         raise InvalidInputError.of(error, "policy.spec" if error.title != _PolicyInput.__name__ else "policy") from None
     return DeploymentPolicy(given.strategy, spec, given.limits)
+
+
+def stored_policy(stored: Mapping[str, Any], strategies: DeploymentStrategyRegistry = STRATEGIES) -> DeploymentPolicy:
+    """A rollout's own copy. What this release cannot read of it is an error of that rollout alone, when it decides."""
+    try:
+        return parse_policy(stored, strategies)
+    except InvalidInputError:
+        return DeploymentPolicy(stored["strategy"], UnreadableSpec(stored=stored["spec"]), _limits(stored["limits"]))
+
+
+def _limits(stored: object) -> RolloutLimits:
+    try:
+        return RolloutLimits.model_validate(stored)
+    except ValidationError:
+        return RolloutLimits()
