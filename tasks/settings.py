@@ -50,6 +50,7 @@ def celery_settings(environment: Mapping[str, str] | None = None) -> dict[str, A
     settings = TaskSettings.from_environment(environment)
     return {
         "broker_url": settings.redis_url,
+        "broker_transport": "tasks.transport:Transport",
         "result_backend": settings.redis_url,
         "result_expires": 600,
         "task_ignore_result": True,

@@ -173,7 +173,10 @@ def calm_down(engine: Engine) -> None:
             " last_failed_at = last_failed_at - interval '1 hour' WHERE lifecycle <> 'destroyed'",
         )
         run_until_quiet(coordinator)
-        routes = read(engine, "SELECT id, endpoint_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
+        routes = read(
+            engine,
+            "SELECT id, endpoint_id, status, parked_until FROM routes WHERE status NOT IN ('terminated', 'failed')",
+        )
         reports = [
             RouteReport(one["id"], one["endpoint_id"], RouteStatus(one["status"]), RouteStatus.HEALTHY, address="h:1")
             for one in routes
@@ -181,7 +184,8 @@ def calm_down(engine: Engine) -> None:
         leaving = [one["id"] for one in routes if one["status"] == "terminating"]
         in_transaction(engine, partial(record_stopped, route_ids=leaving))
         changed = in_transaction(engine, partial(apply_reports, reports=reports))
-        if not changed and not leaving and not read(engine, "SELECT 1 FROM rollouts WHERE ended_at IS NULL"):
+        parked = [one for one in routes if one["parked_until"] is not None]
+        if not (changed or leaving or parked or read(engine, "SELECT 1 FROM rollouts WHERE ended_at IS NULL")):
             break
     rows = read(engine, "SELECT id, lifecycle, desired_replicas, current_revision_id FROM endpoints")
     assert {row["lifecycle"] for row in rows} <= {"ready", "destroyed", "pending"}
