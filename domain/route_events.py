@@ -1,6 +1,5 @@
 """The events of routes, in the same form as the deployments': what is looked at, and how often beat asks for it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -12,13 +11,6 @@ class RouteLifecycleType(StrEnum):
     STOP = "stop"
     SWEEP = "sweep"
     METRICS = "metrics"
-
-
-@dataclass(frozen=True, slots=True)
-class DoRouteLifecycleEvent:
-    """Run this look at routes now."""
-
-    route_lifecycle_type: RouteLifecycleType
 
 
 ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
