@@ -32,7 +32,7 @@ _PARK_ROUTES = """
 _DRAIN_ROUTES = """
     UPDATE routes
        SET status = 'terminating', traffic_status = 'inactive', status_changed_at = %(at)s, drain_started_at = %(at)s,
-           status_reason = 'drained'
+           drain_xid = pg_current_xact_id(), status_reason = 'drained'
      WHERE id = ANY(%(ids)s) AND status NOT IN ('terminating', 'terminated', 'failed')
 """
 

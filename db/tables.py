@@ -25,8 +25,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.guards import CEILING, FLOOR
+from db.types import PgSnapshot, Xid8
 from domain.autoscaling_rule import Aggregate, Comparator, MetricSource
 from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
+from domain.traffic import EntranceKind
 
 metadata = MetaData(
     naming_convention={
@@ -60,6 +62,9 @@ def _revision_of_endpoint(column: str, endpoint: str, *, later: bool = False) ->
 LIVE = "status NOT IN ('terminated', 'failed')"
 """Routes that a snapshot holds: active ones, and those on their way out."""
 
+PUBLISHED = "status IN ('healthy', 'unhealthy', 'degraded')"
+"""Routes that proxies may be told of."""
+
 endpoints = Table(
     "endpoints",
     metadata,
@@ -83,6 +88,7 @@ endpoints = Table(
     Column("failed_starts", Integer, nullable=False, server_default="0"),
     _at("last_failed_at"),
     _at("last_autoscaled_at"),
+    Column("request_timeout_seconds", Float),
     Column("history_id", Uuid),
     Column("history_key", Text),
     _at("created_at", now=True),
@@ -100,6 +106,7 @@ endpoints = Table(
     ),
     CheckConstraint("paused_at IS NULL OR lifecycle = 'deploying'", "only_rollouts_pause"),
     CheckConstraint("(degraded_reason IS NULL) = (retry_at IS NULL)", "degraded_is_retried"),
+    CheckConstraint("request_timeout_seconds > 0", "request_timeout"),
     CheckConstraint(
         "failed_starts >= 0 AND (failed_starts = 0 OR (failed_revision_id IS NOT NULL AND last_failed_at IS NOT NULL))",
         "failed_starts",
@@ -184,7 +191,10 @@ routes = Table(
     Column("status_reason", Text, nullable=False, server_default=""),
     Column("log_tail", Text),
     _at("parked_until"),
+    Column("host", Text),
     _at("drain_started_at"),
+    Column("drain_xid", Xid8),
+    _at("out_of_traffic_at"),
     _at("stop_requested_at"),
     _at("stopped_at"),
     _at("created_at", now=True),
@@ -205,6 +215,52 @@ routes = Table(
     Index("routes_live_idx", "endpoint_id", postgresql_where=text(LIVE)),
     Index("routes_unstopped_idx", "status", postgresql_where=text("stopped_at IS NULL")),
     Index("routes_endpoint_id_idx", "endpoint_id", "created_at"),
+    Index("routes_host_idx", "host", postgresql_where=text("stopped_at IS NULL")),
+    Index("routes_published_idx", "endpoint_id", postgresql_where=text(PUBLISHED)),
+    Index(
+        "routes_draining_idx",
+        "drain_started_at",
+        postgresql_where=text("status = 'terminating' AND out_of_traffic_at IS NULL"),
+    ),
+)
+
+entrances = Table(
+    "entrances",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("endpoint_id", Uuid, ForeignKey("endpoints.id"), nullable=False),
+    Column("strip_prefix", Boolean, nullable=False, server_default="true"),
+    CheckConstraint(f"kind IN ({_words(EntranceKind)})", "kind"),
+    Index("entrances_endpoint_id_idx", "endpoint_id"),
+)
+
+proxies = Table(
+    "proxies",
+    metadata,
+    Column("node_id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("silence_seconds", Float, nullable=False),
+    Column("acked_version", Text),
+    Column("acked_snapshot", PgSnapshot),
+    _at("acked_at"),
+    _at("first_seen_at", now=True),
+    _at("last_seen_at", now=True),
+    CheckConstraint("silence_seconds > 0", "silence_seconds"),
+)
+
+publishers = Table("publishers", metadata, Column("id", Text, primary_key=True), _at("seen_at", now=True))
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("address", Text, nullable=False),
+    _at("last_seen_at", now=True),
+    Column("silent_looks", Integer, nullable=False, server_default="0"),
+    _at("down_since"),
+    _at("registered_at", now=True),
+    CheckConstraint("silent_looks >= 0", "silent_looks"),
 )
 
 rollout_steps = Table(

@@ -1,0 +1,1 @@
+"""What proxies ask over HTTP."""

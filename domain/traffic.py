@@ -1,0 +1,61 @@
+"""What proxies are told of: deployments, where they are reached, and the replicas that may take their requests."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from domain.model import RouteStatus, TrafficStatus
+
+
+class EntranceKind(StrEnum):
+    """How requests for a deployment are told from others: by the host they name, or by how their path begins."""
+
+    HOST = "host"
+    PREFIX = "prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """One host name, or one path prefix ("/web/"), which the proxy removes before it passes a request on."""
+
+    kind: EntranceKind
+    value: str
+    strip_prefix: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RouteInTraffic:
+    """A route whose replica runs and is not on its way out. `ratio`: its share of requests against the others' (0..1).
+
+    `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
+    """
+
+    id: UUID
+    revision: str
+    address: str
+    status: RouteStatus
+    traffic: TrafficStatus
+    ratio: float
+    is_candidate: bool
+    is_parked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentInTraffic:
+    """A deployment that is not destroyed, with its routes in id order. `request_timeout_seconds`: None for no limit."""
+
+    name: str
+    entrances: tuple[Entrance, ...]
+    request_timeout_seconds: float | None
+    routes: tuple[RouteInTraffic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSnapshot:
+    """All that proxies may know, read in one snapshot of Postgres. `seen`: that snapshot (`pg_snapshot`, as text).
+
+    What a transaction took out of traffic is missing here exactly when `pg_visible_in_snapshot(its id, seen)`.
+    """
+
+    seen: str
+    deployments: tuple[DeploymentInTraffic, ...]

@@ -1,0 +1,1 @@
+"""What proxies should know, in the forms that they understand."""
