@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -12,28 +13,34 @@ from sqlalchemy import Connection
 
 from db.deployments import lifecycle_status
 from db.engine import driver
+from db.tables import ACTIVE
 from domain.errors import RouteNotFoundError
 from domain.model import DeploymentLifecycleStatus, RouteStatus
 from domain.revision import RevisionSpec
 
 _ROUTE = """
-    SELECT r.id, r.endpoint_id, e.name AS deployment, v.name AS revision, v.spec, r.status, r.address, r.started_at,
-           r.probe_streak, r.drain_started_at, r.stop_requested_at
+    SELECT r.id, r.endpoint_id, e.name AS deployment, v.name AS revision, v.spec::text, r.status, r.address,
+           r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at, r.stop_requested_at
       FROM routes r JOIN endpoints e ON e.id = r.endpoint_id JOIN revisions v ON v.id = r.revision_id
 """
 
-_TO_START = (
-    f"{_ROUTE} WHERE r.status = 'provisioning' AND r.started_at IS NULL AND r.stopped_at IS NULL ORDER BY r.id LIMIT %s"
-)
+_TO_START = f"""
+    {_ROUTE}
+     WHERE r.host = %s AND r.status = 'provisioning' AND r.started_at IS NULL AND r.stopped_at IS NULL
+     ORDER BY r.id LIMIT %s
+"""
 
 _RUNNING = f"""
     {_ROUTE}
-     WHERE r.status IN ('provisioning', 'healthy', 'unhealthy', 'degraded') AND r.started_at IS NOT NULL
-       AND r.stopped_at IS NULL
+     WHERE r.host = %s AND r.{ACTIVE} AND r.started_at IS NOT NULL AND r.stopped_at IS NULL
      ORDER BY r.id
 """
 
-_TO_STOP = f"{_ROUTE} WHERE r.status IN ('terminating', 'failed') AND r.stopped_at IS NULL ORDER BY r.id"
+_STARTING = _RUNNING.replace(f"r.{ACTIVE}", "r.status = 'provisioning'")
+
+_TO_STOP = f"""
+    {_ROUTE} WHERE r.host = %s AND r.status IN ('terminating', 'failed') AND r.stopped_at IS NULL ORDER BY r.id
+"""
 
 _BY_ID = f"{_ROUTE} WHERE r.id = %s"
 
@@ -47,7 +54,8 @@ _REPORT = """
            traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
            log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
            replica_handle = coalesce(u.handle, r.replica_handle),
-           started_at = CASE WHEN u.address IS NOT NULL THEN coalesce(r.started_at, %(at)s) ELSE r.started_at END
+           started_at = CASE WHEN u.address IS NOT NULL OR u.handle IS NOT NULL
+                             THEN coalesce(r.started_at, %(at)s) ELSE r.started_at END
       FROM unnest(%(ids)s::uuid[], %(was)s::text[], %(statuses)s::text[], %(streaks)s::int[], %(reasons)s::text[],
                   %(log_tails)s::text[], %(addresses)s::text[], %(handles)s::text[])
            AS u (id, was, status, streak, reason, log_tail, address, handle)
@@ -94,10 +102,11 @@ class RouteRow:
     started_at: datetime | None
     probe_streak: int
     drain_started_at: datetime | None
+    out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", RevisionSpec.model_validate(self.spec))
+        object.__setattr__(self, "spec", _parsed(cast("str", self.spec)))
         object.__setattr__(self, "status", RouteStatus(self.status))
 
 
@@ -129,19 +138,19 @@ class _Count:
     healthy: int
 
 
-def routes_to_start(connection: Connection, limit: int) -> list[RouteRow]:
-    """Provisioning routes whose replica nobody has started yet, oldest first."""
-    return _rows(connection, _TO_START, (limit,))
+def routes_to_start(connection: Connection, host: str, limit: int) -> list[RouteRow]:
+    """Provisioning routes of a host whose replica nobody has started yet, oldest first."""
+    return _rows(connection, _TO_START, (host, limit))
 
 
-def running_routes(connection: Connection) -> list[RouteRow]:
-    """Live routes whose replica was started: those to probe."""
-    return _rows(connection, _RUNNING, ())
+def running_routes(connection: Connection, host: str, *, only_starting: bool = False) -> list[RouteRow]:
+    """Live routes of a host whose replica was started: those to probe, or of them those that were never healthy yet."""
+    return _rows(connection, _STARTING if only_starting else _RUNNING, (host,))
 
 
-def routes_to_stop(connection: Connection) -> list[RouteRow]:
-    """Routes on their way out, and failed ones, whose replica is not known to be gone."""
-    return _rows(connection, _TO_STOP, ())
+def routes_to_stop(connection: Connection, host: str) -> list[RouteRow]:
+    """Routes of a host on their way out, and failed ones, whose replica is not known to be gone."""
+    return _rows(connection, _TO_STOP, (host,))
 
 
 def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
@@ -157,8 +166,13 @@ def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
     return rows[0]
 
 
-def apply_reports(connection: Connection, reports: Sequence[RouteReport]) -> frozenset[UUID]:
-    """Write reports, mark the deployments whose routes changed status, and return those deployments' ids."""
+def apply_reports(
+    connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
+) -> frozenset[UUID]:
+    """Write reports, mark the deployments whose routes changed status, and return those deployments' ids.
+
+    `blame_revisions`: failures count as failed starts of their revision, and against the budget of its rollout.
+    """
     if not reports:
         return frozenset()
     cursor = driver(connection).cursor()
@@ -168,7 +182,7 @@ def apply_reports(connection: Connection, reports: Sequence[RouteReport]) -> fro
     changed = [row for row in written if row[4] != row[5]]
     if not changed:
         return frozenset()
-    counts = _counts(changed)
+    counts = _counts(changed) if blame_revisions else [replace(one, failed=0) for one in _counts(changed)]
     cursor.execute(_MARK, {"at": at, **_as_arrays(_worst_of_each(counts))})
     cursor.execute(_COUNT_IN_ROLLOUTS, {"at": at, **_as_arrays(counts)})
     return frozenset(row[1] for row in changed)
@@ -181,10 +195,10 @@ def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> froze
     return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
 
 
-def unstopped(connection: Connection, route_ids: Iterable[UUID]) -> frozenset[UUID]:
-    """Which of these routes are still expected to have a replica."""
-    query = "SELECT id FROM routes WHERE id = ANY(%s) AND stopped_at IS NULL"
-    return frozenset(row[0] for row in driver(connection).execute(query, (list(route_ids),)).fetchall())
+def unstopped(connection: Connection, host: str, route_ids: Iterable[UUID]) -> frozenset[UUID]:
+    """Which of these routes are still expected to have a replica on this host."""
+    query = "SELECT id FROM routes WHERE id = ANY(%s) AND host = %s AND stopped_at IS NULL"
+    return frozenset(row[0] for row in driver(connection).execute(query, (list(route_ids), host)).fetchall())
 
 
 def request_stop(connection: Connection, route_ids: Sequence[UUID]) -> None:
@@ -231,6 +245,12 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
         (list(touched),),
     )
     return touched
+
+
+@lru_cache(1024)
+def _parsed(spec: str) -> RevisionSpec:
+    """A revision never changes, and thousands of routes that are looked at every second have few of them."""
+    return RevisionSpec.model_validate_json(spec)
 
 
 def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> list[RouteRow]:

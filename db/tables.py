@@ -62,6 +62,9 @@ def _revision_of_endpoint(column: str, endpoint: str, *, later: bool = False) ->
 LIVE = "status NOT IN ('terminated', 'failed')"
 """Routes that a snapshot holds: active ones, and those on their way out."""
 
+ACTIVE = "status IN ('provisioning', 'healthy', 'unhealthy', 'degraded')"
+"""Routes that count against a budget."""
+
 PUBLISHED = "status IN ('healthy', 'unhealthy', 'degraded')"
 """Routes that proxies may be told of."""
 

@@ -1,12 +1,13 @@
 """How a replica leaves, in this order: out of traffic, grace for requests in flight, SIGTERM, SIGKILL.
 
-    terminating, drain_seconds not over    -> wait
-    its process is gone                    -> gone
-    not asked to end yet                   -> ask (SIGTERM)
-    stop_grace_seconds over                -> kill (SIGKILL)
-    otherwise                              -> wait
+    its process is gone                                           -> gone
+    terminating, a live proxy may still send it requests          -> wait, until the drain deadline at most
+    terminating, out of traffic for less than drain_seconds       -> wait
+    not asked to end yet                                          -> ask (SIGTERM)
+    stop_grace_seconds over                                       -> kill (SIGKILL)
+    otherwise                                                     -> wait
 
-A failed replica is in nobody's way any more and skips the first line.
+A failed replica is in nobody's way any more and skips the waits for its traffic.
 """
 
 from dataclasses import dataclass
@@ -27,23 +28,41 @@ class StopStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A route on its way out. `drain_started_at`: when it left traffic; None for one that failed."""
+    """A route on its way out. `drain_started_at`: when that was decided; None for one that failed.
+
+    `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
+    """
 
     status: RouteStatus
     running: bool
     drain_started_at: datetime | None
+    out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
 
 
-def next_stop_step(route: Leaving, drain_seconds: float, stop_grace_seconds: float, now: datetime) -> StopStep:
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a leaving replica is waited for: for proxies, for requests in flight, and for it to end by itself."""
+
+    deadline: timedelta
+    drain: timedelta
+    stop_grace: timedelta
+
+
+def next_stop_step(route: Leaving, patience: Patience, now: datetime) -> StopStep:
     """The next step of the ladder above."""
     if not route.running:
         return StopStep.GONE
-    drains = route.status is RouteStatus.TERMINATING and route.drain_started_at is not None
-    if drains and now < route.drain_started_at + timedelta(seconds=drain_seconds):  # type: ignore[operator]
+    if route.status is RouteStatus.TERMINATING and now < _end_of_drain(route, patience):
         return StopStep.WAIT
     if route.stop_requested_at is None:
         return StopStep.ASK
-    if now >= route.stop_requested_at + timedelta(seconds=stop_grace_seconds):
+    if now >= route.stop_requested_at + patience.stop_grace:
         return StopStep.KILL
     return StopStep.WAIT
+
+
+def _end_of_drain(route: Leaving, patience: Patience) -> datetime:
+    if route.drain_started_at is None:
+        raise ValueError("a terminating route has no drain_started_at")
+    return (route.out_of_traffic_at or route.drain_started_at + patience.deadline) + patience.drain

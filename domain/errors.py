@@ -78,6 +78,26 @@ class RouteNotFoundError(RollwayError):
     code = "route_not_found"
 
 
+class HostNotFoundError(RollwayError):
+    """No worker host has that name."""
+
+    code = "host_not_found"
+
+
+class EntranceTakenError(RollwayError):
+    """The host name or path prefix is another deployment's; the message names both."""
+
+    code = "entrance_taken"
+
+    @classmethod
+    def by(cls, owner: str, deployment: str, kind: str, value: str) -> Self:
+        """The refusal to `deployment`."""
+        message = (
+            f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
+        )
+        return cls(message, deployment=deployment, entrance=value, owner=owner)
+
+
 class DeploymentAlreadyInProgressError(RollwayError):
     """A rollout to another revision is under way."""
 

@@ -11,6 +11,7 @@ class RouteLifecycleType(StrEnum):
     STOP = "stop"
     SWEEP = "sweep"
     METRICS = "metrics"
+    HOSTS = "hosts"
 
 
 ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
@@ -19,5 +20,11 @@ ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
     RouteLifecycleType.STOP: 1,
     RouteLifecycleType.SWEEP: 30,
     RouteLifecycleType.METRICS: 5,
+    RouteLifecycleType.HOSTS: 2,
 }
 """Seconds between two ticks of beat; each of them is also woken when there is something to do."""
+
+ON_EACH_HOST = frozenset(
+    {RouteLifecycleType.START, RouteLifecycleType.PROBE, RouteLifecycleType.STOP, RouteLifecycleType.SWEEP}
+)
+"""Looks that only a worker on the replicas' own host can make; any worker asks those hosts for them."""

@@ -119,7 +119,7 @@ def main() -> None:
         broken.set()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    server = Server(("127.0.0.1", int(os.environ["PORT"])), Handler)
+    server = Server((os.environ.get("HOST", "127.0.0.1"), int(os.environ["PORT"])), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     say(f"{IDENTITY['revision']} listens on port {server.server_port}")
     stopping.wait()

@@ -20,21 +20,35 @@ class ReplicaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica as the runtime sees it. `address` is host:port; `exit_code` is None while it runs or when unknown."""
+    """A replica as the runtime sees it. `exit_code` is None while it runs or when unknown.
+
+    `address` is host:port, or None when the runtime does not know it: an external replica, a container that has ended.
+    """
 
     route_id: UUID
     handle: str
-    address: str
+    address: str | None
     running: bool
     exit_code: int | None = None
 
 
 class ReplicaStartError(Exception):
-    """The replica cannot be started at all (no such command, no such folder); the message is one sentence."""
+    """The replica cannot be started at all (no such command, no such image); the message is one sentence."""
+
+
+class RuntimeUnavailableError(OSError):
+    """What runs the replicas gives no answer now, or not yet (engine down, webhook away, image still being pulled).
+
+    It says nothing about a replica: whoever asked takes it as unknown, changes nothing and asks again later.
+    """
 
 
 class Runtime(Protocol):
-    """Starts, finds and stops replicas. Each call is safe to repeat after a crash at any point of an earlier one."""
+    """Starts, finds and stops replicas. Each call is safe to repeat after a crash at any point of an earlier one.
+
+    Every call may raise OSError, RuntimeUnavailableError being the usual one: then nothing is known of the replica,
+    which is not the same as None or not running.
+    """
 
     def start(self, request: ReplicaRequest) -> Replica:
         """Start the replica of this route id, or return the one that was started before. Raises ReplicaStartError."""
@@ -45,14 +59,17 @@ class Runtime(Protocol):
     def everyone(self) -> Sequence[Replica]:
         """Every replica this runtime remembers on this host, running or ended."""
 
-    def terminate(self, route_id: UUID) -> None:
-        """Ask it to end (SIGTERM). No error when it is gone."""
+    def terminate(self, route_id: UUID, request: ReplicaRequest | None = None, /) -> None:
+        """Ask it to end (SIGTERM). No error when it is gone.
 
-    def kill(self, route_id: UUID) -> None:
-        """End it now, with its descendants (SIGKILL). No error when it is gone."""
+        `request` is what it was started with, for a runtime that keeps nothing of it (external); others need none.
+        """
+
+    def kill(self, route_id: UUID, request: ReplicaRequest | None = None, /) -> None:
+        """End it now, with its descendants (SIGKILL). No error when it is gone. `request` as for terminate."""
 
     def forget(self, route_id: UUID) -> None:
-        """Drop what is remembered of an ended replica; its log stays."""
+        """Drop what is remembered of an ended replica. A process's log stays; a container's goes with it."""
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none."""

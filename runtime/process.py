@@ -8,7 +8,7 @@ from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.ports import REPLICA_PORTS, free_port
-from runtime.process_record import RecordFolder, ReplicaRecord
+from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord
 from runtime.process_spawn import replica_environment, spawn, tail
 from runtime.process_table import (
     adopt_child,
@@ -27,12 +27,15 @@ _LOOK_AGAIN_SECONDS = 0.02
 class ProcessRuntime:
     """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
 
+    Replicas are told to listen on `address`, where proxies reach this host.
+
     Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
     again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
     """
 
-    def __init__(self, home: Path, ports: range = REPLICA_PORTS) -> None:
+    def __init__(self, home: Path, ports: range = REPLICA_PORTS, address: str = LOOPBACK) -> None:
         self._home = home.resolve()
+        self._address = address
         self._ports = ports
         self._records = RecordFolder(self._home)
 
@@ -63,13 +66,13 @@ class ProcessRuntime:
         found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(lost)).items()]
         return [record.replica for record in found if record]
 
-    def terminate(self, route_id: UUID) -> None:
+    def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """SIGTERM to its main process. No error when it is gone."""
         record = self._find(route_id)
         if record and not record.ended:
             terminate(record.identity)
 
-    def kill(self, route_id: UUID) -> None:
+    def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """SIGKILL to it and all its descendants, also to those that outlived it. No error when it is gone."""
         record = self._find(route_id)
         if record and record.pid:
@@ -135,10 +138,14 @@ class ProcessRuntime:
     def _spawn(self, request: ReplicaRequest, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord:
         port = self._free_port(records)
         record = ReplicaRecord(
-            route_id=request.route_id, deployment=request.deployment, revision=request.revision, port=port
+            route_id=request.route_id,
+            deployment=request.deployment,
+            revision=request.revision,
+            port=port,
+            address=self._address,
         )
         self._records.write(record)
-        env = replica_environment(request, self._home, port)
+        env = replica_environment(request, self._home, self._address, port)
         try:
             child = spawn(request, env, self.log_path(request.route_id))
         except (ReplicaStartError, OSError):

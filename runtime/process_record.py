@@ -15,6 +15,7 @@ from runtime.base import Replica
 from runtime.process_table import Identity, Sighting
 
 LOCK_PATIENCE_SECONDS = 30.0
+LOOPBACK = "127.0.0.1"
 
 
 class ReplicaRecord(BaseModel):
@@ -26,6 +27,7 @@ class ReplicaRecord(BaseModel):
     deployment: str
     revision: str
     port: int
+    address: str = LOOPBACK
     pid: int | None = Field(default=None, gt=1)
     started: float = 0.0
     ended: bool = False
@@ -40,6 +42,7 @@ class ReplicaRecord(BaseModel):
             deployment=env.get("ROLLWAY_DEPLOYMENT", ""),
             revision=env.get("ROLLWAY_REVISION", ""),
             port=port or int(env.get("PORT", "0")),
+            address=env.get("ROLLWAY_ADDRESS", LOOPBACK),
             pid=identity.pid,
             started=identity.started,
         )
@@ -52,7 +55,7 @@ class ReplicaRecord(BaseModel):
     @property
     def replica(self) -> Replica:
         """As the runtime shows it to others."""
-        return Replica(self.route_id, f"pid:{self.pid}", f"127.0.0.1:{self.port}", not self.ended, self.exit_code)
+        return Replica(self.route_id, f"pid:{self.pid}", f"{self.address}:{self.port}", not self.ended, self.exit_code)
 
 
 class RecordFolder:

@@ -10,12 +10,13 @@ _FOREIGN_PREFIXES = ("ROLLWAY_", "CELERY_", "FLOWER_", "PG")
 _FOREIGN_NAMES = frozenset({"DATABASE_URL", "REDIS_URL", "BROKER_URL"})
 
 
-def replica_environment(request: ReplicaRequest, home: Path, port: int) -> dict[str, str]:
+def replica_environment(request: ReplicaRequest, home: Path, address: str, port: int) -> dict[str, str]:
     """The worker's environment without Rollway's own settings, then the revision's, then what Rollway tells a replica.
 
     Left out: DATABASE_URL, REDIS_URL and BROKER_URL, everything CELERY_*, FLOWER_* and PG* (libpq's PGPASSWORD and its
     kin), because they hold the passwords of Rollway's own stores, and ROLLWAY_*, which are its own settings. A revision
-    that needs a variable of such a name sets it in its `env`; PORT and the ROLLWAY_* below cannot be overridden.
+    that needs a variable of such a name sets it in its `env`; PORT and the ROLLWAY_* below cannot be overridden. HOST
+    is where proxies reach this machine; a revision whose service shall listen elsewhere sets its own.
     """
     inherited = {name: value for name, value in os.environ.items() if not _is_rollways_own(name)}
     told = {
@@ -24,13 +25,16 @@ def replica_environment(request: ReplicaRequest, home: Path, port: int) -> dict[
         "ROLLWAY_REVISION": request.revision,
         "ROLLWAY_ROUTE": str(request.route_id),
         "ROLLWAY_HOME": str(home),
+        "ROLLWAY_ADDRESS": address,
     }
-    return inherited | request.spec.env | told
+    return inherited | {"HOST": address} | request.spec.env | told
 
 
 def spawn(request: ReplicaRequest, env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
     """Run the command in its own session, output appended to `log`. Raises ReplicaStartError."""
     spec = request.spec
+    if spec.command is None:
+        raise ReplicaStartError(f"revision {request.revision!r} has no command to run as a process")
     folder = spec.working_directory
     if folder is not None and not Path(folder).is_dir():
         message = f"the working directory {folder!r} of revision {request.revision!r} is not a folder on this host"
@@ -70,7 +74,7 @@ def _is_rollways_own(name: str) -> bool:
 
 
 def _why_not(request: ReplicaRequest, error: OSError | ValueError) -> str:
-    what = f"the command {request.spec.command[0]!r} of revision {request.revision!r}"
+    what = f"the command {(request.spec.command or ('',))[0]!r} of revision {request.revision!r}"
     match error:
         case FileNotFoundError():
             return f"{what} was not found on this host"

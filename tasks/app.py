@@ -17,9 +17,15 @@ app.add_defaults(lambda: {**celery_settings(), "beat_schedule": beat_schedule()}
 
 @celeryd_init.connect
 def _load_tasks(**_: object) -> None:
-    """For workers only: what the tasks import takes more time than the rest of a start."""
-    for module in TASK_MODULES:
-        import_module(module)
+    """For workers only: what the tasks import takes more time than the rest of a start.
+
+    Celery swallows what a signal's receiver raises; a worker that knows no task would throw every message away.
+    """
+    try:
+        for module in TASK_MODULES:
+            import_module(module)
+    except Exception as error:
+        raise SystemExit(f"the tasks cannot be loaded: {error!r}") from error
 
 
 @setup_logging.connect

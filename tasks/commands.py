@@ -20,6 +20,7 @@ def run_command(task: str, payload: object) -> dict[str, Any]:
     done = execute(engine(), parse_command(task, payload))
     if done.status is not None:
         waker().deployments([done.status])
+    waker().traffic()
     return {"result": done.result, "repeated": done.repeated}
 
 

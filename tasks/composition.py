@@ -1,10 +1,11 @@
 """The one place where engine, Redis, runtimes and coordinator are put together, each made at its first use."""
 
 import threading
+from datetime import timedelta
 from functools import cache
 
 import redis
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready, worker_shutting_down
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -14,7 +15,9 @@ from runtime.base import Runtime
 from runtime.process import ProcessRuntime
 from tasks.app import app
 from tasks.coordinator import DeploymentCoordinator
+from tasks.hosts import keep_showing_signs_of_life
 from tasks.locks import Slots
+from tasks.replicas import HostReplicas
 from tasks.settings import TaskSettings
 from tasks.wake import Waker
 
@@ -25,6 +28,11 @@ stopping = threading.Event()
 @worker_shutting_down.connect
 def _stop(**_: object) -> None:
     stopping.set()
+
+
+@worker_ready.connect
+def _show_signs_of_life(**_: object) -> None:
+    keep_showing_signs_of_life(engine(), settings().host, settings().host_address, stopping)
 
 
 @cache
@@ -56,7 +64,14 @@ def slots() -> Slots:
 @cache
 def runtimes() -> dict[str, Runtime]:
     """The runtimes, by the name that a revision's spec uses."""
-    return {"process": ProcessRuntime(settings().home)}
+    return {"process": ProcessRuntime(settings().home, address=settings().host_address)}
+
+
+@cache
+def replicas_of(host: str) -> HostReplicas:
+    """What a worker does for the replicas of its own host, or of EXTERNAL."""
+    deadline = timedelta(seconds=settings().drain_deadline_seconds)
+    return HostReplicas(engine(), runtimes(), waker(), host, deadline)
 
 
 @cache

@@ -94,6 +94,8 @@ class DeploymentCoordinator:
 
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
         self.waker.deployments(result.due - handler.targets)
+        if result.applied.drained or result.applied.promoted:
+            self.waker.traffic()
         if result.applied.created:
             self.waker.routes(RouteLifecycleType.START)
         if result.applied.drained:

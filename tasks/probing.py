@@ -1,9 +1,13 @@
-"""One look at every running replica: is its process there, does it answer, and what does that make of its route."""
+"""Looks at the running replicas of a host: are they there, do they answer, and what does that make of their routes."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import cache
+from time import monotonic
 from types import TracebackType
 from typing import Self
+from uuid import UUID
 
 import redis
 from redis.exceptions import RedisError
@@ -12,52 +16,150 @@ from sqlalchemy import Engine
 from db.deployments import database_now
 from db.engine import in_transaction
 from db.routes import RouteReport, RouteRow, apply_reports, running_routes, statuses_of
-from domain.health import ProbedRoute, ProbeResult, judge_health, probe_is_due
+from domain.health import ProbeResult, judge_health
 from domain.model import RouteStatus
-from domain.revision import HealthCheck
 from runtime.base import Replica, Runtime
-from runtime.probes import ProbeAnswer, Prober, ProbeTarget
+from runtime.probes import ProbeAnswer, Prober
+from tasks.liveness import Liveness
 from tasks.settings import KEY_PREFIX
+from tasks.timetable import Timetable, known
 from tasks.wake import Waker
 
 LOG_TAIL_LINES = 20
-_LAST_PASS = f"{KEY_PREFIX}probe:last"
+_LAST_LOOK = f"{KEY_PREFIX}probe:last"
 _TICK = timedelta(seconds=1)
+_READ_SECONDS = 1.0
+_PATIENCE_SECONDS = 0.05
+_STAYS_ABOVE = 25
+"""Probes a second: with fewer, a look at each tick sends small bursts, and a thread of the worker is free between."""
+
+
+@cache
+def prober_of(host: str) -> Prober:
+    """The prober that this worker process has for the replicas of a host: what one pass sent, a later one judges."""
+    return Prober(f"probes of {host}")
 
 
 class ProbePass:
-    """Looks at all running routes, again and again while one is starting. A context manager, for one thread."""
+    """Looks at the running routes of one host, again and again while it is worth it. A context manager, for one thread.
 
-    def __init__(self, engine: Engine, runtimes: Mapping[str, Runtime], waker: Waker, client: redis.Redis) -> None:
+    What runs is read once a second, what is starting at each look. A probe that is in flight when the pass ends stays
+    so in `prober`, by default that of this process: so a replica may hang for longer than any pass lasts.
+    """
+
+    def __init__(  # noqa: PLR0913  (what it works with, and whose replicas)
+        self,
+        engine: Engine,
+        runtimes: Mapping[str, Runtime],
+        waker: Waker,
+        client: redis.Redis,
+        host: str,
+        prober: Prober | None = None,
+    ) -> None:
         self._engine = engine
         self._runtimes = runtimes
         self._waker = waker
         self._client = client
-        self._prober = Prober()
+        self._host = host
+        self._prober = prober or prober_of(host)
+        self._liveness = Liveness(runtimes)
+        self._rows: dict[UUID, RouteRow] = {}
+        self._timetable = Timetable()
+        self._next_read = 0.0
+        self._looked_at: datetime | None = None
+        self._said: dict[UUID, str] = {}
 
     def __enter__(self) -> Self:
-        self._prober.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._prober.__exit__(kind, error, at)
+        """Nothing is to be given back."""
 
     def look(self) -> bool:
-        """Probe what is due, write what changed. True while a replica is starting."""
-        routes, now = in_transaction(
-            self._engine, lambda connection: (running_routes(connection), database_now(connection))
-        )
+        """Send the probes that are due, judge what was answered since the last look, write what changed.
+
+        True while it is worth looking again at once: something starts, is unanswered, or is due every moment.
+        """
+        now = self._read()
         since = self._since(now)
-        replicas = {route.id: self._runtimes[route.spec.runtime].find(route.id) for route in routes}
-        due = [route for route in routes if _runs(replicas[route.id]) and _is_due(route, since, now)]
-        answers = self._prober.probe_many([_target(route) for route in due])
-        reports = [
-            report
-            for route in routes
-            if (report := self._report(route, replicas[route.id], answers.get(route.id), now)) is not None
-        ]
-        self._write(reports)
-        return any(route.status is RouteStatus.PROVISIONING for route in routes)
+        self._prober.submit(self._timetable.due(since, now))
+        found = self._liveness.ask(self._rows.values())
+        answers = self._prober.answers(_PATIENCE_SECONDS)
+        self._note(answers)
+        seen = found.keys() | answers.keys() | {route.id for route in self._timetable.starting}
+        routes = [route for route_id in seen if (route := self._rows.get(route_id))]
+        self._write([report for route in routes if (report := self._report(route, found, answers, now))])
+        return (
+            bool(self._timetable.starting)
+            or self._timetable.per_second > _STAYS_ABOVE
+            or self._prober.is_busy
+            or self._liveness.is_behind
+        )
+
+    def _read(self) -> datetime:
+        everything = monotonic() >= self._next_read
+        rows, now = in_transaction(
+            self._engine,
+            lambda connection: (
+                running_routes(connection, self._host, only_starting=not everything),
+                database_now(connection),
+            ),
+        )
+        if everything:
+            self._next_read = monotonic() + _READ_SECONDS
+            self._rows = {}
+            self._timetable.cover(rows)
+        self._rows.update((route.id, route) for route in rows)
+        self._timetable.starting = [route for route in rows if route.status is RouteStatus.PROVISIONING]
+        return now
+
+    def _since(self, now: datetime) -> datetime:
+        """When the last look was, whichever worker made it; one tick ago when nobody remembers."""
+        before = None
+        with suppress(RedisError):
+            before = self._client.getset(f"{_LAST_LOOK}:{self._host}", now.isoformat())
+        last = datetime.fromisoformat(before.decode()) if isinstance(before, bytes) else self._looked_at
+        self._looked_at = now
+        return min(last or now - _TICK, now)
+
+    def _note(self, answers: Mapping[UUID, ProbeAnswer]) -> None:
+        """What was seen last is the reason when a start deadline passes; a failure may be the end of the replica."""
+        for route_id, answer in answers.items():
+            self._said[route_id] = answer.detail
+            if not answer.ok:
+                self._liveness.hurry(route_id)
+
+    def _report(
+        self, route: RouteRow, found: Mapping[UUID, Replica | None], answers: Mapping[UUID, ProbeAnswer], now: datetime
+    ) -> RouteReport | None:
+        """What changed, or None."""
+        answer = answers.get(route.id)
+        if route.id in found and not _runs(found[route.id]):
+            result = _ended(found[route.id])
+        elif not self._can_be_judged(route, answer, asked=route.id in found):
+            return None
+        else:
+            detail = answer.detail if answer else self._said.get(route.id, "no probe was answered yet")
+            result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
+        verdict = judge_health(route.spec.health_check, known(route), result, now)
+        if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
+            return None
+        tail = self._last_words(route) if verdict.status is RouteStatus.FAILED else None
+        return RouteReport(
+            route.id, route.endpoint_id, route.status, verdict.status, verdict.streak, verdict.reason, log_tail=tail
+        )
+
+    def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, asked: bool) -> bool:
+        """A replica without a check must have been seen, and be somewhere; one that is unknown must not be failed."""
+        if route.spec.health_check is None:
+            return asked and route.address is not None
+        good = answer is not None and answer.ok
+        return good or route.status is not RouteStatus.PROVISIONING or not self._liveness.is_unknown(route)
+
+    def _last_words(self, route: RouteRow) -> str | None:
+        with suppress(OSError):
+            return self._runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES)
+        return None
 
     def _write(self, reports: Sequence[RouteReport]) -> None:
         if not reports:
@@ -65,71 +167,18 @@ class ProbePass:
         statuses = in_transaction(
             self._engine, lambda connection: statuses_of(connection, apply_reports(connection, reports))
         )
+        self._next_read = 0.0
+        if statuses:
+            self._waker.traffic()
         self._waker.deployments(statuses)
-
-    def _report(
-        self, route: RouteRow, replica: Replica | None, answer: ProbeAnswer | None, now: datetime
-    ) -> RouteReport | None:
-        """What changed, or None."""
-        known = _known(route)
-        verdict = judge_health(route.spec.health_check, known, _result(replica, answer), now)
-        if (verdict.status, verdict.streak) == (known.status, known.streak):
-            return None
-        ended = verdict.status is RouteStatus.FAILED
-        tail = self._runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES) if ended else None
-        return RouteReport(
-            route.id, route.endpoint_id, route.status, verdict.status, verdict.streak, verdict.reason, log_tail=tail
-        )
-
-    def _since(self, now: datetime) -> datetime:
-        """When the last look was, whichever worker made it; one tick ago when nobody remembers."""
-        try:
-            before = self._client.getset(_LAST_PASS, now.isoformat())
-        except RedisError:
-            before = None
-        return datetime.fromisoformat(before.decode()) if isinstance(before, bytes) else now - _TICK
 
 
 def _runs(replica: Replica | None) -> bool:
     return replica is not None and replica.running
 
 
-def _known(route: RouteRow) -> ProbedRoute:
-    if route.started_at is None:
-        raise ValueError(f"route {route.id} is probed before it was started")
-    return ProbedRoute(route.status, route.started_at, route.probe_streak)
-
-
-def _is_due(route: RouteRow, since: datetime, now: datetime) -> bool:
-    """A starting replica at every look; one that runs when a multiple of its interval lies between the two looks.
-
-    Each route counts from its own start, so that a thousand routes are not probed in the same instant.
-    """
-    check = route.spec.health_check
-    if check is None or not probe_is_due(check, _known(route), now):
-        return False
-    if route.status is RouteStatus.PROVISIONING:
-        return True
-    return _intervals(check, _known(route), now) > _intervals(check, _known(route), since)
-
-
-def _intervals(check: HealthCheck, route: ProbedRoute, at: datetime) -> int:
-    return int((at - route.started_at).total_seconds() // check.interval_seconds)
-
-
-def _target(route: RouteRow) -> ProbeTarget:
-    check = route.spec.health_check
-    if check is None or route.address is None:
-        raise ValueError(f"route {route.id} has nothing to probe")
-    return ProbeTarget(route.id, route.address, check)
-
-
-def _result(replica: Replica | None, answer: ProbeAnswer | None) -> ProbeResult:
+def _ended(replica: Replica | None) -> ProbeResult:
     if replica is None:
         return ProbeResult(running=False, answered=None, detail="its process is gone")
-    if not replica.running:
-        code = "" if replica.exit_code is None else f" with exit code {replica.exit_code}"
-        return ProbeResult(running=False, answered=None, detail=f"its process ended{code}")
-    if answer is None:
-        return ProbeResult(running=True, answered=None, detail="not probed yet")
-    return ProbeResult(running=True, answered=answer.ok, detail=answer.detail)
+    code = "" if replica.exit_code is None else f" with exit code {replica.exit_code}"
+    return ProbeResult(running=False, answered=None, detail=f"its process ended{code}")

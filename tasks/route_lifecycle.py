@@ -6,12 +6,12 @@ from time import monotonic
 
 from db.engine import engine
 from domain.errors import InvalidInputError
-from domain.route_events import RouteLifecycleType
+from domain.route_events import ON_EACH_HOST, RouteLifecycleType
 from tasks.app import app
-from tasks.composition import redis_client, runtimes, settings, slots, stopping, waker
+from tasks.composition import redis_client, replicas_of, runtimes, settings, slots, stopping, waker
+from tasks.hosts import ask_hosts, look_at_hosts
 from tasks.metrics import look_at_metrics
 from tasks.probing import ProbePass
-from tasks.replicas import start_replicas, stop_replicas, sweep_replicas
 from tasks.schedule import DO_ROUTE_TASK
 from tasks.wake import route_key
 
@@ -22,47 +22,39 @@ Look = Callable[[], bool]
 
 
 @app.task(name=DO_ROUTE_TASK)
-def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None) -> None:
-    """DoRouteLifecycle: one kind of look at routes, repeated while something moves and the time is not up."""
+def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None, host: str | None = None) -> None:
+    """DoRouteLifecycle: one kind of look at routes, repeated while something moves and the time is not up.
+
+    Without `host`, a look that is made on each host becomes one event for each that is up and has work for it.
+    """
     kind = _parse(route_lifecycle_type)
+    key = route_key(kind, host)
     if interval is None:
-        waker().arrived(route_key(kind))
-    elif not waker().first_of_interval(route_key(kind), interval):
+        waker().arrived(key)
+    elif not waker().first_of_interval(key, interval):
         return
-    with slots().hold(route_key(kind), route_key(kind)) as slot, ExitStack() as stack:
+    if kind in ON_EACH_HOST and host is None:
+        ask_hosts(engine(), waker(), kind)
+        return
+    with slots().hold(key, key) as slot, ExitStack() as stack:
         if slot is None:
             return
-        look, ends_at = LOOKS[kind](stack), monotonic() + settings().work_seconds
+        look, ends_at = LOOKS[kind](stack, host or settings().host), monotonic() + settings().work_seconds
         while look() and monotonic() < ends_at and slot.is_held and not stopping.wait(PAUSE_SECONDS):
             pass
 
 
-def _start(_: ExitStack) -> Look:
-    return lambda: start_replicas(engine(), runtimes(), waker())
+def _probe(stack: ExitStack, host: str) -> Look:
+    return stack.enter_context(ProbePass(engine(), runtimes(), waker(), redis_client(), host)).look
 
 
-def _probe(stack: ExitStack) -> Look:
-    return stack.enter_context(ProbePass(engine(), runtimes(), waker(), redis_client())).look
-
-
-def _stop(_: ExitStack) -> Look:
-    return lambda: stop_replicas(engine(), runtimes(), waker())
-
-
-def _sweep(_: ExitStack) -> Look:
-    return lambda: sweep_replicas(engine(), runtimes())
-
-
-def _metrics(_: ExitStack) -> Look:
-    return lambda: look_at_metrics(engine(), waker())
-
-
-LOOKS: dict[RouteLifecycleType, Callable[[ExitStack], Look]] = {
-    RouteLifecycleType.START: _start,
+LOOKS: dict[RouteLifecycleType, Callable[[ExitStack, str], Look]] = {
+    RouteLifecycleType.START: lambda _, host: replicas_of(host).start,
     RouteLifecycleType.PROBE: _probe,
-    RouteLifecycleType.STOP: _stop,
-    RouteLifecycleType.SWEEP: _sweep,
-    RouteLifecycleType.METRICS: _metrics,
+    RouteLifecycleType.STOP: lambda _, host: replicas_of(host).stop,
+    RouteLifecycleType.SWEEP: lambda _, host: replicas_of(host).sweep,
+    RouteLifecycleType.METRICS: lambda *_: lambda: look_at_metrics(engine(), waker()),
+    RouteLifecycleType.HOSTS: lambda *_: lambda: look_at_hosts(engine(), waker(), settings().host_silence_seconds),
 }
 """Each look says whether something is still on its way, so that it is worth looking again at once."""
 

@@ -34,6 +34,8 @@ from tests.domain.pictures import READY, routes_of
 
 ROLLING: Mapping[str, Any] = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
 SPEC: Mapping[str, Any] = {"command": ["sleep", "60"]}
+HERE = "here"
+"""The worker host that all replicas of a picture are placed on."""
 NOBODY = "redis://127.0.0.1:1/0"
 """A Redis that nobody runs: what is given it must not need it."""
 
@@ -109,15 +111,16 @@ def _make(
         _id(
             connection,
             """
-            INSERT INTO routes (endpoint_id, revision_id, status, traffic_status, started_at, address, status_reason,
-                                drain_started_at, created_at, status_changed_at)
-            SELECT %s, %s, u.status, %s, CASE WHEN u.status <> 'provisioning' THEN u.at END,
+            INSERT INTO routes (endpoint_id, revision_id, host, status, traffic_status, started_at, address,
+                                status_reason, drain_started_at, created_at, status_changed_at)
+            SELECT %s, %s, %s, u.status, %s, CASE WHEN u.status <> 'provisioning' THEN u.at END,
                    CASE WHEN u.status <> 'provisioning' THEN '127.0.0.1:1' END, 'drawn', u.at,
                    u.at - interval '1 day' + %s * interval '1 second', u.at
               FROM (VALUES (%s, now() - %s * interval '1 second')) AS u (status, at)
             """,
             made,
             route.revision_id,
+            HERE,
             (route.traffic if route.is_active else TrafficStatus.INACTIVE).value,
             number,
             route.status.value,

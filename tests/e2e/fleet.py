@@ -26,8 +26,9 @@ from db.settings import DatabaseSettings, database_url
 from domain.commands import parse_command
 from runtime.process import stop_all
 from stack.home import project_root
-from tasks.settings import celery_settings
+from tasks.settings import celery_settings, host_queue
 from tasks.wake import Waker
+from tests.fleet import HERE
 
 ROOT = project_root()
 POLICY = {
@@ -61,6 +62,7 @@ class Fleet:
             "DATABASE_URL": database,
             "REDIS_URL": redis_url,
             "ROLLWAY_HOME": str(home),
+            "ROLLWAY_HOST": HERE,
             "PYTHONUNBUFFERED": "1",
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -73,11 +75,12 @@ class Fleet:
     def engine(self) -> Engine:
         return self._engine
 
-    def start_workers(self, *names: str) -> None:
+    def start_workers(self, *names: str, host: str = HERE, **environment: str) -> None:
         """Workers of four threads each, started as `rollway up` starts them, and ready."""
         for name in names:
             command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
-            self._start(name, [*command.split(), "-Q", "lifecycle,routes,commands"])
+            queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
+            self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
         for name in names:
             eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
 
@@ -223,12 +226,12 @@ class Fleet:
     def _is_ready(self, name: str) -> bool:
         return " ready." in self.log(name)
 
-    def _start(self, name: str, arguments: list[str]) -> None:
+    def _start(self, name: str, arguments: list[str], **environment: str) -> None:
         with (self.home / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "celery", "-A", "tasks.app", *arguments],
                 cwd=ROOT,
-                env=self.environment,
+                env={**self.environment, **environment},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -1,6 +1,8 @@
 """Real replicas of routes: started once, probed until they are well, drained in order, and swept up after a crash."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -11,15 +13,19 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
+from db.engine import in_transaction
+from db.hosts import place_routes, show_sign_of_life
 from db.routes import routes_to_start
 from domain.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.process import ProcessRuntime
 from tasks.probing import ProbePass
-from tasks.replicas import start_replicas, stop_replicas, sweep_replicas
+from tasks.replicas import HostReplicas
+from tasks.settings import host_queue
 from tasks.wake import Waker
 from tests.domain.pictures import SCALING
 from tests.fleet import (
+    HERE,
     ask,
     coordinator_without_redis,
     drawn,
@@ -44,8 +50,13 @@ Runtimes = dict[str, ProcessRuntime]
 
 @pytest.fixture
 def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
-    with ProbePass(engine, runtimes, waker, client) as probing:
+    with ProbePass(engine, runtimes, waker, client, HERE) as probing:
         yield probing.look
+
+
+@pytest.fixture
+def here(engine: Engine, runtimes: Runtimes, waker: Waker) -> HostReplicas:
+    return HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
 
 
 def one(engine: Engine, spec: dict[str, Any], picture: str = "◇") -> UUID:
@@ -69,15 +80,15 @@ def post(address: str, path: str) -> None:
 
 
 def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
-    engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, client: redis.Redis, look: Callable[[], bool]
 ) -> None:
     route_id = one(engine, SERVICE)
-    assert start_replicas(engine, runtimes, waker) is False
+    assert here.start() is False
     started = route(engine, route_id)
     assert started["status"] == "provisioning"
     assert started["started_at"] >= started["created_at"]
     assert started["replica_handle"].startswith("pid:")
-    assert [arguments for _, arguments in waiting(client, "routes")] == [{"route_lifecycle_type": "probe"}]
+    assert waiting(client, host_queue(HERE))[0][1] == {"route_lifecycle_type": "probe", "host": HERE}
 
     healthy = until(engine, route_id, "healthy", look)
     assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["scaling"]
@@ -100,19 +111,19 @@ def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
 
 
 def test_a_replica_without_a_health_check_is_healthy_once_it_runs(
-    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
     route_id = one(engine, {"command": ["sleep", "60"]})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     look()
     assert route(engine, route_id)["status"] == "healthy"
 
 
 def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
-    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
 ) -> None:
     route_id = one(engine, SERVICE)
-    start_replicas(engine, runtimes, waker)
+    here.start()
     until(engine, route_id, "healthy", look)
     psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
     failed = until(engine, route_id, "failed", look)
@@ -121,24 +132,24 @@ def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
     assert failed["traffic_status"] == "inactive"
     (row,) = read(engine, "SELECT failed_starts, due_at <= clock_timestamp() AS due FROM endpoints")
     assert (row["failed_starts"], row["due"]) == (1, True)
-    assert stop_replicas(engine, runtimes, waker) is False
+    assert here.stop() is False
     assert route(engine, route_id)["stopped_at"] is not None
     assert route(engine, route_id)["status"] == "failed"
 
 
-def test_a_replica_that_cannot_start_is_failed_at_once(engine: Engine, runtimes: Runtimes, waker: Waker) -> None:
+def test_a_replica_that_cannot_start_is_failed_at_once(engine: Engine, here: HostReplicas) -> None:
     route_id = one(engine, {"command": ["/no/such/command"]})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     failed = route(engine, route_id)
     assert failed["status"] == "failed"
     assert failed["status_reason"] == "the command '/no/such/command' of revision 'v1' was not found on this host"
 
 
 def test_a_replica_that_exits_at_its_start_is_failed_with_what_it_said(
-    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
     route_id = one(engine, {**SERVICE, "env": {"BROKEN": "start"}})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     failed = until(engine, route_id, "failed", look)
     assert (failed["status_reason"], failed["log_tail"]) == (
         "its process ended with exit code 1",
@@ -147,30 +158,30 @@ def test_a_replica_that_exits_at_its_start_is_failed_with_what_it_said(
 
 
 def test_a_replica_that_never_gets_well_is_failed_at_its_start_deadline(
-    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
 ) -> None:
     check = {**QUICK, "start_deadline_seconds": 1}
     route_id = one(engine, {**SERVICE, "health_check": check, "env": {"BROKEN": "health"}})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     failed = until(engine, route_id, "failed", look)
     assert failed["status_reason"].startswith("not healthy within 1 s of its start: ")
     assert (failed["status_changed_at"] - failed["started_at"]).total_seconds() >= 1
-    eventually(lambda: stop_replicas(engine, runtimes, waker) is False)
+    eventually(lambda: here.stop() is False)
     assert runtimes["process"].find(route_id).running is False  # type: ignore[union-attr]
 
 
 def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
-    engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, client: redis.Redis, look: Callable[[], bool]
 ) -> None:
     route_id = one(engine, {**SERVICE, "drain_seconds": 0.5})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     until(engine, route_id, "healthy", look)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
     assert (route(engine, route_id)["status"], route(engine, route_id)["traffic_status"]) == ("terminating", "inactive")
-    assert stop_replicas(engine, runtimes, waker) is True
+    assert here.stop() is True
     assert route(engine, route_id)["stop_requested_at"] is None, "requests in flight come first"
-    eventually(lambda: not stop_replicas(engine, runtimes, waker), 15)
+    eventually(lambda: not here.stop(), 15)
     gone = route(engine, route_id)
     assert gone["status"] == "terminated"
     drained, asked, stopped = gone["drain_started_at"], gone["stop_requested_at"], gone["stopped_at"]
@@ -183,16 +194,16 @@ def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
 
 
 def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
-    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
 ) -> None:
     route_id = one(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     look()
     log_of(runtimes["process"], route_id, "up")
     pid = pid_of(runtimes["process"].find(route_id))
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: not stop_replicas(engine, runtimes, waker))
+    eventually(lambda: not here.stop())
     gone = route(engine, route_id)
     assert (gone["stopped_at"] - gone["stop_requested_at"]).total_seconds() >= 0.3
     assert not is_running(pid)
@@ -200,13 +211,13 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
 
 
 def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
-    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+    engine: Engine, here: HostReplicas, home: Path
 ) -> None:
     route_id = one(engine, SERVICE)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    assert start_replicas(engine, runtimes, waker) is False
-    assert stop_replicas(engine, runtimes, waker) is False
+    assert here.start() is False
+    assert here.stop() is False
     assert route(engine, route_id)["status"] == "terminated"
     assert processes_of(home) == []
 
@@ -214,51 +225,51 @@ def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
 def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
     """As by a worker that is killed right after, before it could tell anybody."""
     with engine.connect() as connection:
-        (row,) = routes_to_start(connection, 10)
+        (row,) = routes_to_start(connection, HERE, 10)
     return runtime.start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
 
 
 def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
-    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
 ) -> None:
     route_id = one(engine, {"command": ["sleep", "60"]})
     replica = started_by_hand(engine, runtimes["process"])
     assert route(engine, route_id)["started_at"] is None
-    start_replicas(engine, {"process": ProcessRuntime(home)}, waker)
+    replace(here, runtimes={"process": ProcessRuntime(home)}).start()
     assert route(engine, route_id)["replica_handle"] == replica.handle
     assert route(engine, route_id)["address"] == replica.address
     assert processes_of(home) == [pid_of(replica)]
 
 
 def test_a_replica_started_too_late_is_ended_by_the_sweep(
-    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
 ) -> None:
     """The route was drained and found gone while another worker was starting its replica."""
     route_id = one(engine, {"command": ["sleep", "60"]})
     with engine.connect() as connection:
-        (row,) = routes_to_start(connection, 10)
+        (row,) = routes_to_start(connection, HERE, 10)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    stop_replicas(engine, runtimes, waker)
+    here.stop()
     assert route(engine, route_id)["status"] == "terminated"
     runtimes["process"].start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
     assert len(processes_of(home)) == 1
-    sweep_replicas(engine, runtimes)
+    here.sweep()
     eventually(lambda: processes_of(home) == [])
 
 
 def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_the_rest(
-    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
 ) -> None:
     expected = one(engine, {"command": ["sleep", "60"]})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     stranger = uuid4()
     runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
     assert len(processes_of(home)) == 2
-    sweep_replicas(engine, runtimes)
+    here.sweep()
     eventually(lambda: len(processes_of(home)) == 1)
     assert runtimes["process"].find(expected).running  # type: ignore[union-attr]
-    eventually(lambda: sweep_replicas(engine, runtimes) is False and runtimes["process"].find(stranger) is None)
+    eventually(lambda: here.sweep() is False and runtimes["process"].find(stranger) is None)
     assert processes_of(home, expected) != []
 
 
@@ -272,11 +283,11 @@ def test_a_running_route_without_a_replica_is_failed(engine: Engine, look: Calla
 
 
 def test_only_what_is_not_healthy_is_probed_at_every_look(
-    engine: Engine, runtimes: Runtimes, waker: Waker, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
     slow = {"interval_seconds": 3600, "start_deadline_seconds": 30}
     route_id = one(engine, {**SERVICE, "health_check": slow, "env": {"STARTUP_SECONDS": "0.5"}})
-    start_replicas(engine, runtimes, waker)
+    here.start()
     healthy = until(engine, route_id, "healthy", look)
     post(healthy["address"], "/break")
     for _ in range(5):
@@ -285,18 +296,20 @@ def test_only_what_is_not_healthy_is_probed_at_every_look(
 
 
 def test_a_whole_rollout_of_real_replicas(
-    engine: Engine, runtimes: Runtimes, waker: Waker, home: Path, look: Callable[[], bool]
+    engine: Engine, here: HostReplicas, home: Path, look: Callable[[], bool]
 ) -> None:
     made = make_deployment(engine, "", n=2, status=SCALING, spec={**SERVICE, "drain_seconds": 0})
     write(engine, "UPDATE endpoints SET current_revision_id = %s", made.v1)
+    in_transaction(engine, lambda connection: show_sign_of_life(connection, HERE, "127.0.0.1"))
     coordinator = coordinator_without_redis(engine)
     seen: list[str] = []
 
     def turn() -> None:
         run_until_quiet(coordinator)
-        start_replicas(engine, runtimes, waker)
+        in_transaction(engine, lambda connection: place_routes(connection, 10))
+        here.start()
         look()
-        stop_replicas(engine, runtimes, waker)
+        here.stop()
         seen.append(drawn(engine, made.id))
 
     def ready() -> bool:
@@ -309,5 +322,5 @@ def test_a_whole_rollout_of_real_replicas(
     assert not {"■|◇", "■|■"}.isdisjoint(seen), "old and new side by side"
     assert max(len(one.replace("|", "")) for one in seen) <= 3
     running = read(engine, "SELECT replica_handle FROM routes WHERE revision_id = %s AND status = 'healthy'", made.v2)
-    eventually(lambda: stop_replicas(engine, runtimes, waker) is False)
+    eventually(lambda: here.stop() is False)
     assert sorted(f"pid:{pid}" for pid in processes_of(home)) == sorted(row["replica_handle"] for row in running)

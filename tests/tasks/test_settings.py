@@ -48,9 +48,22 @@ def test_what_is_not_set_has_a_default() -> None:
     assert (asked.slots, asked.home) == (64, Path("/srv/rollway"))
 
 
+@pytest.mark.parametrize("host", ["external", "-a", "a b", "a" * 64, "ä"])
+def test_a_host_name_that_cannot_name_a_queue_is_refused(host: str) -> None:
+    with pytest.raises(InvalidInputError, match="ROLLWAY_HOST must be letters"):
+        TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_HOST": host})
+
+
+@pytest.mark.parametrize("name", ["ROLLWAY_HOST_SILENCE_SECONDS", "ROLLWAY_DRAIN_DEADLINE_SECONDS"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "soon", "nan", "86401"])
+def test_a_time_that_makes_no_sense_is_named(name: str, seconds: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{name} must be a number of seconds from 1"):
+        TaskSettings.from_environment({**ENVIRONMENT, name: seconds})
+
+
 def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:
-    queues = celery_settings(ENVIRONMENT)["task_queues"]
-    assert [queue.name for queue in queues] == ["lifecycle", "routes", "commands"]
+    queues = celery_settings({**ENVIRONMENT, "ROLLWAY_HOST": "gpu-1"})["task_queues"]
+    assert [queue.name for queue in queues] == ["lifecycle", "routes", "commands", "host.gpu-1"]
     for queue in queues:
         assert (queue.exchange, queue.routing_key) == (Exchange(queue.name), queue.name)  # type: ignore[no-untyped-call]
     assert celery_settings(ENVIRONMENT)["task_create_missing_queues"] is False

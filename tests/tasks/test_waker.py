@@ -13,9 +13,10 @@ from structlog.testing import capture_logs
 
 from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS
+from domain.placement import EXTERNAL
 from domain.route_events import RouteLifecycleType
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
-from tasks.settings import celery_settings
+from tasks.settings import celery_settings, host_queue
 from tasks.wake import Waker, route_key
 from tests.domain.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.fleet import NOBODY
@@ -81,6 +82,22 @@ def test_every_event_that_a_handler_or_a_look_answers_to_can_be_sent(client: red
     assert len(waiting(client, "routes")) == len(RouteLifecycleType)
     for _, arguments in waiting(client, "lifecycle"):
         assert DoDeploymentLifecycleEvent.parse(arguments["lifecycle_type"], arguments["sub_step"]) in HANDLERS
+
+
+def test_a_look_on_a_host_goes_to_the_queue_of_that_host_alone(client: redis.Redis, waker: Waker) -> None:
+    waker.routes_on(["a", "b"], RouteLifecycleType.START, RouteLifecycleType.STOP)
+    waker.routes_on(["a"], RouteLifecycleType.START)
+    for host in ("a", "b"):
+        assert [arguments for _, arguments in waiting(client, host_queue(host))] == [
+            {"route_lifecycle_type": "start", "host": host},
+            {"route_lifecycle_type": "stop", "host": host},
+        ]
+    assert waiting(client, "routes") == []
+
+
+def test_external_replicas_are_looked_at_by_any_worker(client: redis.Redis, waker: Waker) -> None:
+    waker.routes_on([EXTERNAL], RouteLifecycleType.START)
+    assert waiting(client, "routes")[0][1] == {"route_lifecycle_type": "start", "host": EXTERNAL}
 
 
 def test_of_two_beats_in_one_interval_one_counts(client: redis.Redis, waker: Waker) -> None:
