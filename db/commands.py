@@ -13,9 +13,11 @@ from db import autoscaling, steering
 from db.activation import activate_revision
 from db.deployments import lifecycle_status
 from db.engine import driver, in_transaction
+from db.entrances import set_traffic, take_default_entrances
+from db.hosts import forget_host
 from db.locked import lock_named, note, touch
 from db.rollouts import end_rollout, resize
-from db.routes import RouteReport, apply_reports, lock_route
+from db.routes import RouteReport, apply_reports, lock_route, record_stopped
 from domain import commands as asked
 from domain.errors import (
     DeploymentExistsError,
@@ -56,11 +58,11 @@ def _once(connection: Connection, command: asked.Command) -> CommandResult:
         return _answer_again(connection, command, payload)
     result = _perform(connection, command)
     cursor.execute("UPDATE commands SET result = %s WHERE request_id = %s", (Jsonb(result), command.request_id))
-    return CommandResult(result, status=_status(connection, result["deployment"]))
+    return CommandResult(result, status=_status(connection, result.get("deployment")))
 
 
-def _status(connection: Connection, name: str) -> DeploymentLifecycleStatus | None:
-    """Of the deployment as the command leaves it."""
+def _status(connection: Connection, name: str | None) -> DeploymentLifecycleStatus | None:
+    """Of the deployment as the command leaves it; None for a command that is not about one."""
     query = "SELECT lifecycle, sub_step FROM endpoints WHERE name = %s AND lifecycle <> 'destroyed'"
     row = driver(connection).execute(query, (name,)).fetchone()
     if row is None:
@@ -101,6 +103,7 @@ def _create_deployment(connection: Connection, command: asked.CreateDeployment) 
             f"a deployment called {command.deployment} exists already; choose another name, or change that one",
             deployment=command.deployment,
         )
+    take_default_entrances(connection, row[0], command.deployment)
     if policy is not None:
         _store_policy(connection, row[0], policy.as_json())
     note(connection, row[0], command, "create", f"created with {command.desired_replicas} replicas wanted")
@@ -201,22 +204,30 @@ def _activate(connection: Connection, command: asked.ActivateRevision) -> Result
 
 def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
-    if command.status != "failed" and not (row.address or command.address):
+    runs = command.status in ("healthy", "unhealthy")
+    if runs and not (row.address or command.address):
         raise InvalidInputError(
             "address is needed with the first report of a running replica: host:port", field="address"
         )
     detail = command.detail or f"reported {command.status} by {command.actor}"
-    report = RouteReport(
-        row.id, row.endpoint_id, row.status, RouteStatus(command.status), reason=detail, address=command.address
-    )
+    status = RouteStatus(command.status) if runs else RouteStatus.FAILED
+    report = RouteReport(row.id, row.endpoint_id, row.status, status, reason=detail, address=command.address)
     applied = apply_reports(connection, [report])
+    if command.status == "stopped":
+        applied |= record_stopped(connection, [row.id])
     return {"deployment": row.deployment, "route": str(row.id), "status": command.status, "applied": bool(applied)}
+
+
+def _forget_host(connection: Connection, command: asked.ForgetHost) -> Result:
+    touched = forget_host(connection, command.host)
+    return {"host": command.host, "deployments": len(touched)}
 
 
 _WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
     asked.CreateDeployment: _create_deployment,
     asked.AddRevision: _add_revision,
     asked.SetPolicy: _set_policy,
+    asked.SetTraffic: set_traffic,
     asked.SetAutoscalingRules: autoscaling.set_rules,
     asked.PushMetric: autoscaling.push_metric,
     asked.ActivateRevision: _activate,
@@ -228,5 +239,6 @@ _WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
     asked.Retry: steering.retry,
     asked.Scale: _scale,
     asked.Destroy: _destroy,
+    asked.ForgetHost: _forget_host,
     asked.ReportRoute: _report_route,
 }

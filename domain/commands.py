@@ -6,6 +6,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.autoscaling_rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
+from domain.entrances import TrafficSettings
 from domain.errors import InvalidInputError, UnknownCommandError
 from domain.revision import DeploymentName, Name, RevisionSpec
 
@@ -58,6 +59,12 @@ class SetPolicy(DeploymentCommand):
     task = "rollway.set_policy"
 
     policy: dict[str, Any] | None
+
+
+class SetTraffic(DeploymentCommand, TrafficSettings):
+    """Replace where the deployment is reached. With neither hosts nor a prefix: where a new deployment is."""
+
+    task = "rollway.set_traffic"
 
 
 class SetAutoscalingRules(DeploymentCommand):
@@ -143,13 +150,21 @@ class Destroy(DeploymentCommand):
     task = "rollway.destroy"
 
 
+class ForgetHost(Command):
+    """Forget a worker host that is down and never comes back: its replicas are taken as stopped."""
+
+    task = "rollway.forget_host"
+
+    host: str = Field(min_length=1, max_length=63)
+
+
 class ReportRoute(Command):
-    """What another system knows of a replica that it runs."""
+    """What another system knows of a replica that it runs. A stopped one that was not asked to end has failed."""
 
     task = "rollway.report_route"
 
     route_id: UUID
-    status: Literal["healthy", "unhealthy", "failed"]
+    status: Literal["healthy", "unhealthy", "failed", "stopped"]
     address: str | None = Field(default=None, max_length=300)
     detail: str = Field(default="", max_length=1000)
 
@@ -160,6 +175,7 @@ COMMANDS: dict[str, type[Command]] = {
         CreateDeployment,
         AddRevision,
         SetPolicy,
+        SetTraffic,
         SetAutoscalingRules,
         PushMetric,
         ActivateRevision,
@@ -171,6 +187,7 @@ COMMANDS: dict[str, type[Command]] = {
         Retry,
         Scale,
         Destroy,
+        ForgetHost,
         ReportRoute,
     )
 }

@@ -1,6 +1,7 @@
 """The one place where engine, Redis, runtimes and coordinator are put together, each made at its first use."""
 
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 
@@ -12,13 +13,15 @@ from redis.retry import Retry
 from db.engine import engine
 from domain.handlers import HANDLERS
 from runtime.base import Runtime
+from runtime.docker import DockerRuntime
+from runtime.external import ExternalRuntime
 from runtime.process import ProcessRuntime
 from tasks.app import app
 from tasks.coordinator import DeploymentCoordinator
 from tasks.hosts import keep_showing_signs_of_life
 from tasks.locks import Slots
 from tasks.replicas import HostReplicas
-from tasks.settings import TaskSettings
+from tasks.settings import TaskSettings, queue
 from tasks.wake import Waker
 
 stopping = threading.Event()
@@ -64,7 +67,16 @@ def slots() -> Slots:
 @cache
 def runtimes() -> dict[str, Runtime]:
     """The runtimes, by the name that a revision's spec uses."""
-    return {"process": ProcessRuntime(settings().home, address=settings().host_address)}
+    return {
+        "process": ProcessRuntime(settings().home, address=settings().host_address),
+        "docker": DockerRuntime(settings().host, address=settings().host_address),
+        "external": ExternalRuntime(_send_to_others),
+    }
+
+
+def _send_to_others(task: str, payload: Mapping[str, object], to: str) -> None:
+    """To the workers of another system, which has a queue of its own on this broker."""
+    app.send_task(task, kwargs={"payload": payload}, queue=queue(to), ignore_result=True)
 
 
 @cache

@@ -138,6 +138,6 @@ def _request(route: RouteRow) -> ReplicaRequest:
 def _everyone(runtime: Runtime) -> Sequence[Replica]:
     try:
         return runtime.everyone()
-    except OSError:
-        _log.exception("replicas not swept; tried again at the next look")
+    except OSError as error:  # on most hosts: no Docker engine, and so nothing to sweep
+        _log.debug("replicas not swept; tried again at the next look", why=str(error))
         return ()

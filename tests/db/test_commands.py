@@ -27,7 +27,7 @@ from domain.errors import (
     WrongStateError,
 )
 from tests.domain.pictures import DESTROYED, DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.fleet import ROLLING, SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
+from tests.fleet import HERE, ROLLING, SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
 from tests.runtime.support import eventually
 
 OTHER_SPEC = {"command": ["sleep", "61"]}
@@ -149,6 +149,26 @@ def test_a_replica_that_another_system_runs_is_reported_from_start_to_end(engine
     assert row["status_reason"] == "reported failed by gpu-fleet"
     (rollout,) = read(engine, "SELECT failed_routes FROM rollouts")
     assert rollout["failed_routes"] == 1
+
+
+def test_a_replica_that_another_system_has_stopped_is_gone_and_failed_when_nobody_asked_for_it(engine: Engine) -> None:
+    made = make_deployment(engine, "■~✗", n=2)
+    for route in made.routes:
+        assert ask(engine, "report_route", route_id=str(route), status="stopped").result["applied"] is True
+    rows = read(engine, "SELECT status, stopped_at IS NOT NULL AS gone FROM routes ORDER BY id")
+    assert [(row["status"], row["gone"]) for row in rows] == [("failed", True), ("terminated", True), ("failed", True)]
+
+
+def test_a_host_that_is_up_is_not_forgotten_and_one_that_is_down_is(engine: Engine) -> None:
+    make_deployment(engine, "■", n=1)
+    write(engine, "INSERT INTO hosts (name, address) VALUES (%s, '127.0.0.1')", HERE)
+    with pytest.raises(WrongStateError, match="host here is up"):
+        ask(engine, "forget_host", host=HERE)
+    write(engine, "UPDATE hosts SET down_since = now()")
+    done = ask(engine, "forget_host", host=HERE)
+    assert (done.result, done.status) == ({"host": HERE, "deployments": 1}, None)
+    (row,) = read(engine, "SELECT status, stopped_at IS NOT NULL AS gone FROM routes")
+    assert (row["status"], row["gone"]) == ("failed", True)
 
 
 @pytest.mark.parametrize("reported", ["healthy", "unhealthy", "failed"])
