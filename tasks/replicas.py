@@ -1,6 +1,6 @@
 """Starting, stopping and sweeping the replicas of one host: what Postgres says against what the runtimes see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,7 +25,7 @@ from db.routes import (
 from domain.drain import Leaving, Patience, StopStep, next_stop_step
 from domain.model import RouteStatus
 from domain.route_events import RouteLifecycleType
-from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
+from runtime.base import ReplicaRequest, ReplicaStartError, Runtime
 from tasks.wake import Waker
 
 STARTS_AT_ONCE = 50
@@ -62,14 +62,12 @@ class HostReplicas:
             self.engine, lambda connection: (routes_to_stop(connection, self.name), database_now(connection))
         )
         steps = {route.id: self._step(route, now) for route in routes}
-        asked = [route for route in routes if steps[route.id] is StopStep.ASK]
-        gone = [route.id for route in routes if steps[route.id] is StopStep.GONE]
-        for route in asked:
-            self._runtime(route).terminate(route.id, _request(route))
-        in_transaction(self.engine, lambda connection: request_stop(connection, [route.id for route in asked]))
+        asked = [route.id for route in routes if steps[route.id] is StopStep.ASK and self._terminate(route)]
+        in_transaction(self.engine, partial(request_stop, route_ids=asked))
         for route in routes:
             if steps[route.id] is StopStep.KILL:
-                self._runtime(route).kill(route.id, _request(route))
+                self._kill(route)
+        gone = [route.id for route in routes if steps[route.id] is StopStep.GONE]
         if gone:
             self.waker.deployments(
                 in_transaction(
@@ -81,17 +79,10 @@ class HostReplicas:
     def sweep(self) -> bool:
         """End replicas that no route expects here any more, and forget those that have ended."""
         for name, runtime in self.runtimes.items():
-            replicas = _everyone(runtime)
-            ids = [replica.route_id for replica in replicas]
-            expected = in_transaction(self.engine, partial(unstopped, host=self.name, route_ids=ids))
-            for replica in replicas:
-                if replica.route_id in expected:
-                    continue
-                if replica.running:
-                    _log.warning("a replica without a route is ended", runtime=name, route=str(replica.route_id))
-                    runtime.kill(replica.route_id)
-                else:
-                    runtime.forget(replica.route_id)
+            try:
+                self._sweep(name, runtime)
+            except OSError as error:  # on most hosts: there is no Docker engine, and so nothing to sweep
+                _log.debug("replicas not swept; tried again at the next look", runtime=name, why=str(error))
         return False
 
     def _runtime(self, route: RouteRow) -> Runtime:
@@ -103,18 +94,45 @@ class HostReplicas:
             replica = self._runtime(route).start(_request(route))
         except ReplicaStartError as error:
             return RouteReport(route.id, route.endpoint_id, route.status, RouteStatus.FAILED, reason=str(error))
-        except OSError:
-            _log.exception("replica not started; tried again at the next look", route=str(route.id))
+        except OSError as error:
+            _log.warning("replica not started; tried again at the next look", route=str(route.id), why=str(error))
             return None
         return RouteReport(
             route.id, route.endpoint_id, route.status, route.status, address=replica.address, handle=replica.handle
         )
 
+    def _terminate(self, route: RouteRow) -> bool:
+        try:
+            self._runtime(route).terminate(route.id, _request(route))
+        except OSError as error:
+            _log.warning("replica not asked to end; tried again", route=str(route.id), why=str(error))
+            return False
+        return True
+
+    def _kill(self, route: RouteRow) -> None:
+        try:
+            self._runtime(route).kill(route.id, _request(route))
+        except OSError as error:
+            _log.warning("replica not killed; tried again", route=str(route.id), why=str(error))
+
+    def _sweep(self, name: str, runtime: Runtime) -> None:
+        replicas = runtime.everyone()
+        ids = [replica.route_id for replica in replicas]
+        expected = in_transaction(self.engine, partial(unstopped, host=self.name, route_ids=ids))
+        for replica in replicas:
+            if replica.route_id in expected:
+                continue
+            if replica.running:
+                _log.warning("a replica without a route is ended", runtime=name, route=str(replica.route_id))
+                runtime.kill(replica.route_id)
+            else:
+                runtime.forget(replica.route_id)
+
     def _step(self, route: RouteRow, now: datetime) -> StopStep:
         try:
             replica = self._runtime(route).find(route.id)
-        except OSError:
-            _log.exception("replica not looked at; tried again at the next look", route=str(route.id))
+        except OSError as error:
+            _log.warning("replica not looked at; tried again at the next look", route=str(route.id), why=str(error))
             return StopStep.WAIT
         leaving = Leaving(
             status=route.status,
@@ -133,11 +151,3 @@ class HostReplicas:
 
 def _request(route: RouteRow) -> ReplicaRequest:
     return ReplicaRequest(route.id, route.deployment, route.revision, route.spec)
-
-
-def _everyone(runtime: Runtime) -> Sequence[Replica]:
-    try:
-        return runtime.everyone()
-    except OSError as error:  # on most hosts: no Docker engine, and so nothing to sweep
-        _log.debug("replicas not swept; tried again at the next look", why=str(error))
-        return ()

@@ -17,6 +17,7 @@ from db.replay import replay_rollouts
 from db.settings import DatabaseSettings, database_url
 from stack.home import project_root
 from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tests.runtime.docker_engine import NoEngineError, any_engine, import_busybox
 
 TEMPLATE = "rollway_template"
 _numbers = itertools.count(1)
@@ -79,6 +80,17 @@ def redis_url(redis_server: EmbeddedServer) -> str:
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def docker_url() -> Iterator[str]:
+    """The URL of a real Docker engine that holds IMAGE; the tests skip, saying why, where there is none."""
+    try:
+        with any_engine() as url:
+            import_busybox(url)
+            yield url
+    except NoEngineError as error:
+        pytest.skip(f"NO DOCKER ENGINE, SO THE DOCKER RUNTIME IS NOT TESTED HERE: {error}")
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import docker
 import pytest
 
+from runtime.docker import DockerRuntime
 from runtime.process import ProcessRuntime, stop_all
 from tests.runtime.support import processes_of
 
@@ -17,3 +20,20 @@ def home(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def runtime(home: Path) -> ProcessRuntime:
     return ProcessRuntime(home)
+
+
+@pytest.fixture
+def docker_api(docker_url: str) -> Iterator[docker.APIClient]:
+    """That engine without Rollway."""
+    with docker.APIClient(base_url=docker_url) as client:
+        yield client
+
+
+@pytest.fixture
+def docker_runtime(docker_url: str, docker_api: docker.APIClient) -> Iterator[DockerRuntime]:
+    """Of a worker host of its own; what it started is removed in the end."""
+    made = DockerRuntime(f"host-{uuid4()}", docker_url)
+    yield made
+    for one in made.everyone():
+        docker_api.remove_container(one.handle.removeprefix("docker:"), force=True, v=True)
+    made.close()

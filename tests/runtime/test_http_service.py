@@ -10,7 +10,7 @@ from tests.runtime.support import HTTP_SERVICE, ended, log_of, request
 def test_it_says_which_revision_and_version_it_is_over_one_connection(runtime: ProcessRuntime) -> None:
     replica = runtime.start(request(HTTP_SERVICE, env={"VERSION": "7"}))
     log_of(runtime, replica.route_id, "listens")
-    connection = HTTPConnection(replica.address)
+    connection = HTTPConnection(str(replica.address))
     bodies = []
     for method, path, status in [
         ("POST", "/break", 200),
@@ -37,13 +37,13 @@ def test_a_request_in_flight_is_finished_before_it_stops(runtime: ProcessRuntime
     statuses = []
 
     def ask() -> None:
-        connection = HTTPConnection(replica.address)
+        connection = HTTPConnection(str(replica.address))
         connection.request("GET", "/slow?seconds=0.6")
         response = connection.getresponse()
         statuses.append((response.status, response.headers["Connection"], bool(response.read())))
         connection.close()
 
-    idle = HTTPConnection(replica.address)
+    idle = HTTPConnection(str(replica.address))
     idle.request("GET", "/")
     idle.getresponse().read()
     asking = threading.Thread(target=ask)

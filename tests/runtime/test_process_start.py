@@ -114,7 +114,7 @@ def test_twenty_concurrent_starts_get_twenty_ports(home: Path) -> None:
     with ThreadPoolExecutor(20) as pool:
         replicas = list(pool.map(lambda _: ProcessRuntime(home, ports).start(request()), range(20)))
     assert len({replica.address for replica in replicas}) == 20
-    assert all(int(replica.address.removeprefix("127.0.0.1:")) in ports for replica in replicas)
+    assert all(int(str(replica.address).removeprefix("127.0.0.1:")) in ports for replica in replicas)
 
 
 def test_no_port_that_somebody_listens_on_is_given_and_a_full_range_is_told(home: Path) -> None:

@@ -18,6 +18,7 @@ from db.hosts import place_routes, show_sign_of_life
 from db.routes import routes_to_start
 from domain.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
+from runtime.docker import DockerRuntime
 from runtime.process import ProcessRuntime
 from tasks.probing import ProbePass
 from tasks.replicas import HostReplicas
@@ -208,6 +209,24 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
     assert (gone["stopped_at"] - gone["stop_requested_at"]).total_seconds() >= 0.3
     assert not is_running(pid)
     assert runtimes["process"].log_tail(route_id, 5).splitlines()[:2] == ["up", "no"]
+
+
+def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, tmp_path: Path
+) -> None:
+    away = DockerRuntime(HERE, f"unix://{tmp_path}/nobody.sock")
+    both = replace(here, runtimes={**runtimes, "docker": away})
+    in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
+    contained = make_deployment(engine, "◇■", name="box", n=2, status=SCALING, spec=in_docker).routes
+    process = one(engine, SERVICE)
+    both.start()
+    assert [route(engine, one)["started_at"] is None for one in (*contained[:1], process)] == [True, False]
+    for name in ("box", "web"):
+        ask(engine, "destroy", deployment=name)
+    run_until_quiet(coordinator_without_redis(engine))
+    eventually(lambda: both.stop() and route(engine, process)["status"] == "terminated", 15)
+    assert route(engine, contained[1])["status"] == "terminating", "nothing is known of it"
+    both.sweep()
 
 
 def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(

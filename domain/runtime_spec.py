@@ -1,0 +1,123 @@
+"""The sections `docker` and `external` of a revision's spec: what these runtimes need to know on top of the rest."""
+
+import re
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+DEFAULT_CONTAINER_PORT = 8080
+RESERVED_LABELS = "rollway."
+_BYTES = re.compile(r"^(\d+(?:\.\d+)?)([bkmg]?)$", re.IGNORECASE)
+
+
+def _bytes(value: object) -> object:
+    """512m is 536870912, as Docker reads it."""
+    if not isinstance(value, str):
+        return value
+    match = _BYTES.match(value.strip())
+    if match is None:
+        raise ValueError("must be a number of bytes, or one with k, m or g behind it, such as '512m'")
+    number, unit = match.groups()
+    return int(float(number) * 1024 ** "bkmg".index(unit.lower() or "b"))
+
+
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or re.search(r"\s", value):
+        raise ValueError("must be a URL such as 'https://example.com/replicas'")
+    if parts.port == 0:
+        raise ValueError("must be a URL whose port is not 0")
+    return value
+
+
+class DockerResources(BaseModel):
+    """What one container may use at most; what is left out is not limited. `gpus` needs an engine that knows them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    memory: Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, description="bytes, or '512m'")] | None = None
+    cpus: float | None = Field(default=None, ge=0.01, le=1024)
+    gpus: Literal["all"] | Annotated[int, Field(ge=1, le=64)] | None = None
+
+
+class DockerSpec(BaseModel):
+    """A container. Its service listens on `port`, which it is told as PORT, on every interface of the container.
+
+    With `network: host` it shares the network of the engine's host, and Rollway chooses the port it is told.
+    `volumes`: a folder of the engine's host, or the name of a volume, to the folder that it is in the container;
+    read-only. `pull`: fetch the image when it is missing, before every start, or never.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    image: str = Field(pattern=r"^[^\s-]\S*$", max_length=500)
+    port: int | None = Field(default=None, ge=1, le=65535, description="8080, if left out")
+    labels: dict[str, str] = Field(default_factory=dict)
+    resources: DockerResources = DockerResources()
+    pull: Literal["missing", "always", "never"] = "missing"
+    stop_signal: str = Field(default="SIGTERM", pattern=r"^SIG[A-Z0-9+]+$")
+    network: str | None = Field(default=None, min_length=1, description="of the engine; none is its default bridge")
+    volumes: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_port(cls, given: object) -> object:
+        """Filled in here, so that a port that is written down and one that is left out give the same name."""
+        if not isinstance(given, dict) or given.get("network") == "host" or given.get("port") is not None:
+            return given
+        return {**given, "port": DEFAULT_CONTAINER_PORT}
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_are_not_rollways(cls, labels: dict[str, str]) -> dict[str, str]:
+        if taken := next((name for name in labels if name.startswith(RESERVED_LABELS)), None):
+            raise ValueError(f"{taken!r} is refused: labels that begin with {RESERVED_LABELS!r} are Rollway's own")
+        return labels
+
+    @field_validator("network")
+    @classmethod
+    def _has_a_network(cls, network: str | None, info: ValidationInfo) -> str | None:
+        if network == "none":
+            raise ValueError("'none' is refused: nobody could reach the replica; name a network, or leave it out")
+        if network == "host" and info.data.get("port") is not None:
+            raise ValueError("'host' goes without a port: Rollway chooses one and tells it as PORT; leave port out")
+        return network
+
+    @field_validator("volumes")
+    @classmethod
+    def _volumes_are_folders(cls, volumes: dict[str, str]) -> dict[str, str]:
+        for source, folder in volumes.items():
+            if not source or ":" in source or source.startswith(".") or ":" in folder or not folder.startswith("/"):
+                raise ValueError(
+                    f"{source!r}: {folder!r} is refused: it must be an absolute folder of the engine's host or the "
+                    "name of a volume, and an absolute folder of the container"
+                )
+        return volumes
+
+
+class ExternalSpec(BaseModel):
+    """Whom Rollway asks to start and stop a replica: a webhook, or a Celery task in `queue` ("celery" if left out)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    webhook: Annotated[str, Field(max_length=2000), AfterValidator(_http_url)] | None = None
+    task: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
+    queue: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
+
+    @model_validator(mode="after")
+    def _one_way_to_ask(self) -> Self:
+        if (self.webhook is None) == (self.task is None):
+            raise ValueError("needs one of webhook, such as 'https://example.com/replicas', and task, a Celery task")
+        if self.queue is not None and self.task is None:
+            raise ValueError("queue belongs to task: a webhook has none; leave it out")
+        return self

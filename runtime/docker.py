@@ -1,0 +1,201 @@
+"""Replicas as containers of a Docker engine, local or remote, which outlive the worker that started them."""
+
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
+from runtime.docker_container import (
+    HOST_LABEL,
+    PORT_LABEL,
+    ROUTE_LABEL,
+    Json,
+    container_config,
+    container_name,
+    is_of,
+    listed_replica,
+    replica_of,
+)
+from runtime.docker_images import ImagePulls
+from runtime.docker_refusal import EngineRefusalError, docker_spec, why_not
+from runtime.ports import free_port
+
+if TYPE_CHECKING:
+    from runtime.docker_engine import DockerEngine
+
+SHARED_PORTS = range(30000, 32768)
+"""For containers that share their host's network: beside those of processes, below those of outgoing connections."""
+
+_LOCAL_ENGINE = "unix:///var/run/docker.sock"
+_LOOKS = 8
+
+
+class DockerRuntime:
+    """The Runtime for `runtime: docker`. The engine itself is the memory: a replica is a container named and labelled.
+
+    `host` is the name of the worker host, unique among all that use this engine: everyone() sees only its containers.
+    `url` is the engine, else DOCKER_HOST, else this machine's. `address` is where the engine's host is reached and, if
+    it is an IP, where ports are published. An image that takes longer to pull than `pull_patience_seconds` is awaited
+    at later looks. The SDK is imported at the first call that finds an engine to ask.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        url: str | None = None,
+        address: str = "127.0.0.1",
+        *,
+        timeout_seconds: int = 10,
+        pull_patience_seconds: float = 2.0,
+    ) -> None:
+        self._host = host
+        self._url = url or os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
+        self._address = address
+        self._timeout = timeout_seconds
+        self._pulls = ImagePulls(lambda image: self._engine().pull(image), pull_patience_seconds)
+        self._lock = threading.Lock()
+        self._connected: DockerEngine | None = None
+
+    def start(self, request: ReplicaRequest) -> Replica:
+        """Start the replica of this route id, or return the one that was started before, even if it has ended.
+
+        Raises ReplicaStartError when it cannot be started and leaves no container then; raises
+        RuntimeUnavailableError while the engine is down, or the image is still being pulled.
+        """
+        for _ in range(_LOOKS):
+            found = self._look(request.route_id)
+            if found is None:
+                self._create(request)
+            elif replica := replica_of(found, self._address):
+                return self._reachable(request, replica)
+            elif self._has_its_port_alone(found):
+                self._run(request, found["Id"])
+        raise RuntimeUnavailableError(f"the container of route {request.route_id} is changed by somebody else")
+
+    def find(self, route_id: UUID) -> Replica | None:
+        """The replica of this route id, running or ended; None when it was never started or its container is gone."""
+        found = self._look(route_id)
+        return replica_of(found, self._address) if found else None
+
+    def everyone(self) -> Sequence[Replica]:
+        """Every replica that was started for this host, also what a crash left created and not started, as ended."""
+        containers = self._engine().labelled(f"{HOST_LABEL}={self._host}")
+        return [replica for one in containers if (replica := listed_replica(one, self._address))]
+
+    def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
+        """The stop signal of its revision, to its main process. No error when it is gone."""
+        if found := self._look(route_id):
+            self._engine().signal(found["Id"], found["Config"].get("StopSignal") or "SIGTERM")
+
+    def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
+        """SIGKILL to its main process, and with it everything in the container. No error when it is gone."""
+        if found := self._look(route_id):
+            self._engine().signal(found["Id"], "SIGKILL")
+
+    def forget(self, route_id: UUID) -> None:
+        """Remove an ended container, its log with it. A running one is kept."""
+        if found := self._look(route_id):
+            self._engine().remove(found["Id"])
+
+    def log_tail(self, route_id: UUID, lines: int) -> str:
+        """The last lines of its output; empty when there is none, or the engine's log driver keeps none."""
+        found = self._look(route_id) if lines > 0 else None
+        return "\n".join(self._engine().log_tail(found["Id"], lines).splitlines()[-lines:]) if found else ""
+
+    def close(self) -> None:
+        """Let go of the connections to the engine; replicas run on."""
+        with self._lock:
+            if self._connected:
+                self._connected.close()
+            self._connected = None
+
+    def _look(self, route_id: UUID) -> Json | None:
+        """Its container: by name, and by label should somebody have renamed it."""
+        engine = self._engine()
+        found = engine.inspect(container_name(route_id))
+        if found is None:
+            listed = engine.labelled(f"{ROUTE_LABEL}={route_id}")
+            return engine.inspect(listed[0]["Id"]) if listed else None
+        return found if is_of(found, route_id) else None
+
+    def _create(self, request: ReplicaRequest) -> None:
+        """The container, not running yet. Another worker may be first: then its container is the one."""
+        engine, name = self._engine(), container_name(request.route_id)
+        try:
+            self._provide_image(request)
+            shared = self._choose_port() if docker_spec(request).network == "host" else None
+            created = engine.create(name, container_config(request, self._host, self._address, shared))
+        except EngineRefusalError as error:
+            raise ReplicaStartError(why_not(request, str(error))) from error
+        if not created and (other := engine.inspect(name)) and not is_of(other, request.route_id):
+            raise ReplicaStartError(f"a container that is not Rollway's has the name {name!r} on the Docker engine")
+
+    def _run(self, request: ReplicaRequest, container: str) -> None:
+        try:
+            self._engine().start(container)
+        except EngineRefusalError as error:
+            self._engine().remove(container)
+            raise ReplicaStartError(why_not(request, str(error))) from error
+
+    def _provide_image(self, request: ReplicaRequest) -> None:
+        spec = docker_spec(request)
+        if spec.pull != "always" and self._engine().has_image(spec.image):
+            return
+        what = f"the image {spec.image!r} of revision {request.revision!r}"
+        if spec.pull == "never":
+            raise ReplicaStartError(f"{what} is not on the Docker engine, and docker.pull is 'never'")
+        try:
+            self._pulls.fetch(spec.image)
+        except EngineRefusalError as error:
+            raise ReplicaStartError(f"{what} cannot be pulled: {error}") from error
+
+    def _reachable(self, request: ReplicaRequest, replica: Replica) -> Replica:
+        """As it is; one that runs where the engine publishes no ports is of no use and is removed."""
+        if replica.address or not replica.running:
+            return replica
+        self._engine().remove(container_name(request.route_id), running=True)
+        raise ReplicaStartError(
+            f"the Docker engine publishes no port in the network {docker_spec(request).network or 'default'!r} of "
+            f"revision {request.revision!r}: name a bridge network in docker.network, or 'host'"
+        )
+
+    def _choose_port(self) -> int:
+        """A port of the engine's host that no container of ours has; whether others have it, only a local one tells."""
+        taken = {one["Labels"][PORT_LABEL] for one in self._engine().labelled(PORT_LABEL)}
+        port = free_port(SHARED_PORTS, lambda port: str(port) in taken)
+        if port is None:
+            raise ReplicaStartError(f"no port from {SHARED_PORTS.start} to {SHARED_PORTS.stop - 1} is free")
+        return port
+
+    def _has_its_port_alone(self, created: Json) -> bool:
+        """Whether it may be started. Two workers can have chosen the same port at once: then both choose again."""
+        port = created["Config"]["Labels"].get(PORT_LABEL)
+        if port is None or len(self._engine().labelled(f"{PORT_LABEL}={port}")) == 1:
+            return True
+        self._engine().remove(created["Id"])
+        return False
+
+    def _engine(self) -> "DockerEngine":
+        """Made at first use. Where no local engine listens, the SDK is not even imported."""
+        if self._url.startswith("unix://") and not _listens(self._url.removeprefix("unix://")):
+            raise RuntimeUnavailableError(f"no Docker engine answers at {self._url}")
+        with self._lock:
+            if self._connected is None:
+                from runtime.docker_engine import DockerEngine  # noqa: PLC0415  # 0.2 s that others need not spend
+
+                self._connected = DockerEngine(self._url, self._timeout)
+            return self._connected
+
+
+def _listens(path: str) -> bool:
+    """Asked before each call, for a few microseconds: the SDK leaves a socket open when it cannot connect."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.settimeout(1)
+            probe.connect(path)
+        except OSError:
+            return False
+    return True

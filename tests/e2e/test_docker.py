@@ -1,0 +1,87 @@
+"""A rollout over containers of a real Docker engine, with a worker killed in the middle of it."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import docker
+import httpx
+import pytest
+
+from tests.e2e.fleet import POLICY, Fleet, eventually
+from tests.runtime.docker_engine import IMAGE
+from tests.runtime.docker_support import SERVES_ITS_REVISION
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def host(docker_url: str) -> Iterator[str]:
+    """The name of a worker host; none of its containers is left in the end."""
+    name = f"host-{uuid4()}"
+    yield name
+    with docker.APIClient(base_url=docker_url) as client:
+        for container in client.containers(all=True, filters={"label": [f"rollway.host={name}"]}):
+            client.remove_container(container["Id"], force=True, v=True)
+
+
+@pytest.fixture
+def docked(fleet: Fleet, host: str, docker_url: str) -> Fleet:
+    """Two workers on a host with that engine, and a beat."""
+    fleet.start_workers("worker1", "worker2", host=host, DOCKER_HOST=docker_url)
+    fleet.start_beat()
+    return fleet
+
+
+def add_revision(fleet: Fleet, name: str) -> None:
+    spec = {
+        "runtime": "docker",
+        "command": ["/bin/sh", "-c", SERVES_ITS_REVISION],
+        "docker": {"image": IMAGE, "pull": "never", "resources": {"memory": "32m"}},
+        "health_check": {"path": "/", "interval_seconds": 0.5},
+        "drain_seconds": 0.2,
+        "stop_grace_seconds": 2,
+    }
+    fleet.ask("add_revision", deployment="box", name=name, spec=spec)
+
+
+def served(fleet: Fleet) -> list[str]:
+    """What each healthy container says over HTTP that it is."""
+    return [httpx.get(f"http://{route['address']}/", trust_env=False).text.strip() for route in fleet.routes("box")]
+
+
+def runs(fleet: Fleet, revision: str) -> bool:
+    return fleet.state("box")["lifecycle"] == "ready" and served(fleet) == [revision] * 2
+
+
+def containers(docker_url: str, host: str) -> int:
+    with docker.APIClient(base_url=docker_url) as client:
+        return len(client.containers(filters={"label": [f"rollway.host={host}"]}))
+
+
+def test_a_rollout_over_containers_goes_on_when_a_worker_is_killed(docked: Fleet, docker_url: str, host: str) -> None:
+    docked.ask("create_deployment", deployment="box", desired_replicas=2, policy=POLICY)
+    for name in ("v1", "v2"):
+        add_revision(docked, name)
+    docked.ask("activate_revision", deployment="box", revision="v1")
+    eventually(lambda: runs(docked, "v1"), 40, "two containers of v1")
+    docked.ask("activate_revision", deployment="box", revision="v2")
+    eventually(lambda: docked.rows("SELECT FROM rollout_steps"), what="the first step")
+    docked.kill("worker1")
+    eventually(lambda: runs(docked, "v2"), 60, "two containers of v2")
+    assert len(docked.all_routes("box")) == 4, "a route was created twice"
+    eventually(lambda: containers(docker_url, host) == 2, what="one container for each live route")
+
+
+def test_a_container_that_is_killed_is_replaced(docked: Fleet, docker_url: str) -> None:
+    docked.ask("create_deployment", deployment="box", desired_replicas=2, policy=POLICY)
+    add_revision(docked, "v1")
+    docked.ask("activate_revision", deployment="box", revision="v1")
+    eventually(lambda: runs(docked, "v1"), 40, "two containers of v1")
+    lost = docked.routes("box")[0]
+    with docker.APIClient(base_url=docker_url) as client:
+        client.kill(lost["replica_handle"].removeprefix("docker:"))
+    eventually(
+        lambda: runs(docked, "v1") and lost["id"] not in {one["id"] for one in docked.routes("box")}, 40, "another"
+    )
+    (failed,) = docked.routes("box", "failed")
+    assert failed["id"] == lost["id"]

@@ -1,0 +1,135 @@
+"""An engine that is down, frozen or remote. Each test has a dockerd of its own to be hard on."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from runtime.base import ReplicaStartError, RuntimeUnavailableError
+from runtime.docker import DockerRuntime
+from tests.runtime.docker_engine import Dockerd, NoEngineError, import_busybox, own_dockerd
+from tests.runtime.docker_support import asked, body, ended
+from tests.runtime.support import eventually
+
+
+@pytest.fixture(scope="module")
+def dockerd() -> Iterator[Dockerd]:
+    try:
+        with own_dockerd() as server:
+            import_busybox(server.url)
+            yield server
+    except NoEngineError as error:
+        pytest.skip(f"NO DOCKERD OF ITS OWN, SO AN ENGINE THAT GOES DOWN IS NOT TESTED HERE: {error}")
+
+
+@pytest.fixture
+def runtime(dockerd: Dockerd) -> Iterator[DockerRuntime]:
+    made = DockerRuntime("here", dockerd.url, timeout_seconds=1)
+    yield made
+    for one in made.everyone():
+        made.kill(one.route_id)
+        ended(made, one.route_id)
+        made.forget(one.route_id)
+    made.close()
+
+
+def test_while_the_engine_is_down_nothing_is_known_of_a_replica_and_nothing_fails(
+    dockerd: Dockerd, runtime: DockerRuntime
+) -> None:
+    replica = runtime.start(asked("trap 'exit 0' TERM; sleep 60 & wait", network="host"))
+    asked_while_down = asked("sleep 60", network="host")
+    dockerd.stop()
+    for ask in (
+        lambda: runtime.find(replica.route_id),
+        runtime.everyone,
+        lambda: runtime.start(asked_while_down),
+        lambda: runtime.terminate(replica.route_id),
+        lambda: runtime.kill(replica.route_id),
+        lambda: runtime.forget(replica.route_id),
+        lambda: runtime.log_tail(replica.route_id, 5),
+    ):
+        with pytest.raises(RuntimeUnavailableError, match="no Docker engine answers at unix://"):
+            ask()
+    dockerd.start()
+    found = runtime.find(replica.route_id)
+    assert found
+    assert not found.running, "an engine stops its containers when it stops"
+    assert runtime.start(asked_while_down).running
+
+
+def test_an_engine_that_hangs_is_waited_for_once_and_not_for_every_replica(
+    dockerd: Dockerd, runtime: DockerRuntime
+) -> None:
+    replica = runtime.start(asked("sleep 60", network="host"))
+    os.kill(dockerd.pid, signal.SIGSTOP)
+    try:
+        before = time.monotonic()
+        for _ in range(50):
+            with pytest.raises(RuntimeUnavailableError, match=r"does not answer in time|did not answer a moment ago"):
+                runtime.find(replica.route_id)
+        assert time.monotonic() - before < 2
+    finally:
+        os.kill(dockerd.pid, signal.SIGCONT)
+
+    def found_again() -> bool:
+        try:
+            return runtime.find(replica.route_id) == replica
+        except RuntimeUnavailableError:
+            return False
+
+    assert eventually(found_again)
+
+
+def test_an_engine_without_a_bridge_says_that_no_port_can_be_published(runtime: DockerRuntime) -> None:
+    with pytest.raises(ReplicaStartError, match="publishes no port in the network 'default'"):
+        runtime.start(asked("sleep 60"))
+    assert list(runtime.everyone()) == []
+
+
+def test_nobody_listens_at_the_url() -> None:
+    for url in ("tcp://127.0.0.1:1", "unix:///no/such.sock"):
+        with pytest.raises(RuntimeUnavailableError, match=f"no Docker engine answers at {url}"):
+            DockerRuntime("here", url).find(uuid4())
+
+
+def test_an_engine_that_has_lost_its_containerd_fails_no_start(dockerd: Dockerd, runtime: DockerRuntime) -> None:
+    request = asked("sleep 60", network="host")
+    (containerd,) = [one for one in psutil.Process(dockerd.pid).children() if one.name() == "containerd"]
+    containerd.kill()
+    with pytest.raises(RuntimeUnavailableError, match="is in trouble"):
+        runtime.start(request)
+
+    def started() -> bool:
+        try:
+            return runtime.start(request).running
+        except RuntimeUnavailableError:
+            return False
+
+    assert eventually(started, seconds=20)
+
+
+def test_a_remote_engine_is_reached_by_tls_at_the_address_of_its_host(
+    dockerd: Dockerd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = dockerd.listen_by_tls(tmp_path)
+    dockerd.stop()
+    dockerd.start()
+    with pytest.raises(RuntimeUnavailableError):
+        DockerRuntime("there", url).everyone()
+    monkeypatch.setenv("DOCKER_HOST", url)
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
+    remote = DockerRuntime("there", address="localhost")
+    replica = remote.start(asked(network="host"))
+    assert str(replica.address).startswith("localhost:")
+    assert body(replica) == "web-12345678"
+    assert list(remote.everyone()) == [replica]
+    remote.terminate(replica.route_id)
+    assert ended(remote, replica.route_id).exit_code == 0
+    remote.forget(replica.route_id)
+    remote.close()
