@@ -1,0 +1,133 @@
+"""One client connection, a small HTTP/1.1 protocol on raw asyncio: one request at a time, each answer checked."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from bench.load.mix import Planned
+from bench.load.report import FailureKind
+from bench.load.tally import Exchange
+
+_DETAIL = 200
+
+Answered = Callable[["Connection", Exchange, str], None]
+Failed = Callable[["Connection", Exchange, FailureKind, str], None]
+
+
+class Connection(asyncio.Protocol):
+    """Sends what it is given by `send` and tells `answered` (with the revision) or `failed` of it, once."""
+
+    def __init__(self, answered: Answered, failed: Failed) -> None:
+        self._answered = answered
+        self._failed = failed
+        self._transport: asyncio.Transport
+        self._exchange: Exchange | None = None
+        self._received = b""
+        self._needed: int | None = None
+        self._head = b""
+        self._unsent: asyncio.TimerHandle | None = None
+        self.usable = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asyncio's."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.usable = True
+
+    def send(self, exchange: Exchange, now: float) -> None:
+        """Send a request; its body follows piece by piece."""
+        planned = exchange.planned
+        self._exchange, self._received, self._needed = exchange, b"", None
+        exchange.started = now
+        self._transport.write(planned.head)
+        if planned.body:
+            self._send_piece(planned, 0)
+
+    def give_up(self, kind: FailureKind, detail: str) -> None:
+        """End the request that is under way, and the connection with it."""
+        if self._exchange is not None:
+            self._end_with(kind, detail)
+
+    def close(self) -> None:
+        """Close it; what is under way is told to nobody."""
+        self._exchange = None
+        self.usable = False
+        if self._unsent is not None:
+            self._unsent.cancel()
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Asyncio's."""
+        self._received = self._received + data if self._received else data
+        if self._exchange is None:
+            self.close()  # nobody asked
+            return
+        if self._needed is None:
+            self._read_head()
+        if self._needed is not None and len(self._received) >= self._needed:
+            self._judge(self._exchange)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Asyncio's."""
+        self.usable = False
+        if self._exchange is None:
+            return
+        how = f"{type(exc).__name__}: {exc}" if exc else "closed by the other side"
+        if self._received or self._needed is not None:
+            self._end_with(FailureKind.TRUNCATED, f"{how} after {len(self._received)} of {self._needed} bytes")
+        else:
+            self._end_with(FailureKind.RESET, how)
+
+    def _read_head(self) -> None:
+        end = self._received.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        self._head, self._received = self._received[:end].lower(), self._received[end + 4 :]
+        at = self._head.find(b"\r\ncontent-length:")
+        if at < 0:
+            self._end_with(FailureKind.WRONG_BODY, "an answer without Content-Length")
+            return
+        self._needed = int(self._head[at + 17 :].partition(b"\r")[0])
+
+    def _judge(self, exchange: Exchange) -> None:
+        status = self._head[9:12]
+        if status != b"200":
+            self._end_with(FailureKind.STATUS, f"{status.decode()} {self._received.decode(errors='replace')}")
+            return
+        revision, wrong = _read(self._received, exchange.planned)
+        if wrong:
+            self._end_with(FailureKind.WRONG_BODY, wrong)
+            return
+        if len(self._received) != self._needed or self._unsent is not None or b"\r\nconnection: close" in self._head:
+            self.usable = False
+        self._exchange = None
+        if exchange.planned.closes or not self.usable:
+            self.close()
+        self._answered(self, exchange, revision)
+
+    def _end_with(self, kind: FailureKind, detail: str) -> None:
+        exchange = self._exchange
+        self.close()
+        if exchange is not None:
+            self._failed(self, exchange, kind, " ".join(detail.split())[:_DETAIL])
+
+    def _send_piece(self, planned: Planned, number: int) -> None:
+        self._unsent = None
+        size = -(-len(planned.body) // planned.pieces)
+        self._transport.write(planned.body[number * size : (number + 1) * size])
+        if number + 1 < planned.pieces:
+            pause = planned.takes / (planned.pieces - 1)
+            loop = asyncio.get_running_loop()
+            self._unsent = loop.call_later(pause, self._send_piece, planned, number + 1)
+
+
+def _read(body: bytes, planned: Planned) -> tuple[str, str]:
+    """The revision that answered, and what is wrong with the answer, if anything."""
+    try:
+        said = json.loads(body)
+        revision = said["revision"]
+    except (ValueError, KeyError, TypeError):
+        return "", f"no JSON that names a revision: {body[:80]!r}"
+    if planned.sha256 and (said.get("bytes"), said.get("sha256")) != (len(planned.body), planned.sha256):
+        return "", f"{said.get('bytes')} of {len(planned.body)} bytes arrived, sha256 {said.get('sha256')}"
+    return str(revision), ""

@@ -1,0 +1,90 @@
+"""`make zero-loss`: not one lost request, through rollouts and crashes; bench/results/zero_loss.json has it all.
+
+A stack of its own with Envoy in a temporary folder, a service of bench/replica.py, an open-loop load, and then:
+a rolling update, a blue-green promotion, an abort, a broken revision, scaling, and workers, Redis, Postgres, the xDS
+server and a replica killed with -9. At last, for comparison, the same replicas restarted by hand.
+Exit code 0 only when no request failed but those in flight on the replica that was killed, and not idempotent.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.load.mix import LONGEST_REQUEST
+from bench.load.process import LoadError
+from bench.zero_loss.phases import PHASES
+from bench.zero_loss.play import Recording, Setting, play
+from bench.zero_loss.service import ScenarioError
+from bench.zero_loss.show import Result, show, write
+from bench.zero_loss.verdict import drains_within, judge
+from cli.demo_stage import stage
+from cli.exits import UnreachableError
+from cli.interrupts import interruptible
+
+RESULT = Path("bench/results/zero_loss.json")
+
+
+def main() -> int:
+    """Run, print and write down; the exit code."""
+    arguments = _parse()
+    for name in ("DATABASE_URL", "REDIS_URL"):
+        os.environ.pop(name, None)  # servers that are killed are its own
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    phases = [phase for phase in PHASES if not arguments.only or phase.name in arguments.only]
+    setting = Setting(arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
+    begun = time.monotonic()
+    try:
+        with interruptible(), stage(console) as made:
+            console.print(f"{setting.rate:,.0f} requests a second to {setting.replicas} replicas:")
+            recording = play(made.home, phases, setting, console.print)
+            result = _result(setting, recording, begun)
+            made.keep = not result.kept
+    except (ScenarioError, LoadError, UnreachableError) as error:
+        console.print(f"✗ {error}", style="red")
+        return 1
+    if made.left:
+        console.print(f"✗ still running: {', '.join(made.left)}", style="red")
+    write(result, arguments.result)
+    show(result, console)
+    if made.keep:
+        console.print(f"The logs are in {made.logs}")
+    return 0 if result.kept and not made.left else 1
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make zero-loss", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rate", type=float, default=1000, help="requests a second (1000)")
+    parser.add_argument("--seconds", type=float, default=14, help="for each phase, at least (14)")
+    parser.add_argument("--only", nargs="*", choices=[one.name for one in PHASES], help="some phases, in their order")
+    parser.add_argument("--longest", type=float, default=LONGEST_REQUEST, help="seconds of a slow request (3)")
+    parser.add_argument("--seed", type=int, default=1, help="of the plan of requests (1)")
+    parser.add_argument("--replicas", type=int, default=4, help="of the service (4)")
+    parser.add_argument("--result", type=Path, default=RESULT, help=f"where the JSON goes ({RESULT})")
+    return parser.parse_args()
+
+
+def _result(setting: Setting, recording: Recording, begun: float) -> Result:
+    by_name = {phase.name: phase for phase in recording.load.phases}
+    verdicts = [judge(one, by_name[one.phase.name], recording.drains) for one in recording.played]
+    planned = [by_name[one.phase.name] for one in recording.played if not one.phase.fault]
+    in_faults = [by_name[one.phase.name] for one in recording.played if one.phase.fault]
+    return Result(
+        rate=setting.rate,
+        seed=setting.seed,
+        replicas=setting.replicas,
+        phases=tuple(verdicts),
+        drains_planned=drains_within(planned, recording.drains),
+        drains_in_faults=drains_within(in_faults, recording.drains),
+        generator_cpu_seconds=recording.load.cpu_seconds,
+        seconds=time.monotonic() - begun,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

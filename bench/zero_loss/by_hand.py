@@ -1,0 +1,52 @@
+"""The comparison: the same replicas behind the same Envoy, restarted one after the other by nobody but `kill`."""
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import httpx
+import psutil
+
+from bench.zero_loss.faults import replica_process, signal_workers
+from bench.zero_loss.service import RouteSeen, ScenarioError, Service
+from stack.home import Home
+
+_PATIENCE = 15.0
+
+
+def restart_one_after_the_other(service: Service, home: Home) -> None:
+    """SIGTERM, wait for its end, start it again with the same command on the same port, wait until it is healthy.
+
+    Rollway's workers are frozen before that, and stay so. Raises ScenarioError.
+    """
+    routes = service.look().of(service.current)
+    signal_workers(home, signal.SIGSTOP)
+    for route in routes:
+        _restart(route, home)
+
+
+def _restart(route: RouteSeen, home: Home) -> None:
+    process = replica_process(route)
+    command, environment, folder = process.cmdline(), process.environ(), process.cwd()
+    process.send_signal(signal.SIGTERM)
+    _wait_for_end(process)
+    with home.log("by-hand").open("ab") as log:
+        subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log, start_new_session=True)
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"http://{route.address}/health", trust_env=False).is_success:
+                return
+        time.sleep(0.02)
+    raise ScenarioError(f"the replica at {route.address} did not come up again")
+
+
+def _wait_for_end(process: psutil.Process) -> None:
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)

@@ -1,0 +1,81 @@
+"""What is done to a running stack: parts and replicas are killed, workers are frozen."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+
+import psutil
+
+from bench.zero_loss.service import RouteSeen, ScenarioError
+from stack.home import Home
+from stack.state import Identity, PartState, is_alive, read_state
+
+_PATIENCE = 45.0
+_POLL = 0.02
+
+
+def kill_part(home: Home, name: str) -> Identity:
+    """SIGKILL to a part of the stack and its children, but to no replica that it started; who it was."""
+    process = _part(home, name).process
+    if process is None or not is_alive(process):
+        raise ScenarioError(f"{name} does not run, so it cannot be killed")
+    for member in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            if "ROLLWAY_ROUTE" not in member.environ():
+                member.kill()
+    return process
+
+
+def wait_until_back(home: Home, name: str, killed: Identity) -> None:
+    """Wait until the supervisor has started the part again and it is ready. Raises ScenarioError."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        part = _part(home, name)
+        if part.process not in (None, killed) and part.condition == "running":
+            return
+        time.sleep(_POLL)
+    raise ScenarioError(f"{name} did not come back within {_PATIENCE:.0f} s after it was killed")
+
+
+def kill_replica(route: RouteSeen) -> float:
+    """SIGKILL to a replica; when it was gone, in Unix seconds. Raises ScenarioError."""
+    process = replica_process(route)
+    process.kill()
+    until = time.monotonic() + _PATIENCE
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < until:
+        time.sleep(0.0005)
+    return time.time()
+
+
+def replica_process(route: RouteSeen) -> psutil.Process:
+    """The process of a replica, and no other. Raises ScenarioError."""
+    try:
+        process = psutil.Process(int(route.handle.removeprefix("pid:")))
+        if process.environ().get("ROLLWAY_ROUTE") == route.id:
+            return process
+    except (psutil.Error, ValueError):
+        pass
+    raise ScenarioError(f"the replica of route {route.id} was not found as {route.handle!r}")
+
+
+def signal_workers(home: Home, number: signal.Signals) -> None:
+    """To each worker and beat: SIGSTOP freezes them, which the supervisor does not notice, and SIGCONT goes on."""
+    state = read_state(home)
+    for part in state.parts if state else ():
+        if part.name.startswith(("worker", "beat")) and part.process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(part.process.pid, number)
+
+
+def address_of(home: Home, name: str) -> str:
+    """host:port of a part of the stack. Raises ScenarioError."""
+    return _part(home, name).address.removeprefix("http://").rstrip("/")
+
+
+def _part(home: Home, name: str) -> PartState:
+    state = read_state(home)
+    for part in state.parts if state else ():
+        if part.name == name:
+            return part
+    raise ScenarioError(f"the stack has no part {name!r}")

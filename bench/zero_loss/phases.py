@@ -1,0 +1,144 @@
+"""What happens under load, phase by phase. Each act returns when the service has settled again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from bench.zero_loss.by_hand import restart_one_after_the_other
+from bench.zero_loss.faults import kill_part, kill_replica, wait_until_back
+from bench.zero_loss.service import BLUE_GREEN, ROLLING, Picture, ScenarioError, Service
+from stack.home import Home
+
+_SLOW_START = "0.8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What the verdict must know of an act. Times are Unix seconds.
+
+    `killed_at`: when a replica was gone that was killed. `old` had left traffic at `promoted_at`, by the proxies' word.
+    `never`: a revision that must not have answered.
+    """
+
+    killed_at: float | None = None
+    old: str = ""
+    promoted_at: float | None = None
+    never: str = ""
+
+
+NOTHING = Noted()
+Act = Callable[[Service, Home], Noted]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase. A fault is nothing that anybody plans; `counts`: whether its failures are ours.
+
+    `waits`: it begins when the slow requests of the phase before are over, so that what it breaks is its own.
+    """
+
+    name: str
+    title: str
+    act: Act
+    fault: bool = False
+    counts: bool = True
+    waits: bool = False
+
+
+def _calm(_service: Service, _home: Home) -> Noted:
+    return NOTHING
+
+
+def _rolling_update(service: Service, _home: Home) -> Noted:
+    _complete(service, service.roll_out())
+    return NOTHING
+
+
+def _promotion(service: Service, _home: Home) -> Noted:
+    blue, green = service.current, service.roll_out(BLUE_GREEN)
+
+    def green_is_complete(now: Picture) -> bool:
+        return sum(route.status == "healthy" for route in now.of(green)) == service.replicas
+
+    service.wait(green_is_complete, f"{service.replicas} healthy {green} out of traffic")
+    service.do("promote")
+    service.wait(lambda _: service.left_traffic_at(blue), f"the proxies' word that {blue} is out of traffic")
+    promoted_at = service.left_traffic_at(blue)
+    _complete(service, green)
+    return Noted(old=blue, promoted_at=promoted_at)
+
+
+def _abort(service: Service, _home: Home) -> Noted:
+    new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
+    service.wait_for_middle(new)
+    service.do("abort")
+    service.settle()
+    _expect(service, new, "rolled_back")
+    return NOTHING
+
+
+def _broken(service: Service, _home: Home) -> Noted:
+    new = service.roll_out({**ROLLING, "limits": {"failure_budget": 1}}, BROKEN="health")
+    service.wait(lambda _: service.outcome(new), f"the end of the rollout to {new}")
+    service.settle()
+    _expect(service, new, "rolled_back")
+    return Noted(never=new)
+
+
+def _scale(service: Service, _home: Home) -> Noted:
+    usual = service.replicas
+    for size in (usual + 2, max(2, usual - 2), usual):
+        service.replicas = size
+        service.do("scale", desired_replicas=size)
+        service.settle()
+    return NOTHING
+
+
+def _part_killed(part: str, service: Service, home: Home) -> Noted:
+    new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
+    service.wait_for_middle(new)
+    killed = kill_part(home, part)
+    wait_until_back(home, part, killed)
+    _complete(service, new)
+    return NOTHING
+
+
+def _replica_killed(service: Service, _home: Home) -> Noted:
+    victim = service.look().of(service.current)[0]
+    killed_at = kill_replica(victim)
+    service.wait(lambda now: victim.id not in {route.id for route in now.routes}, "the loss to be noticed")
+    service.settle()
+    return Noted(killed_at=killed_at)
+
+
+def _by_hand(service: Service, home: Home) -> Noted:
+    restart_one_after_the_other(service, home)
+    return NOTHING
+
+
+PHASES = (
+    Phase("calm", "nothing happens", _calm),
+    Phase("rolling", "rolling update", _rolling_update),
+    Phase("promotion", "blue-green promotion", _promotion),
+    Phase("abort", "abort in the middle", _abort),
+    Phase("broken", "broken revision, rolled back by itself", _broken),
+    Phase("scale", "scale up and down", _scale),
+    Phase("worker", "worker killed -9 in a rollout", partial(_part_killed, "worker1"), fault=True),
+    Phase("redis", "Redis killed -9 in a rollout", partial(_part_killed, "valkey"), fault=True),
+    Phase("postgres", "Postgres killed -9 in a rollout", partial(_part_killed, "postgres"), fault=True),
+    Phase("xds", "xDS server killed -9 in a rollout", partial(_part_killed, "api"), fault=True),
+    Phase("replica", "replica killed -9", _replica_killed, fault=True, waits=True),
+    Phase("by-hand", "without Rollway: replicas restarted by hand", _by_hand, counts=False, waits=True),
+)
+
+
+def _complete(service: Service, new: str) -> None:
+    service.current = new
+    service.settle()
+    _expect(service, new, "completed")
+
+
+def _expect(service: Service, revision: str, outcome: str) -> None:
+    found = service.outcome(revision)
+    if found != outcome:
+        raise ScenarioError(f"the rollout to {revision} ended as {found or 'nothing'}, and should as {outcome}")

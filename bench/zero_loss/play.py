@@ -1,0 +1,109 @@
+"""One run: the stack is up, the load begins, and one phase follows the other."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import httpx
+
+from bench.load.generator import LoadSettings
+from bench.load.process import Load, LoadError, running_load
+from bench.load.report import LoadReport
+from bench.zero_loss.faults import address_of, signal_workers
+from bench.zero_loss.phases import NOTHING, Phase
+from bench.zero_loss.service import ScenarioError, Service
+from bench.zero_loss.verdict import Drained, Played
+from stack.home import Home
+
+_LONGEST_PHASE = 180.0
+_PATIENCE = 30.0
+_MARGIN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How hard and how long. `seconds`: the least for each phase. `longest`: what a slow request takes at most."""
+
+    rate: float
+    seconds: float
+    seed: int
+    replicas: int
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was seen."""
+
+    played: tuple[Played, ...]
+    load: LoadReport
+    drains: Drained
+
+
+def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[str], None]) -> Recording:
+    """All phases, or until one fails. Raises ScenarioError and LoadError when not even the first can begin."""
+    service = Service("web", setting.replicas, setting.longest + _MARGIN)
+    try:
+        service.create()
+        envoy = address_of(home, "envoy")
+        wait_until_reachable(envoy, service)
+        load = LoadSettings(
+            address=envoy,
+            host=f"{service.name}.localhost",
+            rate=setting.rate,
+            seconds=len(phases) * (setting.seconds + _LONGEST_PHASE),
+            seed=setting.seed,
+            longest=setting.longest,
+            first_phase=phases[0].name,
+        )
+        with running_load(load) as running:
+            played = []
+            for one in _play_all(home, service, running, phases, setting.seconds):
+                say(f"  {one.phase.title:<45} {one.seconds:5.1f} s  {one.error}")
+                played.append(one)
+            report = running.finish()
+        return Recording(tuple(played), report, service.drains())
+    finally:
+        service.close()
+        signal_workers(home, signal.SIGCONT)
+
+
+def wait_until_reachable(envoy: str, service: Service) -> None:
+    """Wait until the proxy passes requests on. Raises ScenarioError."""
+    until = time.monotonic() + _PATIENCE
+    said = "nothing"
+    while time.monotonic() < until:
+        try:
+            answer = httpx.get(f"http://{envoy}/", headers={"Host": f"{service.name}.localhost"}, trust_env=False)
+            if answer.is_success:
+                return
+            said = f"{answer.status_code} {answer.text[:80]}"
+        except httpx.TransportError as error:
+            said = str(error)
+        time.sleep(0.05)
+    raise ScenarioError(f"Envoy at {envoy} does not pass requests on to {service.name}; it says: {said}")
+
+
+def _play_all(
+    home: Home, service: Service, load: Load, phases: Sequence[Phase], least_seconds: float
+) -> Iterator[Played]:
+    for number, phase in enumerate(phases):
+        if number:
+            load.phase(phase.name)
+        if phase.waits:
+            time.sleep(service.longest_request)
+        played = _play_one(phase, service, home)
+        yield played
+        if played.error:
+            return
+        time.sleep(max(0.0, least_seconds - played.seconds))
+
+
+def _play_one(phase: Phase, service: Service, home: Home) -> Played:
+    began = time.monotonic()
+    try:
+        noted, error = phase.act(service, home), ""
+    except (ScenarioError, LoadError) as failed:
+        noted, error = NOTHING, str(failed)
+    return Played(phase, time.monotonic() - began, noted, error)

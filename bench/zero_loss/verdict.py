@@ -1,0 +1,121 @@
+"""Which failures are allowed, and whether each phase kept its promise."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.load.report import Failure, PhaseReport
+from bench.load.tally import quantile
+from bench.zero_loss.phases import NOTHING, Noted, Phase
+
+Drained = Sequence[tuple[float, float | None]]
+"""As `Service.drains` tells them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drains:
+    """Seconds from the decision to drain a route until the last proxy had acknowledged it. `never`: those without."""
+
+    count: int
+    never: int
+    p50: float
+    p99: float
+    worst: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseVerdict:
+    """A phase after the run. `broken`: the sentences that say what was not as promised; none is a success.
+
+    `overlap`: seconds from the first request that the new revision answered to the last one that the old did,
+    by when they were sent; negative when there is a gap. `old_after_promotion`: how long after the proxies' word.
+    """
+
+    phase: str
+    title: str
+    counts: bool
+    seconds: float
+    load: PhaseReport
+    allowed: int
+    forbidden: int
+    drains: Drains
+    overlap: float | None
+    old_after_promotion: float | None
+    broken: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An act that was played, in so many seconds. `error`: why it did not come to its end, one sentence."""
+
+    phase: Phase
+    seconds: float
+    noted: Noted = NOTHING
+    error: str = ""
+
+
+def judge(played: Played, load: PhaseReport, drains: Drained) -> PhaseVerdict:
+    """Compare what happened with what was promised. `drains`: of all phases."""
+    noted = played.noted
+    allowed = sum(is_allowed(failure, noted.killed_at) for failure in load.failures)
+    forbidden = load.failed_in_all - allowed
+    old, new = _old_and_new(load, noted.old)
+    late = None if old is None or noted.promoted_at is None else old[1] - noted.promoted_at
+    return PhaseVerdict(
+        phase=played.phase.name,
+        title=played.phase.title,
+        counts=played.phase.counts,
+        seconds=load.ended_at - load.began_at,
+        load=load,
+        allowed=allowed,
+        forbidden=forbidden,
+        drains=drains_within([load], drains),
+        overlap=None if old is None or new is None else old[1] - new[0],
+        old_after_promotion=late,
+        broken=tuple(_broken(played, load, forbidden, late)),
+    )
+
+
+def _broken(played: Played, load: PhaseReport, forbidden: int, late: float | None) -> Iterator[str]:
+    noted = played.noted
+    if played.error:
+        yield played.error
+    if forbidden:
+        yield f"{forbidden:,} of {load.requests:,} requests failed"
+    if late is not None and late > 0:
+        yield f"{noted.old} was still asked {late * 1000:.0f} ms after the proxies' word that it is out"
+    if noted.never in load.revisions:
+        yield f"{noted.never}, which was never healthy, answered {load.revisions[noted.never].answers:,} requests"
+
+
+def is_allowed(failure: Failure, killed_at: float | None) -> bool:
+    """Only what was in flight when a replica was killed with -9, and must not be sent twice.
+
+    On which replica a request was that got no answer nobody can tell; but no other replica ended then.
+    """
+    if killed_at is None or failure.idempotent or failure.started_at is None:
+        return False
+    return failure.started_at <= killed_at <= failure.failed_at + _DYING
+
+
+def drains_within(phases: Sequence[PhaseReport], drains: Drained) -> Drains:
+    """Of the routes that were drained in these phases."""
+    times = [took for at, took in drains if any(phase.began_at <= at < phase.ended_at for phase in phases)]
+    acknowledged = sorted(took for took in times if took is not None)
+    return Drains(
+        count=len(times),
+        never=len(times) - len(acknowledged),
+        p50=quantile(acknowledged, 0.5),
+        p99=quantile(acknowledged, 0.99),
+        worst=quantile(acknowledged, 1.0),
+    )
+
+
+# The kernel cuts a killed process' connections before it can be seen to be gone.
+_DYING = 0.5
+
+
+def _old_and_new(load: PhaseReport, old: str) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """First and last time that a request was sent which the old revision answered, and the new ones."""
+    before = [(seen.first_started, seen.last_started) for name, seen in load.revisions.items() if name == old]
+    after = [(seen.first_started, seen.last_started) for name, seen in load.revisions.items() if name != old]
+    return (before[0] if before else None), (min(after) if after and old else None)

@@ -1,0 +1,312 @@
+"""The load generator tells every way in which a request can fail, and counts from the moment it was due."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import httpx
+import pytest
+
+from bench.load.generator import Generator, LoadSettings
+from bench.load.mix import DEFAULT_MIX, Kind, plan
+from bench.load.process import LoadError, running_load
+from bench.load.report import FailureKind, LoadReport, PhaseReport
+from bench.load.tally import quantile
+from stack.home import project_root
+from stack.ports import free_port
+
+GOOD = b'{"revision": "v1"}'
+Treatment = Callable[[socket.socket], None]
+
+
+@contextmanager
+def server(treat: Treatment) -> Iterator[str]:
+    """A server that treats each connection so, in a thread of its own; its address."""
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
+
+        def treat_one(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                treat(connection)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    threading.Thread(target=treat_one, args=(connection,), daemon=True).start()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def requests(connection: socket.socket) -> Iterator[bytes]:
+    """The heads of the requests on a connection; bodies are read and dropped."""
+    unread = b""
+    while data := connection.recv(65536):
+        unread += data
+        while b"\r\n\r\n" in unread:
+            head, _, unread = unread.partition(b"\r\n\r\n")
+            length = re.search(rb"content-length: *(\d+)", head.lower())
+            left = int(length[1]) if length else 0
+            while len(unread) < left:
+                unread += connection.recv(65536)
+            unread = unread[left:]
+            yield head
+
+
+def reply(status: str = "200 OK", body: bytes = GOOD, length: int | None = None) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
+
+
+def always(answer: bytes) -> Treatment:
+    def treat(connection: socket.socket) -> None:
+        for _ in requests(connection):
+            connection.sendall(answer)
+
+    return treat
+
+
+def truncate(connection: socket.socket) -> None:
+    for _ in requests(connection):
+        connection.sendall(reply(length=1000))
+        return
+
+
+def hang(connection: socket.socket) -> None:
+    for _ in requests(connection):
+        pass
+
+
+def reset(connection: socket.socket) -> None:
+    for _ in requests(connection):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        return
+
+
+def load(
+    address: str, kind: Kind = Kind.GET, *, rate: float = 50, seconds: float = 0.4, timeout: float = 5
+) -> PhaseReport:
+    settings = LoadSettings(
+        address=address, host="web", rate=rate, seconds=seconds, timeout=timeout, connections=4, mix={kind: 1.0}
+    )
+    return asyncio.run(run(settings))
+
+
+async def run(settings: LoadSettings) -> PhaseReport:
+    return whole(await Generator(settings).run())
+
+
+def whole(report: LoadReport) -> PhaseReport:
+    (phase,) = report.phases
+    assert phase.requests == phase.answered + phase.failed_in_all
+    return phase
+
+
+@pytest.mark.parametrize(
+    ("treat", "failed"),
+    [
+        (reset, "reset"),
+        (truncate, "truncated"),
+        (always(reply("503 Service Unavailable", b"no healthy upstream")), "status 503"),
+        (always(reply("404 Not Found")), "status 404"),
+        (always(reply(body=b"<html>")), "wrong body"),
+        (always(reply(body=b'{"deployment": "web"}')), "wrong body"),
+        (always(b"HTTP/1.1 200 OK\r\n\r\n"), "wrong body"),
+    ],
+    ids=["reset", "truncated", "503", "404", "no JSON", "no revision", "no length"],
+)
+def test_a_request_that_fails_is_told_with_its_kind(treat: Treatment, failed: str) -> None:
+    with server(treat) as address:
+        phase = load(address)
+    assert phase.requests == 20
+    assert phase.failed == {failed: 20}
+    assert all(failure.idempotent and failure.request == "get" for failure in phase.failures)
+
+
+def test_what_the_proxy_said_is_kept_with_the_failure() -> None:
+    with server(always(reply("503 Service Unavailable", b"no healthy upstream"))) as address:
+        phase = load(address, Kind.SLOW_POST)
+    assert phase.failures[0].detail == "503 no healthy upstream"
+    assert not phase.failures[0].idempotent
+    assert phase.failures[0].kind is FailureKind.STATUS
+
+
+def test_nobody_listening_is_a_failure_to_connect() -> None:
+    phase = load(f"127.0.0.1:{free_port()}")
+    assert phase.failed == {"connect": phase.requests}
+    assert phase.requests == 20
+
+
+def test_a_request_without_an_answer_fails_when_its_time_is_over() -> None:
+    with server(hang) as address:
+        phase = load(address, seconds=0.1, timeout=0.3)
+    assert phase.failed == {"timeout": 5}
+    assert all(0.3 <= failure.failed_at - failure.due_at < 2 for failure in phase.failures)
+
+
+def test_an_upload_of_which_the_service_got_less_is_a_failure() -> None:
+    with server(always(reply(body=b'{"revision": "v1", "bytes": 99999, "sha256": "0"}'))) as address:
+        phase = load(address, Kind.UPLOAD, rate=20)
+    assert phase.failed == {"wrong body": 8}
+    assert "99999 of 100000 bytes arrived" in phase.failures[0].detail
+
+
+def test_an_upload_that_is_refused_half_way_is_a_failure_once() -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(reply("503 Service Unavailable", b"overloaded"))
+
+    with server(refuse) as address:
+        phase = load(address, Kind.UPLOAD_LARGE, rate=10)
+    assert phase.requests == 4
+    assert phase.failed_in_all == 4
+
+
+def test_a_stall_is_felt_by_every_request_that_was_due_in_it() -> None:
+    stalled = threading.Lock()
+
+    def stall(connection: socket.socket) -> None:
+        for _ in requests(connection):
+            with stalled:
+                connection.sendall(reply())
+
+    with server(stall) as address:
+        settings = LoadSettings(address=address, host="web", rate=200, seconds=1.5, connections=4, mix={Kind.GET: 1})
+        with running_load(settings) as running:
+            time.sleep(0.3)
+            with stalled:
+                time.sleep(0.5)
+            phase = whole(running.wait())
+    assert phase.failed == {}
+    # those due at the beginning of the stall waited 0.5 s, and a hundred were due in all
+    assert phase.worst >= 0.45
+    assert phase.p99 >= 0.4
+    assert phase.requests == 300
+
+
+def test_a_request_belongs_to_the_phase_in_which_it_was_due() -> None:
+    with server(always(reply())) as address:
+        settings = LoadSettings(address=address, host="web", rate=100, seconds=20, connections=4, mix={Kind.GET: 1})
+        with running_load(settings) as running:
+            time.sleep(0.2)
+            began = running.phase("second")
+            time.sleep(0.3)
+            report = running.finish()
+    first, second = report.phases
+    assert second.name == "second"
+    assert second.began_at == pytest.approx(began, abs=0.05)
+    assert first.ended_at == second.began_at
+    assert second.revisions["v1"].first_started >= began - 0.05
+    assert second.answered == second.requests == pytest.approx(30, abs=12)
+
+
+def test_it_stops_by_itself_and_says_so_to_whoever_goes_on() -> None:
+    with server(always(reply())) as address:
+        settings = LoadSettings(address=address, host="web", rate=100, seconds=0.1, connections=1, mix={Kind.GET: 1})
+        with running_load(settings) as running:
+            running.wait()
+            with pytest.raises(LoadError, match="ended with exit code 0 before it said 'phase'"):
+                running.phase("late")
+
+
+def test_load_is_sent_to_loopback_only() -> None:
+    settings = LoadSettings(address="192.0.2.1:80", host="web", rate=1, seconds=1)
+    with pytest.raises(LoadError, match="exit code 1"), running_load(settings):
+        pass
+
+
+def test_the_plan_is_the_same_for_the_same_seed() -> None:
+    def first(seed: int) -> list[object]:
+        return [one for one, _ in zip(plan(seed, "web"), range(2000), strict=False)]
+
+    assert first(7) == first(7)
+    assert first(7) != first(8)
+    assert {one.kind for one, _ in zip(plan(7, "web"), range(5000), strict=False)} == set(DEFAULT_MIX)
+
+
+def test_quantiles_are_values_that_occurred() -> None:
+    assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 2.0
+    assert quantile([1.0, 2.0, 3.0, 4.0], 0.99) == 4.0
+    assert quantile([5.0], 1.0) == 5.0
+    assert quantile([], 0.5) == 0.0
+
+
+@contextmanager
+def replica(**env: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """bench/replica.py as Rollway starts it."""
+    port = free_port()
+    told = {"PORT": str(port), "ROLLWAY_REVISION": "v1", "ROLLWAY_ROUTE": "r1", **env}
+    process = subprocess.Popen(
+        [sys.executable, "bench/replica.py"], cwd=project_root(), env={**os.environ, **told}, stderr=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + 10
+        while process.poll() is None and time.monotonic() < until:
+            with suppress(httpx.TransportError):
+                httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False)
+                break
+            time.sleep(0.02)
+        yield f"127.0.0.1:{port}", process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_whole_mix_is_answered_by_the_replica() -> None:
+    with replica() as (address, _):
+        mix = dict.fromkeys(Kind, 1.0)
+        settings = LoadSettings(address=address, host="web", rate=60, seconds=1, mix=mix)
+        phase = asyncio.run(run(settings))
+    assert phase.failures == ()
+    assert set(phase.kinds) == set(Kind)
+    assert phase.revisions["v1"].answers == phase.requests == 60
+    assert phase.p50 < 0.2
+
+
+def test_a_replica_that_is_told_to_end_finishes_what_is_in_flight() -> None:
+    with replica() as (address, process):
+        settings = LoadSettings(address=address, host="web", rate=20, seconds=0.4, mix={Kind.SLOW_POST: 1.0})
+        with running_load(settings) as running:
+            time.sleep(0.8)
+            process.send_signal(signal.SIGTERM)
+            phase = whole(running.wait())
+        assert process.wait(timeout=5) == 0
+    assert phase.failures == ()
+    assert phase.requests == 8
+
+
+def test_a_replica_that_knows_no_sigterm_takes_what_is_in_flight_with_it() -> None:
+    with replica(ENDS="at-once") as (address, process):
+        settings = LoadSettings(address=address, host="web", rate=20, seconds=0.2, mix={Kind.SLOW_POST: 1.0})
+        with running_load(settings) as running:
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            phase = whole(running.wait())
+        assert process.wait(timeout=5) == -signal.SIGTERM
+    assert phase.failed == {"reset": 4}
+
+
+def test_a_replica_closes_idle_connections_when_it_is_told_to_end() -> None:
+    with replica() as (address, process), httpx.Client(trust_env=False) as client:
+        client.get(f"http://{address}/")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=5) == 0
+
+
+def test_a_replica_can_be_broken() -> None:
+    with replica(BROKEN="health") as (address, _):
+        assert httpx.get(f"http://{address}/health", trust_env=False).status_code == 503
+    with replica(BROKEN="start") as (_, process):
+        assert process.wait(timeout=5) == 1
+    with replica(STARTUP_SECONDS="60") as (address, _):
+        assert httpx.get(f"http://{address}/health", trust_env=False).status_code == 503
