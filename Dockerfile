@@ -1,11 +1,12 @@
-# One image for migrate, worker, beat and Flower: they differ in their command only.
+# One image for migrate, worker, beat, Flower and the server for proxies: they differ in their command only.
 FROM python:3.12-slim
 
 ENV PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore \
     ROLLWAY_HOME=/var/lib/rollway
 
-# A named volume takes its owner from the folder it is first mounted on.
-RUN useradd --create-home --uid 10001 rollway && install -d -o rollway -g rollway -m 700 /var/lib/rollway
+# A named volume takes its owner and mode from the folder it is first mounted on; Envoy's is read by another user.
+RUN useradd --create-home --uid 10001 rollway && install -d -o rollway -g rollway -m 700 /var/lib/rollway \
+    && install -d -o rollway -g rollway -m 755 /var/lib/envoy
 
 WORKDIR /app
 # Before the code, so that a change of the code does not install everything again.

@@ -8,13 +8,14 @@ from uuid import UUID
 import typer
 
 from cli.apply_file import DeploymentFile, read_file
-from cli.apply_plan import ApplyRequest, KnownRevision, PlannedStep, plan
+from cli.apply_plan import ApplyRequest, KnownRevision, KnownTraffic, PlannedStep, plan
 from cli.exits import WAITING, exits
 from cli.film import Film
 from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Timeout, Wait
 from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.waiting import rollout_completed, settled, wait_until
+from db.entrance_views import owners_of, reached_at
 from db.timeline import revision_named
 from db.views import DeploymentView, live_deployments
 from domain.revision import RevisionSpec
@@ -54,6 +55,11 @@ def apply(
           strategy: rolling_update
           spec: {max_surge: 1, max_unavailable: 1}
           limits: {timeout_seconds: 300}
+        traffic:                     # left out: stays, at first hosts web and web.localhost, and path /web/
+          hosts: [web.example.com]
+          path_prefix: /api/
+          strip_prefix: true         # false: replicas see the prefix
+          request_timeout_seconds: 30
         activate: true               # false: only register the revision
 
     Several deployments may stand in one file, separated by ---. Everything is checked before anything is written.
@@ -86,7 +92,14 @@ def _plan(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> list[P
     if there is not None and file.revision_name is not None:
         found = reader.read(revision_named, there.id, file.revision_name)
         known = KnownRevision(found.id, RevisionSpec.model_validate(found.spec)) if found else None
-    return plan(file, there, known, request)
+    return plan(file, there, known, _known_traffic(reader, file, there), request)
+
+
+def _known_traffic(reader: Reader, file: DeploymentFile, there: DeploymentView | None) -> KnownTraffic:
+    reached = reader.read(reached_at, there.id) if there else None
+    wanted = file.wanted_traffic
+    entrances = wanted.entrances_of(file.deployment) if wanted else ()
+    return KnownTraffic(reached, reader.read(owners_of, entrances, file.deployment) if entrances else {})
 
 
 def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Outcome:

@@ -2,20 +2,22 @@
 
 import difflib
 import sys
-from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
-from yaml.constructor import ConstructorError
 
+from cli.strict_yaml import StrictLoader, fault_of
 from domain.commands import Replicas
+from domain.entrances import TrafficSettings
 from domain.errors import InvalidInputError
 from domain.policy import DeploymentPolicy, RolloutLimits
 from domain.revision import HealthCheck, Name, RevisionSpec, revision_name
+from domain.runtime_spec import DockerSpec, ExternalSpec
 from domain.strategies import parse_policy
+from domain.traffic import Entrance
 
 
 class RevisionSection(RevisionSpec):
@@ -30,7 +32,10 @@ class RevisionSection(RevisionSpec):
 
 
 class DeploymentFile(BaseModel):
-    """One document. What is left out stays as it is; `policy: null` removes the policy."""
+    """One document. What is left out stays as it is; `policy: null` removes the policy.
+
+    `traffic: null` brings back where a new deployment is reached.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,6 +43,7 @@ class DeploymentFile(BaseModel):
     replicas: Replicas | None = None
     revision: RevisionSection | None = None
     policy: dict[str, Any] | None = None
+    traffic: TrafficSettings | None = None
     activate: bool = True
 
     @property
@@ -53,6 +59,18 @@ class DeploymentFile(BaseModel):
         return "policy" in self.model_fields_set
 
     @property
+    def wanted_traffic(self) -> TrafficSettings | None:
+        """Where it shall be reached; None when the file says nothing about that."""
+        return (self.traffic or TrafficSettings()) if "traffic" in self.model_fields_set else None
+
+    @property
+    def asked_entrances(self) -> tuple[Entrance, ...]:
+        """Those that the file names."""
+        if self.traffic is None or self.traffic.is_default:
+            return ()
+        return self.traffic.entrances_of(self.deployment)
+
+    @property
     def parsed_policy(self) -> DeploymentPolicy | None:
         """Raises InvalidInputError, which `read_file` has ruled out."""
         return None if self.policy is None else parse_policy(self.policy)
@@ -62,7 +80,10 @@ _SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
     (): DeploymentFile,
     ("revision",): RevisionSection,
     ("revision", "health_check"): HealthCheck,
+    ("revision", "docker"): DockerSpec,
+    ("revision", "external"): ExternalSpec,
     ("policy", "limits"): RolloutLimits,
+    ("traffic",): TrafficSettings,
 }
 
 
@@ -71,9 +92,9 @@ def read_file(name: str) -> list[DeploymentFile]:
     text, folder = _text(name)
     shown = "standard input" if name == "-" else name
     try:
-        documents = [document for document in yaml.load_all(text, _Loader) if document is not None]
+        documents = [document for document in yaml.load_all(text, StrictLoader) if document is not None]
     except yaml.MarkedYAMLError as error:
-        raise _fault(shown, _where(error)) from None
+        raise _fault(shown, fault_of(error)) from None
     except yaml.YAMLError as error:
         raise _fault(shown, f"is no YAML: {str(error).splitlines()[0]}") from None
     if not documents:
@@ -82,6 +103,9 @@ def read_file(name: str) -> list[DeploymentFile]:
     names = [one.deployment for one in parsed]
     if twice := next((one for one in names if names.count(one) > 1), None):
         raise _fault(shown, f"deployment: {twice} stands in two documents; give it one")
+    asked = [entrance.value for one in parsed for entrance in one.asked_entrances]
+    if twice := next((one for one in asked if asked.count(one) > 1), None):
+        raise _fault(shown, f"traffic: {twice} stands in two documents; only one deployment can be reached by it")
     return parsed
 
 
@@ -132,6 +156,10 @@ def _said(fault: ErrorDetails) -> str:
             return f"{shown}: there is no such field{_instead(path)}"
         case "missing":
             return f"{shown}: is missing"
+        case "tuple_type" | "list_type":
+            return f"{shown}: must be a list"
+        case "model_type" | "dict_type":
+            return f"{shown}: must be fields, each with its value"
         case "string_type" if isinstance(fault["input"], (int, float)):
             return f"{shown}: must be text; put it in quotes"
         case "string_pattern_mismatch" if path[-1] in ("deployment", "name"):
@@ -150,27 +178,5 @@ def _instead(path: list[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
 
 
-def _where(error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark or error.context_mark
-    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"{place}{error.problem or 'is no YAML'}"
-
-
 def _fault(where: str, said: str) -> InvalidInputError:
     return InvalidInputError(f"{where}: {said}", file=where)
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a field that stands twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[object] = set()
-        for key in self._keys(node):
-            if key in seen:
-                raise ConstructorError(None, None, f"{key} stands twice", node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-    @staticmethod
-    def _keys(node: yaml.MappingNode) -> Iterator[str]:
-        return (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")

@@ -6,14 +6,26 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from cli.apply_file import DeploymentFile
+from db.entrance_views import ReachedView
 from db.views import DeploymentView
 from domain.activation import Activation, ActivationRequest, decide_activation
-from domain.commands import ActivateRevision, AddRevision, Command, CreateDeployment, Scale, SetPolicy, parse_command
-from domain.errors import RevisionExistsError, WrongStateError
+from domain.commands import (
+    ActivateRevision,
+    AddRevision,
+    Command,
+    CreateDeployment,
+    Scale,
+    SetPolicy,
+    SetTraffic,
+    parse_command,
+)
+from domain.entrances import entrances_in_words
+from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 from domain.model import Lifecycle
 from domain.policy import DeploymentPolicy
 from domain.revision import RevisionSpec
 from domain.strategies import parse_policy
+from domain.traffic import Entrance
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +34,14 @@ class KnownRevision:
 
     id: UUID
     spec: RevisionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTraffic:
+    """Where the deployment is reached, None when there is none yet, and what of the file's wishes others have."""
+
+    reached: ReachedView | None
+    taken: Mapping[Entrance, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +64,22 @@ class PlannedStep:
 
 
 def plan(
-    file: DeploymentFile, there: DeploymentView | None, known: KnownRevision | None, request: ApplyRequest
+    file: DeploymentFile,
+    there: DeploymentView | None,
+    known: KnownRevision | None,
+    traffic: KnownTraffic,
+    request: ApplyRequest,
 ) -> list[PlannedStep]:
     """Empty when there is nothing to do. `known`: the revision of the file's name.
 
-    Raises RevisionExistsError, WrongStateError and DeploymentAlreadyInProgressError, before anything is written.
+    Raises RevisionExistsError, WrongStateError, EntranceTakenError and DeploymentAlreadyInProgressError, before
+    anything is written.
     """
     if there and there.lifecycle is Lifecycle.DESTROYING:
         message = f"{file.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
         raise WrongStateError(message, deployment=file.deployment, state=there.lifecycle)
     steps = [_create(file, request)] if there is None else _changes(file, there, request)
+    steps += _traffic(file, traffic, request)
     if file.revision is None:
         return steps
     if known is None:
@@ -85,6 +111,21 @@ def _changes(file: DeploymentFile, there: DeploymentView, request: ApplyRequest)
         said = f"scaled from {there.desired_replicas} to {file.replicas} replicas"
         steps.append(_step(Scale, file, request, {"desired_replicas": file.replicas}, said))
     return steps
+
+
+def _traffic(file: DeploymentFile, known: KnownTraffic, request: ApplyRequest) -> list[PlannedStep]:
+    wanted = file.wanted_traffic
+    if wanted is None:
+        return []
+    entrances = wanted.entrances_of(file.deployment)
+    for entrance, owner in known.taken.items():
+        if not wanted.is_default:
+            raise EntranceTakenError.by(owner, file.deployment, entrance.kind, entrance.value)
+    left = tuple(one for one in entrances if one not in known.taken)
+    if known.reached == ReachedView(left, wanted.request_timeout_seconds):
+        return []
+    said = f"reached as {entrances_in_words(left, wanted.request_timeout_seconds)}"
+    return [_step(SetTraffic, file, request, wanted.model_dump(mode="json"), said)]
 
 
 def _add_revision(file: DeploymentFile, request: ApplyRequest) -> PlannedStep:

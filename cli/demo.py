@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from cli.demo_acts import ACTS, Demo, leave
+from cli.demo_load import Load
 from cli.demo_stage import Stage, stage
 from cli.interrupts import interruptible
 from cli.options import AsJson
@@ -19,15 +20,18 @@ from domain.errors import RollwayError
 
 
 def demo(*, as_json: AsJson = False) -> None:
-    """Show a real rolling update and a real rollback. Takes half a minute and leaves nothing behind.
+    """Show a real rolling update and a real rollback, under load. Takes under a minute and leaves nothing behind.
 
     A stack of its own in a temporary folder (DATABASE_URL and REDIS_URL are used when they are set), 3 replicas of
     examples/http_service.py, a rollout to a second revision, then one to a broken revision that comes back by itself.
+    All the while requests go through Envoy, and every one must be answered.
     Exit code 0 only when everything was as promised; otherwise the logs are kept, and it says where.
     """
     console = printer(stderr=as_json)
     external = os.environ.get("DATABASE_URL") or os.environ.get("REDIS_URL")
     name = f"demo-{secrets.token_hex(3)}" if external else "demo"
+    if external:  # workers of the same machine that use the same servers must not take these replicas for theirs
+        os.environ["ROLLWAY_HOST"] = name
     begun = time.monotonic()
     try:
         with interruptible(), stage(console) as made:
@@ -48,7 +52,7 @@ def demo(*, as_json: AsJson = False) -> None:
 def _perform(made: Stage, name: str, console: Console) -> Demo:
     """All acts until one fails; a refusal or a wait without end is a promise that was not kept."""
     with Reader() as reader:
-        run = Demo(console, reader, name)
+        run = Demo(console, reader, name, Load(made.envoy, name))
         try:
             for title, act in ACTS:
                 run.console.print(f"\n{title}", style="bold")
@@ -66,7 +70,8 @@ def _summary(run: Demo, made: Stage, seconds: float, *, kept: bool) -> None:
     for one in run.promises:
         mark, colour = ("✓", "green") if one.kept else ("✗", "red")
         run.console.print(f"{mark} {one.promise}: {one.seen}", style=colour)
-    end = f"All as promised, in {seconds:.0f} s." if kept else f"Not as promised; the logs are in {made.logs}"
+    good = f"All as promised, in {seconds:.0f} s: {run.load.tally}."
+    end = good if kept else f"Not as promised; the logs are in {made.logs}"
     run.say(f"\n{end}")
 
 
@@ -80,5 +85,6 @@ def _document(run: Demo, made: Stage, seconds: float, *, kept: bool) -> dict[str
             for title, cycles in run.films.items()
         },
         "answers": run.answers,
+        "load": run.load.tally.as_json(),
         "logs": None if kept else made.logs,
     }

@@ -1,4 +1,4 @@
-"""The acts of the demo: create, roll out, come back. Each checks with its own eyes what it promised."""
+"""The acts of the demo: create, roll out, come back, under load. Each checks with its own eyes what it promised."""
 
 import sys
 import time
@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 from rich.console import Console
 
+from cli.demo_load import Load
 from cli.film import Cycle, Film, Scene
 from cli.options import new_request_id
 from cli.servers import Reader, send
@@ -38,11 +39,12 @@ class Promise:
 
 @dataclass(slots=True)
 class Demo:
-    """One run: a deployment on a stage, and what was seen so far."""
+    """One run: a deployment on a stage, the load that it is under, and what was seen so far."""
 
     console: Console
     reader: Reader
     name: str
+    load: Load
     promises: list[Promise] = field(default_factory=list)
     films: dict[str, list[Cycle]] = field(default_factory=dict)
     answers: dict[str, list[str]] = field(default_factory=dict)
@@ -73,6 +75,14 @@ class Demo:
         scene = self.film(revision, _ended if rollout else settled, numbered=rollout is not None)
         return scene.rollout
 
+    def end_load(self) -> None:
+        """Wait for the last answers; promised is that none failed, and that no replica of v3 was asked."""
+        self.load.stop()
+        tally = self.load.tally
+        answered = ", ".join(f"{revision} {count}" for revision, count in sorted(tally.revisions.items()))
+        self.promise("the broken v3 is never asked", kept="v3" not in tally.revisions, seen=f"answers: {answered}")
+        self.promise("under load, no request is lost", kept=tally.failed == 0, seen=str(tally))
+
     def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Scene:
         """Show what happens until the goal is reached."""
         film = Film(self.console, prefix="  ", numbered=numbered)
@@ -99,6 +109,8 @@ def _create(run: Demo) -> None:
     limits = {"timeout_seconds": 60}
     run.do(CreateDeployment, desired_replicas=_REPLICAS, policy=_policy(limits))
     run.roll_out("v1", {"VERSION": "1"})
+    run.load.start()
+    run.say("  from now on 100 requests a second through Envoy, some on new connections, some with slow answers")
 
 
 def _roll_out(run: Demo) -> None:
@@ -106,6 +118,7 @@ def _roll_out(run: Demo) -> None:
     if rollout is None or rollout.outcome != RolloutOutcome.COMPLETED:
         run.promise("the rollout to v2 is completed", kept=False, seen=_ending(rollout))
     run.everyone_runs("v2", "after the rollout")
+    run.say(f"  under load so far: {run.load.tally}")
 
 
 def _come_back(run: Demo) -> None:
@@ -115,13 +128,16 @@ def _come_back(run: Demo) -> None:
     run.promise("the broken v3 goes back by itself", kept=turned_back, seen=_ending(rollout))
     run.settle(settled)
     run.everyone_runs("v2", "after the way back")
+    run.say(f"  under load so far: {run.load.tally}")
     left = _wait_for_end_of(run, "v3")
     run.promise("no replica of v3 is left", kept=not left, seen=f"{left} left" if left else "all stopped")
     _check_budget(run)
+    run.end_load()
 
 
 def leave(run: Demo) -> None:
     """Destroy the deployment, so that nothing of it stays in a database that was here before."""
+    run.load.stop(patience=0)
     with suppress(RollwayError):
         run.do(Destroy)
         run.settle(destroyed, _PARTING_SECONDS)

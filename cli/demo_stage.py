@@ -41,6 +41,11 @@ class Stage:
         return self.home.root / "logs"
 
     @property
+    def envoy(self) -> str:
+        """http://127.0.0.1:port, where requests go."""
+        return next(part.address for part in stack_status(self.home).parts if part.name == "envoy")
+
+    @property
     def has_logs(self) -> bool:
         """Whether anything has been logged yet."""
         return self.logs.is_dir() and any(self.logs.iterdir())
@@ -67,7 +72,7 @@ class Stage:
 
 @contextmanager
 def stage(console: Console) -> Iterator[Stage]:
-    """A stack of 2 workers, beat and Flower in a new folder; torn down at the end, whatever happens.
+    """A stack of 2 workers, beat, Flower and Envoy in a new folder; torn down at the end, whatever happens.
 
     DATABASE_URL and REDIS_URL of the environment are used when they are set. The folder is kept after an error.
     Raises UnreachableError when the stack does not come up.
@@ -94,7 +99,7 @@ def _bring_up(made: Stage) -> None:
         made.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
 
     try:
-        up(UpRequest(home=made.home, environ=os.environ, workers=_WORKERS), say)
+        up(UpRequest(home=made.home, environ={**os.environ, "ROLLWAY_ENVOY": "on"}, workers=_WORKERS), say)
         export_urls(os.environ)
     except StackError as error:
         where = f" The logs are in {made.logs}" if made.has_logs else ""

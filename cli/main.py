@@ -6,7 +6,17 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from cli import apply, demo, doctor, logs, read_commands, steering_commands, write_commands
+from cli import (
+    apply,
+    bootstrap_command,
+    demo,
+    doctor,
+    logs,
+    read_commands,
+    steering_commands,
+    traffic_commands,
+    write_commands,
+)
 from cli.exits import READING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
 from cli.stack_commands import add_stack_commands
 from domain.errors import RollwayError
@@ -44,6 +54,19 @@ app.command("status", epilog=exits(*READING, example="rollway status\nrollway st
 app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read_commands.history)
 app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read_commands.routes)
 app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --follow"))(logs.logs)
+
+app.command("traffic", epilog=exits(*READING, example="rollway traffic --json"))(traffic_commands.traffic)
+app.command("proxies", epilog=exits(*READING, example="rollway proxies"))(traffic_commands.proxies)
+app.command("hosts", epilog=exits(*READING, example="rollway hosts"))(traffic_commands.hosts)
+app.command("forget-host", epilog=exits(*WRITING, example="rollway forget-host rack-7"))(traffic_commands.forget_host)
+app.command(
+    "envoy-bootstrap",
+    epilog=exits(
+        ExitCode.USAGE,
+        example="rollway envoy-bootstrap --node-id edge-1 --xds rollway.internal:7070 > envoy.yaml\n"
+        "envoy --config-path envoy.yaml",
+    ),
+)(bootstrap_command.envoy_bootstrap)
 
 app.command("doctor", epilog=exits(*READING, example="rollway doctor --json"))(doctor.doctor)
 

@@ -14,8 +14,10 @@ from cli.film import Film, look
 from cli.options import AsJson, DeploymentName
 from cli.output import ago, columns, print_json, printer
 from cli.picture import picture
+from cli.reached import envoy_address, reached_in_words, urls_of
 from cli.servers import Reader
 from cli.status_view import deployment_page, deployments_table, routes_table, state_of
+from db.entrance_views import reached_at
 from db.timeline import HistoryView, history_of, revisions_of
 from db.views import DeploymentView, all_routes, deployment_named, last_failed_route, live_deployments
 from domain.model import Verdict
@@ -103,7 +105,8 @@ def _page(reader: Reader, name: str | None) -> RenderableType:
     if name is not None:
         view = reader.read(deployment_named, name)
         failed = reader.read(last_failed_route, view.id) if _has_failures(view) else None
-        return deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed)
+        reached = reached_in_words(reader.read(reached_at, view.id), envoy_address())
+        return deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed, reached)
     views = reader.read(live_deployments)
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
     return Group(_stack_line(), "", deployments_table(views) if views else nothing)
@@ -128,7 +131,13 @@ def _document(reader: Reader, name: str | None) -> dict[str, Any]:
         deployments = [_with_picture(view) for view in reader.read(live_deployments)]
         return {"stack": asdict(stack), "deployments": deployments}
     view = reader.read(deployment_named, name)
-    return {**_with_picture(view), "revisions": reader.read(revisions_of, view.id, _REVISIONS)}
+    reached = reader.read(reached_at, view.id)
+    return {
+        **_with_picture(view),
+        **asdict(reached),
+        "urls": urls_of(reached, envoy_address()),
+        "revisions": reader.read(revisions_of, view.id, _REVISIONS),
+    }
 
 
 def _with_picture(view: DeploymentView) -> dict[str, Any]:

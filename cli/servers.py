@@ -96,7 +96,7 @@ def send(command: Command) -> dict[str, Any]:
             except DBAPIError as error:
                 raise error.orig or error from None
     except InvalidInputError as error:
-        if error.detail.get("field") in ("DATABASE_URL", "REDIS_URL", "ROLLWAY_SLOTS"):
+        if str(error.detail.get("field")).startswith(("DATABASE_URL", "REDIS_URL", "ROLLWAY_")):
             raise UnreachableError(error.message) from None
         raise
 

@@ -45,11 +45,13 @@ def up(
     postgres_port: Annotated[int | None, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = None,
     redis_port: Annotated[int | None, typer.Option(help="Port of the embedded Redis.", **_PORT)] = None,
     flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
+    api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
+    envoy_port: Annotated[int | None, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start PostgreSQL, Redis, workers, beat and Flower here.
+    """Start PostgreSQL, Redis, workers, beat, Flower, the xDS server and Envoy here.
 
-    DATABASE_URL and REDIS_URL in the environment replace the first two.
+    DATABASE_URL and REDIS_URL in the environment replace the first two; ROLLWAY_ENVOY=off leaves Envoy out.
     Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
     """
     console = Console(quiet=as_json)
@@ -58,7 +60,7 @@ def up(
         home=find_home(os.environ),
         environ=os.environ,
         workers=workers or default_workers(),
-        ports=AskedPorts(postgres=postgres_port, redis=redis_port, flower=flower_port),
+        ports=AskedPorts(postgres=postgres_port, redis=redis_port, flower=flower_port, api=api_port, envoy=envoy_port),
     )
     with interruptible(), _told_in_one_sentence(as_json=as_json):
         started = time.monotonic()

@@ -46,6 +46,11 @@ def short_id(route_id: UUID) -> str:
     return route_id.hex[-8:]
 
 
+def route_colour(status: RouteStatus) -> str:
+    """The colour that a status is written in."""
+    return _COLOURS.get(status, "dim")
+
+
 def deployments_table(views: Iterable[DeploymentView]) -> Table:
     """A line for each deployment."""
     table = columns("NAME", "STATE", "HEALTHY", "REVISION", "REPLICAS", "WHY")
@@ -60,12 +65,12 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
 
 
 def deployment_page(
-    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None
+    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
 ) -> RenderableType:
-    """Everything about one deployment."""
+    """Everything about one deployment. `reached`: where, in words."""
     facts = columns("", "")
     facts.show_header = False
-    for name, said in _facts(view, revisions, failed):
+    for name, said in _facts(view, revisions, failed, reached):
         facts.add_row(Text(name, "dim"), said)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
     return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
@@ -80,7 +85,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
         table.add_row(
             short_id(route.id),
             route.revision,
-            Text(drawn, _COLOURS.get(route.status, "dim")),
+            Text(drawn, route_colour(route.status)),
             route.address or "-",
             roughly(view.now - route.status_changed_at),
             Text("" if route.status is RouteStatus.HEALTHY else route.reason, "dim"),
@@ -89,7 +94,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
 
 
 def _facts(
-    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None
+    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
 ) -> Iterable[tuple[str, str | Text]]:
     drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
@@ -105,6 +110,7 @@ def _facts(
     yield "revision", _revision(view)
     yield "revisions", _names(view, revisions)
     yield "policy", policy_words(view.policy)
+    yield "reached", reached
     if failed is not None:
         said = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
         yield "last failed", Text(said, "red")

@@ -1,1 +1,1 @@
-"""The embedded stack: PostgreSQL, Valkey, workers, beat and Flower on one machine, under a supervisor."""
+"""The embedded stack: servers, workers and proxy on one machine, under a supervisor."""

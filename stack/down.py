@@ -19,7 +19,7 @@ StopReplicas = Callable[[Path], object]
 
 
 def down(home: Home, say: Say, replicas: StopReplicas = stop_replicas) -> bool:
-    """Stop beat, workers, Flower, replicas, Valkey, PostgreSQL and the supervisor; whether anything was running.
+    """Stop what `up` started, in the order of `stop_in_order`, and the supervisor; whether anything was running.
 
     Data stays. `say` hears of each part as it has gone. Raises StackError with one sentence.
     """

@@ -47,6 +47,11 @@ class Home:
         """Valkey's configuration and append-only file."""
         return self.root / "valkey"
 
+    @property
+    def envoy(self) -> Path:
+        """Envoy's bootstrap."""
+        return self.root / "envoy"
+
     def log(self, part: str) -> Path:
         """The log file of the part of that name."""
         return self.root / "logs" / f"{part}.log"
@@ -55,7 +60,7 @@ class Home:
         """Make the folders, for their owner only. Raises StackError when that is not possible."""
         with folder_errors(self.root):
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for folder in (self.run, self.postgres, self.valkey, self.root / "logs"):
+            for folder in (self.run, self.postgres, self.valkey, self.envoy, self.root / "logs"):
                 folder.mkdir(mode=0o700, exist_ok=True)
             # as root, or on a read-only mount, mkdir of what exists says nothing: only a write tells
             write_private(self.run / "writable", "")

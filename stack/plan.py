@@ -12,11 +12,11 @@ from pydantic import TypeAdapter
 class Ready:
     """When a part counts as up.
 
-    redis: the URL `target` answers a ping; port: 127.0.0.1:`target` accepts; log: the part's log says `target`;
-    exit: it ends with code 0.
+    redis: the URL `target` answers a ping; port: 127.0.0.1:`target` accepts; http: the URL `target` answers 200;
+    log: the part's log says `target`; exit: it ends with code 0.
     """
 
-    kind: Literal["redis", "port", "log", "exit"]
+    kind: Literal["redis", "port", "http", "log", "exit"]
     target: str = ""
 
 

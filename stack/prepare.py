@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stack.account import choose_account, installed_tree
+from stack.envoy import EnvoySetting, envoy_wanted
 from stack.external import check_database, check_redis
 from stack.home import Home
 from stack.plan import External, Part, Plan
@@ -15,7 +16,7 @@ from stack.valkey import redis_url, valkey_part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """What `up` is asked for. DATABASE_URL and REDIS_URL in `environ` replace the embedded servers."""
+    """What `up` is asked for. In `environ`, DATABASE_URL and REDIS_URL replace servers, ROLLWAY_ENVOY=off the proxy."""
 
     home: Home
     environ: Mapping[str, str]
@@ -37,6 +38,7 @@ Say = Callable[[Notice], None]
 
 def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
     """Check what is external, prepare what is embedded. Raises StackError with a sentence."""
+    with_envoy = envoy_wanted(request.environ)
     external = list(_external(request))
     database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
     lost_password = load_settings(request.home) is None
@@ -54,6 +56,8 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
         redis_url=broker_url,
         workers=request.workers,
         flower_port=settings.flower_port,
+        api_port=settings.api_port,
+        envoy=_envoy(settings) if with_envoy else None,
     )
     return Plan(
         database_url=database_url,
@@ -70,6 +74,10 @@ def _external(request: UpRequest) -> list[External]:
     if url := request.environ.get("REDIS_URL"):
         found.append(External(name="redis", address=check_redis(url)))
     return found
+
+
+def _envoy(settings: ServerSettings) -> EnvoySetting:
+    return EnvoySetting(node_id=settings.envoy_node, port=settings.envoy_port, admin_port=settings.envoy_admin_port)
 
 
 def _postgres(home: Home, settings: ServerSettings, say: Say, *, lost_password: bool) -> Part:

@@ -1,10 +1,11 @@
-"""Rollway's own processes, as command lines: migrations, workers, beat, Flower."""
+"""Rollway's own processes, as command lines: migrations, workers, beat, Flower, the xDS server; and its proxy."""
 
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from stack.envoy import EnvoySetting, envoy_part
 from stack.home import Home, project_root
 from stack.plan import Part, Ready
 from stack.ports import HOST
@@ -15,13 +16,15 @@ _MOST_WORKERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSetting:
-    """What the processes are told: where the servers are, and how many workers there shall be."""
+    """What the processes are told: where the servers are, how many workers there shall be, whether there is a proxy."""
 
     home: Home
     database_url: str
     redis_url: str
     workers: int
     flower_port: int
+    api_port: int
+    envoy: EnvoySetting | None
 
 
 ProcessList = Callable[[ProcessSetting], tuple[Part, ...]]
@@ -34,20 +37,22 @@ def default_workers() -> int:
 
 
 def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
-    """Migrations, beat and Flower at once, since none needs another; workers when the tables are there."""
+    """Migrations, beat and Flower at once, since none needs another; the rest when the tables are there."""
     migrate = (sys.executable, "-m", "alembic", "upgrade", "head")
     return (
         _part(setting, "migrate", migrate, Ready("exit"), ("postgres",)),
         _beat(setting),
         *(_worker(setting, number) for number in range(1, setting.workers + 1)),
         _flower(setting),
+        _api(setting),
+        *((envoy_part(setting.home, setting.envoy, setting.api_port),) if setting.envoy else ()),
     )
 
 
 def _worker(setting: ProcessSetting, number: int) -> Part:
-    options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n worker{number}@%h"
-    queues = "-Q lifecycle,routes,commands --loglevel INFO"
-    command = (*_CELERY, *options.split(), *queues.split())
+    # without -Q it takes from all queues of tasks/settings.py, among them the one of the host that it finds itself on
+    options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n worker{number}@%h --loglevel INFO"
+    command = (*_CELERY, *options.split())
     return _part(setting, f"worker{number}", command, Ready("log", " ready."), ("valkey", "migrate"))
 
 
@@ -62,6 +67,19 @@ def _flower(setting: ProcessSetting) -> Part:
     options = f"flower --address={HOST} --port={port} --max_tasks=5000 --purge_offline_workers=60"
     ready = Ready("port", str(port))
     return _part(setting, "flower", (*_CELERY, *options.split()), ready, ("valkey",), address=f"http://{HOST}:{port}")
+
+
+def _api(setting: ProcessSetting) -> Part:
+    port = setting.api_port
+    part = _part(
+        setting,
+        "api",
+        (sys.executable, "-m", "api"),
+        Ready("http", f"http://{HOST}:{port}/healthz"),
+        ("valkey", "migrate"),
+        address=f"http://{HOST}:{port}",
+    )
+    return replace(part, env={**part.env, "ROLLWAY_API_HOST": HOST, "ROLLWAY_API_PORT": str(port)})
 
 
 def _part(  # noqa: PLR0913 -- the list above shall read as a list

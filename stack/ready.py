@@ -15,6 +15,8 @@ def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
             return _redis(ready.target)
         case "port":
             return _port(int(ready.target))
+        case "http":
+            return _http(ready.target)
         case "log":
             return _says(log, log_start, ready.target.encode())
         case "exit":
@@ -41,6 +43,22 @@ def _port(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _http(url: str) -> bool:
+    """By hand, too: the first line of the answer says enough."""
+    asked = urlsplit(url)
+    try:
+        with socket.create_connection((asked.hostname, asked.port), timeout=1) as connection:
+            connection.sendall(
+                f"GET {asked.path} HTTP/1.1\r\nHost: {asked.netloc}\r\nConnection: close\r\n\r\n".encode()
+            )
+            said = b""
+            while b"\r\n" not in said and (more := connection.recv(512)):
+                said += more
+    except OSError:
+        return False
+    return said.split(b" ")[1:2] == [b"200"]
 
 
 def _says(log: Path, start: int, text: bytes) -> bool:

@@ -1,6 +1,7 @@
 """Ports and passwords of the embedded servers, kept from one start to the next."""
 
 import secrets
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -18,17 +19,26 @@ class AskedPorts:
     postgres: int | None = None
     redis: int | None = None
     flower: int | None = None
+    api: int | None = None
+    envoy: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """What the embedded servers are started with."""
+    """What the embedded servers are started with. `envoy_node` is how the embedded Envoy calls itself.
+
+    What has a default was not in the file of earlier versions. A port of 0 is one that is not chosen yet.
+    """
 
     postgres_port: int
     postgres_password: str
     redis_port: int
     redis_password: str
     flower_port: int
+    api_port: int = 0
+    envoy_port: int = 0
+    envoy_admin_port: int = 0
+    envoy_node: str = ""
 
 
 _SETTINGS = TypeAdapter(ServerSettings)
@@ -52,25 +62,38 @@ def choose_settings(home: Home, asked: AskedPorts, moved: Callable[[str], None])
     Raises StackError when an asked port is taken.
     """
     last = load_settings(home)
-    chosen = ServerSettings(
-        postgres_port=_port("postgres", "--postgres-port", asked.postgres, last.postgres_port if last else None, moved),
-        redis_port=_port("valkey", "--redis-port", asked.redis, last.redis_port if last else None, moved),
-        flower_port=_port("flower", "--flower-port", asked.flower, last.flower_port if last else None, moved),
-        postgres_password=secrets.token_urlsafe(24),
-        redis_password=secrets.token_urlsafe(24),
+    before = last or _first()
+    chosen = replace(
+        before,
+        postgres_port=_port("postgres", "--postgres-port", asked.postgres, before.postgres_port, moved),
+        redis_port=_port("valkey", "--redis-port", asked.redis, before.redis_port, moved),
+        flower_port=_port("flower", "--flower-port", asked.flower, before.flower_port, moved),
+        api_port=_port("api", "--api-port", asked.api, before.api_port, moved),
+        envoy_port=_port("envoy", "--envoy-port", asked.envoy, before.envoy_port, moved),
+        envoy_admin_port=_port("envoy's admin", "", None, before.envoy_admin_port, moved),
+        # random, for two stacks that share a database must not answer for each other
+        envoy_node=before.envoy_node or f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}",
     )
-    if last is not None:
-        chosen = replace(chosen, postgres_password=last.postgres_password, redis_password=last.redis_password)
     if chosen != last:
         with folder_errors(home.root):
             write_private(home.servers_file, _SETTINGS.dump_json(chosen, indent=2).decode())
     return chosen
 
 
-def _port(name: str, option: str, asked: int | None, last: int | None, moved: Callable[[str], None]) -> int:
+def _first() -> ServerSettings:
+    return ServerSettings(
+        postgres_port=0,
+        postgres_password=secrets.token_urlsafe(24),
+        redis_port=0,
+        redis_password=secrets.token_urlsafe(24),
+        flower_port=0,
+    )
+
+
+def _port(name: str, option: str, asked: int | None, last: int, moved: Callable[[str], None]) -> int:
     if asked is not None:
         return asked_port(option, asked)
-    if last is None:
+    if not last:
         return free_port()
     if is_free(last):
         return last

@@ -21,7 +21,9 @@ def stop_in_order(
     stopped: Callable[[PartState], None],
     replicas: Callable[[Path], object] | None,
 ) -> None:
-    """Stop beat, workers, Flower; then the replicas by `replicas(home)`; then Valkey, then PostgreSQL.
+    """Stop beat, workers, Flower, xDS server; then the replicas by `replicas(home)`; then Envoy, Valkey, PostgreSQL.
+
+    A replica finishes the requests it has, and Envoy, which keeps its last table, carries the answers.
 
     `stopped` hears of each part that was running, as it has gone.
     """

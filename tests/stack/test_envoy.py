@@ -1,0 +1,196 @@
+"""The xDS server and Envoy as parts of the stack: chosen, started, killed, stopped in order."""
+
+import json
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from stack.child import Child
+from stack.down import down
+from stack.envoy import EnvoySetting, envoy_part, envoy_wanted
+from stack.errors import StackError
+from stack.home import Home
+from stack.plan import Ready
+from stack.ports import free_port
+from stack.prepare import Notice, UpRequest
+from stack.processes import ProcessSetting, rollway_processes
+from stack.ready import is_ready
+from stack.settings import AskedPorts, choose_settings
+from stack.state import PartState, identify, read_state
+from stack.status import stack_status
+from stack.stop import stop_in_order
+from stack.up import up
+from tests.stack.small import eventually
+
+SETTING = EnvoySetting(node_id="edge-1", port=1, admin_port=2)
+
+
+def made_home(folder: Path) -> Home:
+    home = Home(folder / ".rollway")
+    home.create()
+    return home
+
+
+def processes(home: Home, envoy: EnvoySetting | None) -> list[str]:
+    setting = ProcessSetting(
+        home=home, database_url="", redis_url="", workers=2, flower_port=3, api_port=4, envoy=envoy
+    )
+    return [part.name for part in rollway_processes(setting)]
+
+
+def test_envoy_is_left_out_when_a_person_says_so(tmp_path: Path) -> None:
+    home = made_home(tmp_path)
+    assert processes(home, SETTING)[-2:] == ["api", "envoy"]
+    assert processes(home, None)[-1] == "api"
+    assert [envoy_wanted({"ROLLWAY_ENVOY": said}) for said in ("", "on", "off", "OFF")] == [True, True, False, False]
+    with pytest.raises(StackError, match="ROLLWAY_ENVOY must be on or off"):
+        envoy_wanted({"ROLLWAY_ENVOY": "10.0.0.1:8080"})
+
+
+def test_the_bootstrap_is_written_for_its_owner_and_names_node_and_ports(tmp_path: Path) -> None:
+    home = made_home(tmp_path)
+    part = envoy_part(home, SETTING, 4)
+    file = home.envoy / "bootstrap.yaml"
+    assert str(file) in part.command
+    assert (part.server, part.after) == (True, ("api",))
+    assert '"edge-1"' in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_workers_take_from_every_queue_of_their_host(tmp_path: Path) -> None:
+    setting = ProcessSetting(
+        home=made_home(tmp_path), database_url="", redis_url="", workers=1, flower_port=3, api_port=4, envoy=None
+    )
+    (worker,) = (part for part in rollway_processes(setting) if part.name == "worker1")
+    assert "-Q" not in worker.command
+
+
+def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> None:
+    home = made_home(tmp_path)
+    first = choose_settings(home, AskedPorts(), lambda _: None)
+    old = json.loads(home.servers_file.read_text())
+    for key in ("api_port", "envoy_port", "envoy_admin_port", "envoy_node"):
+        del old[key]
+    home.servers_file.write_text(json.dumps(old))
+
+    moved: list[str] = []
+    chosen = choose_settings(home, AskedPorts(), moved.append)
+    assert moved == []
+    assert (chosen.postgres_port, chosen.postgres_password) == (first.postgres_port, first.postgres_password)
+    assert len({chosen.api_port, chosen.envoy_port, chosen.envoy_admin_port, 0}) == 4
+    assert chosen.envoy_node.startswith(f"envoy-{socket.gethostname()}-")
+    assert choose_settings(home, AskedPorts(), moved.append) == chosen
+
+
+def test_two_stacks_on_one_machine_have_proxies_of_different_names(tmp_path: Path) -> None:
+    nodes = {
+        choose_settings(made_home(tmp_path / name), AskedPorts(), lambda _: None).envoy_node for name in ("a", "b")
+    }
+    assert len(nodes) == 2
+
+
+@pytest.fixture
+def answering() -> Iterator[tuple[int, list[int]]]:
+    """The port of a server that answers with the last number of the list."""
+    answers = [503]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(answers[-1])
+            self.end_headers()
+            self.wfile.write(b"HTTP/1.1 200 OK")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield server.server_port, answers
+        server.shutdown()
+        thread.join()
+
+
+def test_an_http_part_is_ready_when_it_answers_200(answering: tuple[int, list[int]], tmp_path: Path) -> None:
+    port, answers = answering
+    ready = Ready("http", f"http://127.0.0.1:{port}/ready")
+    assert not is_ready(ready, tmp_path, 0)
+    answers.append(200)
+    assert is_ready(ready, tmp_path, 0)
+    assert not is_ready(Ready("http", f"http://127.0.0.1:{free_port()}/ready"), tmp_path, 0)
+
+
+@pytest.mark.e2e
+def test_replicas_end_before_the_proxy_that_carries_their_answers(tmp_path: Path) -> None:
+    home = made_home(tmp_path)
+    children = [psutil.Popen(["sleep", "100"]) for _ in range(4)]
+    servers = {"postgres": True, "api": False, "worker1": False, "envoy": True}
+    parts = [
+        PartState(name=name, condition="running", server=server, process=identify(child.pid))
+        for (name, server), child in zip(servers.items(), children, strict=True)
+    ]
+    seen: list[str] = []
+    stop_in_order(home, parts, lambda part: seen.append(part.name), lambda _: seen.append("replicas"))
+    for child in children:
+        child.wait()
+    assert seen == ["api", "worker1", "replicas", "envoy", "postgres"]
+
+
+@pytest.mark.e2e
+def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    home = Home(private / ".rollway")
+    said: list[Notice] = []
+    try:
+        status = up(UpRequest(home=home, environ={}, workers=1), said.append)
+        parts = {part.name: part for part in status.parts}
+        assert {part.state for part in parts.values()} == {"running"}
+        envoy = parts["envoy"]
+        assert "no deployment is reached" in httpx.get(f"{envoy.address}/nope", trust_env=False).text
+        assert httpx.get(f"{parts['api'].address}/healthz", trust_env=False).status_code == 200
+
+        psutil.Process(envoy.pid).send_signal(signal.SIGKILL)
+        eventually(lambda: _envoy(home) not in (None, envoy.pid))
+        eventually(lambda: "no deployment" in _said_by(envoy.address))
+    finally:
+        down(home, said.append, lambda _: None)
+    stopped = [notice.part for notice in said if notice.text == "stopped"]
+    assert stopped[-3:] == ["envoy", "valkey", "postgres"]
+    assert read_state(home) is None
+
+
+def _envoy(home: Home) -> int | None:
+    return next(part.pid for part in stack_status(home).parts if part.name == "envoy")
+
+
+def _said_by(address: str) -> str:
+    try:
+        return httpx.get(f"{address}/nope", trust_env=False).text
+    except httpx.TransportError:
+        return ""
+
+
+@pytest.mark.e2e
+def test_an_envoy_that_finds_no_server_is_not_called_ready(tmp_path: Path) -> None:
+    """Its listener waits for a table, or for 15 s: requests must not be refused for want of one at every start."""
+    home = made_home(tmp_path)
+    setting = EnvoySetting(node_id="lonely", port=free_port(), admin_port=free_port())
+    child = Child(envoy_part(home, setting, free_port()), home.log("envoy"))
+    child.start(lambda: None)
+    try:
+        eventually(lambda: _said_by(f"http://127.0.0.1:{setting.admin_port}") != "")
+        child.look()
+        assert not child.ready
+    finally:
+        process = child.state().process
+        assert process is not None
+        psutil.Process(process.pid).kill()
+        child.reap()
