@@ -58,15 +58,15 @@ def named(pattern: str, page: Path) -> set[str]:
 
 @every_page
 def test_every_make_target_exists(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert named(r"^make ([a-z]+)", page) <= targets
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert named(r"^make ([a-z][a-z-]*)", page) <= targets
 
 
 @every_page
 def test_every_command_exists_with_the_options_it_is_shown_with(page: Path) -> None:
     group: Any = typer.main.get_command(app)
     for line in code_of(page):
-        found = re.match(r"(?:\.venv/bin/)?rollway ([a-z]+)(.*)", line.partition("#")[0])
+        found = re.match(r"(?:\.venv/bin/)?rollway ([a-z][a-z-]*)(.*)", line.partition("#")[0])
         if found is None:
             continue
         assert found[1] in group.commands, line
