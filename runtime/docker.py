@@ -9,7 +9,7 @@ from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.docker_container import (
-    HOST_LABEL,
+    OWNER_LABEL,
     PORT_LABEL,
     ROUTE_LABEL,
     Json,
@@ -36,7 +36,7 @@ _LOOKS = 8
 class DockerRuntime:
     """The Runtime for `runtime: docker`. The engine itself is the memory: a replica is a container named and labelled.
 
-    `host` is the name of the worker host, unique among all that use this engine: everyone() sees only its containers.
+    `owner` is unique among all that use this engine (see `owner_of`): everyone() sees only the containers of this one.
     `url` is the engine, else DOCKER_HOST, else this machine's. `address` is where the engine's host is reached and, if
     it is an IP, where ports are published. An image that takes longer to pull than `pull_patience_seconds` is awaited
     at later looks. The SDK is imported at the first call that finds an engine to ask.
@@ -44,14 +44,14 @@ class DockerRuntime:
 
     def __init__(
         self,
-        host: str,
+        owner: str,
         url: str | None = None,
         address: str = "127.0.0.1",
         *,
         timeout_seconds: int = 10,
         pull_patience_seconds: float = 2.0,
     ) -> None:
-        self._host = host
+        self._owner = owner
         self._url = url or os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
         self._address = address
         self._timeout = timeout_seconds
@@ -82,7 +82,7 @@ class DockerRuntime:
 
     def everyone(self) -> Sequence[Replica]:
         """Every replica that was started for this host, also what a crash left created and not started, as ended."""
-        containers = self._engine().labelled(f"{HOST_LABEL}={self._host}")
+        containers = self._engine().labelled(f"{OWNER_LABEL}={self._owner}")
         return [replica for one in containers if (replica := listed_replica(one, self._address))]
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
@@ -127,7 +127,7 @@ class DockerRuntime:
         try:
             self._provide_image(request)
             shared = self._choose_port() if docker_spec(request).network == "host" else None
-            created = engine.create(name, container_config(request, self._host, self._address, shared))
+            created = engine.create(name, container_config(request, self._owner, self._address, shared))
         except EngineRefusalError as error:
             raise ReplicaStartError(why_not(request, str(error))) from error
         if not created and (other := engine.inspect(name)) and not is_of(other, request.route_id):

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from runtime.base import Replica, ReplicaRequest
 from runtime.docker_refusal import docker_spec
 
 ROUTE_LABEL = "rollway.route"
-HOST_LABEL = "rollway.host"
+OWNER_LABEL = "rollway.owner"
 PORT_LABEL = "rollway.port"
 _EXITED = re.compile(r"^Exited \((\d+)\)")
 
@@ -28,7 +29,12 @@ def is_of(container: Json, route_id: UUID) -> bool:
     return (container["Config"]["Labels"] or {}).get(ROUTE_LABEL) == str(route_id)
 
 
-def container_config(request: ReplicaRequest, host: str, address: str, shared_port: int | None) -> dict[str, Any]:
+def owner_of(host: str, home: Path) -> str:
+    """Whose containers they are: two installations may share an engine, and even call their hosts the same."""
+    return f"{host}:{home.resolve()}"
+
+
+def container_config(request: ReplicaRequest, owner: str, address: str, shared_port: int | None) -> dict[str, Any]:
     """The body of the engine's "create". `shared_port`: the port in the network of the engine's host, if it shares it.
 
     The environment is the revision's, then what Rollway tells a replica; nothing of the worker's own goes in. HOST,
@@ -48,7 +54,7 @@ def container_config(request: ReplicaRequest, host: str, address: str, shared_po
         ROUTE_LABEL: str(request.route_id),
         "rollway.deployment": request.deployment,
         "rollway.revision": request.revision,
-        HOST_LABEL: host,
+        OWNER_LABEL: owner,
     }
     published = {} if shared_port else {f"{port}/tcp": [{"HostIp": _bound(address), "HostPort": ""}]}
     return {

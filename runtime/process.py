@@ -1,12 +1,12 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
+from runtime.ending import end_everyone
 from runtime.ports import REPLICA_PORTS, free_port
 from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord
 from runtime.process_spawn import replica_environment, spawn, tail
@@ -19,9 +19,6 @@ from runtime.process_table import (
     sightings,
     terminate,
 )
-
-_KILL_PATIENCE_SECONDS = 2.0
-_LOOK_AGAIN_SECONDS = 0.02
 
 
 class ProcessRuntime:
@@ -179,27 +176,10 @@ def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
     if not home.is_dir():
         return 0
     runtime = ProcessRuntime(home)
-    replicas = runtime.everyone()
-    running = [replica.route_id for replica in replicas if replica.running]
-    for route_id in running:
-        runtime.terminate(route_id)
-    stubborn = _still_running(runtime, running, grace_seconds)
-    for route_id in stubborn:
-        runtime.kill(route_id)
-    _still_running(runtime, stubborn, _KILL_PATIENCE_SECONDS)
-    for route_id in {replica.route_id for replica in replicas} | set(RecordFolder(home).route_ids()):
+    ended = end_everyone(runtime, grace_seconds)
+    for route_id in RecordFolder(home).route_ids():
         runtime.forget(route_id)
-    return len(running)
-
-
-def _still_running(runtime: ProcessRuntime, route_ids: Sequence[UUID], seconds: float) -> Sequence[UUID]:
-    """Those that have not ended after so many seconds; returns as soon as all have."""
-    deadline = time.monotonic() + seconds
-    while True:
-        route_ids = [route_id for route_id in route_ids if (found := runtime.find(route_id)) and found.running]
-        if not route_ids or time.monotonic() >= deadline:
-            return route_ids
-        time.sleep(_LOOK_AGAIN_SECONDS)
+    return ended
 
 
 def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int | None]:

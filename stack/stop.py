@@ -1,9 +1,12 @@
 """Stopping, always in the same order, by the supervisor or, when that was killed, by whoever finds what it left."""
 
 import logging
+import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -13,6 +16,7 @@ from stack.state import Identity, PartState, is_alive
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.05
+_CONTAINER_GRACE = 5.0
 
 
 def stop_in_order(
@@ -35,10 +39,16 @@ def stop_in_order(
 
 
 def stop_replicas(home: Path) -> None:
-    """End every replica that Rollway started as a process; the one place where the stack knows of replicas."""
-    from runtime.process import stop_all  # noqa: PLC0415 -- only `down` needs it, and `up` shall start fast
+    """End every process and container that Rollway started here; the one place where the stack knows of replicas."""
+    from runtime.docker import DockerRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
+    from runtime.docker_container import owner_of  # noqa: PLC0415
+    from runtime.ending import end_everyone  # noqa: PLC0415
+    from runtime.process import stop_all  # noqa: PLC0415
 
     stop_all(home)
+    host = os.environ.get("ROLLWAY_HOST") or socket.gethostname()
+    with suppress(OSError):  # on most hosts there is no engine, and so there are no containers
+        end_everyone(DockerRuntime(owner_of(host, home)), _CONTAINER_GRACE)
 
 
 def send(process: Identity | None, number: int) -> None:

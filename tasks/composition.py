@@ -14,6 +14,7 @@ from db.engine import engine
 from domain.handlers import HANDLERS
 from runtime.base import Runtime
 from runtime.docker import DockerRuntime
+from runtime.docker_container import owner_of
 from runtime.external import ExternalRuntime
 from runtime.process import ProcessRuntime
 from tasks.app import app
@@ -69,7 +70,7 @@ def runtimes() -> dict[str, Runtime]:
     """The runtimes, by the name that a revision's spec uses."""
     return {
         "process": ProcessRuntime(settings().home, address=settings().host_address),
-        "docker": DockerRuntime(settings().host, address=settings().host_address),
+        "docker": DockerRuntime(owner_of(settings().host, settings().home), address=settings().host_address),
         "external": ExternalRuntime(_send_to_others),
     }
 

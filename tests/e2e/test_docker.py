@@ -1,13 +1,15 @@
 """A rollout over containers of a real Docker engine, with a worker killed in the middle of it."""
 
 from collections.abc import Iterator
-from uuid import uuid4
+from pathlib import Path
 
 import docker
 import httpx
 import pytest
 
+from runtime.docker_container import OWNER_LABEL, owner_of
 from tests.e2e.fleet import POLICY, Fleet, eventually
+from tests.fleet import HERE
 from tests.runtime.docker_engine import IMAGE
 from tests.runtime.docker_support import SERVES_ITS_REVISION
 
@@ -15,19 +17,19 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def host(docker_url: str) -> Iterator[str]:
-    """The name of a worker host; none of its containers is left in the end."""
-    name = f"host-{uuid4()}"
-    yield name
+def ours(docker_url: str, tmp_path: Path) -> Iterator[dict[str, list[str]]]:
+    """Docker's filter for the containers of this test; none of them is left in the end."""
+    filters = {"label": [f"{OWNER_LABEL}={owner_of(HERE, tmp_path)}"]}
+    yield filters
     with docker.APIClient(base_url=docker_url) as client:
-        for container in client.containers(all=True, filters={"label": [f"rollway.host={name}"]}):
+        for container in client.containers(all=True, filters=filters):
             client.remove_container(container["Id"], force=True, v=True)
 
 
 @pytest.fixture
-def docked(fleet: Fleet, host: str, docker_url: str) -> Fleet:
+def docked(fleet: Fleet, ours: dict[str, list[str]], docker_url: str) -> Fleet:  # noqa: ARG001  (cleans up)
     """Two workers on a host with that engine, and a beat."""
-    fleet.start_workers("worker1", "worker2", host=host, DOCKER_HOST=docker_url)
+    fleet.start_workers("worker1", "worker2", DOCKER_HOST=docker_url)
     fleet.start_beat()
     return fleet
 
@@ -53,12 +55,14 @@ def runs(fleet: Fleet, revision: str) -> bool:
     return fleet.state("box")["lifecycle"] == "ready" and served(fleet) == [revision] * 2
 
 
-def containers(docker_url: str, host: str) -> int:
+def containers(docker_url: str, ours: dict[str, list[str]]) -> int:
     with docker.APIClient(base_url=docker_url) as client:
-        return len(client.containers(filters={"label": [f"rollway.host={host}"]}))
+        return len(client.containers(filters=ours))
 
 
-def test_a_rollout_over_containers_goes_on_when_a_worker_is_killed(docked: Fleet, docker_url: str, host: str) -> None:
+def test_a_rollout_over_containers_goes_on_when_a_worker_is_killed(
+    docked: Fleet, docker_url: str, ours: dict[str, list[str]]
+) -> None:
     docked.ask("create_deployment", deployment="box", desired_replicas=2, policy=POLICY)
     for name in ("v1", "v2"):
         add_revision(docked, name)
@@ -69,7 +73,7 @@ def test_a_rollout_over_containers_goes_on_when_a_worker_is_killed(docked: Fleet
     docked.kill("worker1")
     eventually(lambda: runs(docked, "v2"), 60, "two containers of v2")
     assert len(docked.all_routes("box")) == 4, "a route was created twice"
-    eventually(lambda: containers(docker_url, host) == 2, what="one container for each live route")
+    eventually(lambda: containers(docker_url, ours) == 2, what="one container for each live route")
 
 
 def test_a_container_that_is_killed_is_replaced(docked: Fleet, docker_url: str) -> None:

@@ -37,7 +37,7 @@ def test_a_missing_image_is_pulled_once_and_an_image_to_pull_always_each_time(
 def test_a_slow_pull_holds_up_no_other_start_and_is_awaited_at_later_looks(
     docker_url: str, docker_runtime: DockerRuntime, pulled_from: Registry
 ) -> None:
-    hasty = DockerRuntime(docker_runtime._host, docker_url, pull_patience_seconds=0.1)
+    hasty = DockerRuntime(docker_runtime._owner, docker_url, pull_patience_seconds=0.1)
     request = asked("sleep 60", image=pulled_from.image, pull="missing")
     pulled_from.gate.clear()
     for _ in range(3):

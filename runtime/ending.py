@@ -1,0 +1,35 @@
+"""Ending every replica of a runtime on this host: asked first, killed after a grace, forgotten in the end."""
+
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from runtime.base import Runtime
+
+_KILL_PATIENCE_SECONDS = 2.0
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+def end_everyone(runtime: Runtime, grace_seconds: float) -> int:
+    """Returns how many were running. Stop the workers first, or they start replicas meanwhile. May raise OSError."""
+    replicas = runtime.everyone()
+    running = [replica.route_id for replica in replicas if replica.running]
+    for route_id in running:
+        runtime.terminate(route_id)
+    stubborn = _still_running(runtime, running, grace_seconds)
+    for route_id in stubborn:
+        runtime.kill(route_id)
+    _still_running(runtime, stubborn, _KILL_PATIENCE_SECONDS)
+    for replica in replicas:
+        runtime.forget(replica.route_id)
+    return len(running)
+
+
+def _still_running(runtime: Runtime, route_ids: Sequence[UUID], seconds: float) -> Sequence[UUID]:
+    """Those that have not ended after so many seconds; returns as soon as all have."""
+    deadline = time.monotonic() + seconds
+    while True:
+        route_ids = [route_id for route_id in route_ids if (found := runtime.find(route_id)) and found.running]
+        if not route_ids or time.monotonic() >= deadline:
+            return route_ids
+        time.sleep(_LOOK_AGAIN_SECONDS)
