@@ -15,6 +15,7 @@ from runtime.process_table import (
     alive,
     drop_children_except,
     exit_code,
+    is_alive,
     kill_family,
     sightings,
     terminate,
@@ -188,6 +189,6 @@ def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int | None]:
 
 def _as_seen(record: ReplicaRecord) -> ReplicaRecord:
     """What the operating system says of a record with a pid. An end is final."""
-    if record.exit_code is not None or (not record.ended and alive(record.identity)):
+    if record.exit_code is not None or (not record.ended and is_alive(record.identity)):
         return record
     return record.model_copy(update={"ended": True, "exit_code": exit_code(record.identity)})

@@ -13,6 +13,7 @@ from uuid import UUID
 import psutil
 
 _START_TOLERANCE_SECONDS = 0.05
+_TICKS = os.sysconf("SC_CLK_TCK")
 _KILL_ROUNDS = 3
 _LAST_THREAD_SECONDS = 1.0
 
@@ -90,6 +91,18 @@ def alive(identity: Identity) -> psutil.Process | None:
     except psutil.Error:
         return None
     return process if same else None
+
+
+def is_alive(identity: Identity) -> bool:
+    """Whether it runs and is the very one, by one read of /proc where there is one: half the price of `alive`."""
+    try:
+        state, *rest = Path(f"/proc/{identity.pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return alive(identity) is not None
+    if state == b"Z":
+        return False
+    same = abs(int(rest[18]) / _TICKS - identity.started) < _START_TOLERANCE_SECONDS
+    return same or alive(identity) is not None
 
 
 def sightings(home: Path, known_pids: Container[int | None] = ()) -> dict[UUID, Sighting]:

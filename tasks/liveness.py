@@ -10,7 +10,7 @@ from db.routes import RouteRow
 from runtime.base import Replica, Runtime
 
 _EVERY_SECONDS = 1.0
-_MOST_SECONDS = 0.03
+_MOST_SECONDS = 0.1
 """For asking, in one look: a runtime that is slow to answer makes turns longer, and holds up no probe."""
 
 _log = structlog.get_logger(__name__)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +12,7 @@ from redis.exceptions import LockError, RedisError
 from redis.lock import Lock
 
 from tasks.settings import KEY_PREFIX
+from tasks.slot_count import SlotCount
 
 RENEWALS_IN_A_LIFE = 3
 
@@ -59,24 +60,34 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """`count` slots for each lock id; the lock of a worker that is gone ends after `seconds`.
+    """`count` slots for each lock id, of which a worker takes one; that of a worker that is gone ends after `seconds`.
 
-    `again` gets the keys of the events that found every slot taken: what they were sent for may have come after the
-    holder's last look, so they are sent once more when it lets go.
+    `count` is what this worker was started with; a number in Redis (`tasks.slot_count`) goes before it. `again` gets
+    the keys of the events that found no slot: what they were sent for may have come after the holder's last look, so
+    they are sent once more when it lets go.
     """
 
     client: redis.Redis
     count: int
     seconds: float
     again: Callable[[Iterable[str]], None]
+    _counted: SlotCount = field(init=False)
+    _mine: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_counted", SlotCount(self.client, self.count))
 
     @contextmanager
-    def hold(self, lock_id: str | None, key: str) -> Iterator[Slot | None]:
-        """A free slot for the event `key`, or None at once when all are taken. Released by its owner only."""
+    def hold(self, lock_id: str | None, key: str, *, alone: bool = False) -> Iterator[Slot | None]:
+        """A free slot for the event `key`, or None at once when there is none. Released by its owner only.
+
+        `alone`: there is only one, whatever their number. Without a lock id there is no end of slots.
+        """
         if lock_id is None:
             yield Slot(None, self.seconds)
             return
-        lock = self._first_free(lock_id) or self._first_free_after_leaving_word(lock_id, key)
+        count = 1 if alone else self._counted()
+        lock = self._first_free(lock_id, count) or self._first_free_after_leaving_word(lock_id, key, count)
         if lock is None:
             yield None
             return
@@ -84,24 +95,34 @@ class Slots:
             with Slot(lock, self.seconds) as slot:
                 yield slot
         finally:
+            self._mine.discard(lock_id)
             self.again(self._left_word(lock_id))
 
-    def _first_free(self, lock_id: str) -> Lock | None:
-        for number in range(self.count):
+    def is_one_free(self, lock_id: str | None) -> bool:
+        """Whether it is worth asking others for help. False for a handler without a lock, which all may run anyway."""
+        count = 1 if lock_id is None else self._counted()
+        return count > 1 and self.client.exists(*(_name(lock_id, number) for number in range(count))) < count
+
+    def _first_free(self, lock_id: str, count: int) -> Lock | None:
+        """None too when another thread of this worker has one: a second would share its core, not bring one."""
+        if lock_id in self._mine:
+            return None
+        for number in range(count):
             lock: Lock = self.client.lock(
-                f"{KEY_PREFIX}lock:{lock_id}:{number}", timeout=self.seconds, blocking=False, thread_local=False
+                _name(lock_id, number), timeout=self.seconds, blocking=False, thread_local=False
             )
             if lock.acquire():
+                self._mine.add(lock_id)
                 return lock
         return None
 
-    def _first_free_after_leaving_word(self, lock_id: str, key: str) -> Lock | None:
+    def _first_free_after_leaving_word(self, lock_id: str, key: str, count: int) -> Lock | None:
         """Word first, second try then: a holder that lets go in between is either seen here, or sees the word."""
         pipeline = self.client.pipeline()
         pipeline.sadd(_word(lock_id), key)
         pipeline.expire(_word(lock_id), _WORD_SECONDS)
         pipeline.execute()
-        lock = self._first_free(lock_id)
+        lock = self._first_free(lock_id, count)
         if lock is not None:
             self.client.srem(_word(lock_id), key)
         return lock
@@ -115,6 +136,10 @@ class Slots:
         except RedisError:
             return []
         return [member.decode() for member in members]
+
+
+def _name(lock_id: str | None, number: int) -> str:
+    return f"{KEY_PREFIX}lock:{lock_id}:{number}"
 
 
 def _word(lock_id: str) -> str:

@@ -5,8 +5,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from time import monotonic
-from types import TracebackType
-from typing import Self
 from uuid import UUID
 
 import redis
@@ -18,6 +16,7 @@ from db.engine import in_transaction
 from db.routes import RouteReport, RouteRow, apply_reports, running_routes, statuses_of
 from domain.health import ProbeResult, judge_health
 from domain.model import RouteStatus
+from domain.revision import HealthCheck
 from runtime.base import Replica, Runtime
 from runtime.probes import ProbeAnswer, Prober
 from tasks.liveness import Liveness
@@ -30,6 +29,7 @@ _LAST_LOOK = f"{KEY_PREFIX}probe:last"
 _TICK = timedelta(seconds=1)
 _READ_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.05
+_REPORT_IN_TIME = HealthCheck()
 _STAYS_ABOVE = 25
 """Probes a second: with fewer, a look at each tick sends small bursts, and a thread of the worker is free between."""
 
@@ -41,7 +41,7 @@ def prober_of(host: str) -> Prober:
 
 
 class ProbePass:
-    """Looks at the running routes of one host, again and again while it is worth it. A context manager, for one thread.
+    """Looks at the running routes of one host, again and again while it is worth it. For one thread.
 
     What runs is read once a second, what is starting at each look. A probe that is in flight when the pass ends stays
     so in `prober`, by default that of this process: so a replica may hang for longer than any pass lasts.
@@ -69,12 +69,6 @@ class ProbePass:
         self._looked_at: datetime | None = None
         self._said: dict[UUID, str] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Nothing is to be given back."""
-
     def look(self) -> bool:
         """Send the probes that are due, judge what was answered since the last look, write what changed.
 
@@ -83,9 +77,9 @@ class ProbePass:
         now = self._read()
         since = self._since(now)
         self._prober.submit(self._timetable.due(since, now))
-        found = self._liveness.ask(self._rows.values())
         answers = self._prober.answers(_PATIENCE_SECONDS)
         self._note(answers)
+        found = self._liveness.ask(self._rows.values())
         seen = found.keys() | answers.keys() | {route.id for route in self._timetable.starting}
         routes = [route for route_id in seen if (route := self._rows.get(route_id))]
         self._write([report for route in routes if (report := self._report(route, found, answers, now))])
@@ -134,6 +128,7 @@ class ProbePass:
     ) -> RouteReport | None:
         """What changed, or None."""
         answer = answers.get(route.id)
+        check = _check_of(route)
         if route.id in found and not _runs(found[route.id]):
             result = _ended(found[route.id])
         elif not self._can_be_judged(route, answer, asked=route.id in found):
@@ -141,7 +136,7 @@ class ProbePass:
         else:
             detail = answer.detail if answer else self._said.get(route.id, "no probe was answered yet")
             result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
-        verdict = judge_health(route.spec.health_check, known(route), result, now)
+        verdict = judge_health(check, known(route), result, now)
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return None
         tail = self._last_words(route) if verdict.status is RouteStatus.FAILED else None
@@ -151,8 +146,8 @@ class ProbePass:
 
     def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, asked: bool) -> bool:
         """A replica without a check must have been seen, and be somewhere; one that is unknown must not be failed."""
-        if route.spec.health_check is None:
-            return asked and route.address is not None
+        if _check_of(route) is None:
+            return asked and route.address is not None and route.spec.external is None
         good = answer is not None and answer.ok
         return good or route.status is not RouteStatus.PROVISIONING or not self._liveness.is_unknown(route)
 
@@ -171,6 +166,12 @@ class ProbePass:
         if statuses:
             self._waker.traffic()
         self._waker.deployments(statuses)
+
+
+def _check_of(route: RouteRow) -> HealthCheck | None:
+    """An external replica without a check is as it was reported; it is waited for as long as one with a check."""
+    waits_for_report = route.spec.external is not None and route.status is RouteStatus.PROVISIONING
+    return route.spec.health_check or (_REPORT_IN_TIME if waits_for_report else None)
 
 
 def _runs(replica: Replica | None) -> bool:

@@ -1,7 +1,6 @@
 """Routes have events of their own: start their replicas, probe them, stop them, sweep up, and read their metrics."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from time import monotonic
 
 from db.engine import engine
@@ -36,25 +35,21 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
     if kind in ON_EACH_HOST and host is None:
         ask_hosts(engine(), waker(), kind)
         return
-    with slots().hold(key, key) as slot, ExitStack() as stack:
+    with slots().hold(key, key, alone=True) as slot:
         if slot is None:
             return
-        look, ends_at = LOOKS[kind](stack, host or settings().host), monotonic() + settings().work_seconds
+        look, ends_at = LOOKS[kind](host or settings().host), monotonic() + settings().work_seconds
         while look() and monotonic() < ends_at and slot.is_held and not stopping.wait(PAUSE_SECONDS):
             pass
 
 
-def _probe(stack: ExitStack, host: str) -> Look:
-    return stack.enter_context(ProbePass(engine(), runtimes(), waker(), redis_client(), host)).look
-
-
-LOOKS: dict[RouteLifecycleType, Callable[[ExitStack, str], Look]] = {
-    RouteLifecycleType.START: lambda _, host: replicas_of(host).start,
-    RouteLifecycleType.PROBE: _probe,
-    RouteLifecycleType.STOP: lambda _, host: replicas_of(host).stop,
-    RouteLifecycleType.SWEEP: lambda _, host: replicas_of(host).sweep,
-    RouteLifecycleType.METRICS: lambda *_: lambda: look_at_metrics(engine(), waker()),
-    RouteLifecycleType.HOSTS: lambda *_: lambda: look_at_hosts(engine(), waker(), settings().host_silence_seconds),
+LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
+    RouteLifecycleType.START: lambda host: replicas_of(host).start,
+    RouteLifecycleType.PROBE: lambda host: ProbePass(engine(), runtimes(), waker(), redis_client(), host).look,
+    RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
+    RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
+    RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),
+    RouteLifecycleType.HOSTS: lambda _: lambda: look_at_hosts(engine(), waker(), settings().host_silence_seconds),
 }
 """Each look says whether something is still on its way, so that it is worth looking again at once."""
 

@@ -21,7 +21,8 @@ COMMANDS_QUEUE = "commands"
 KEY_PREFIX = "rollway:"
 TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"
 """Redis' channel for "what proxies should know may have changed"."""
-_MAX_SLOTS = 64
+MOST_SLOTS = 64
+"""Workers that may share one handler."""
 _MAX_SECONDS = 86_400
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -148,8 +149,8 @@ def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
 
 
 def _slots(raw: str) -> int:
-    if raw.isascii() and raw.isdigit() and 1 <= int(raw) <= _MAX_SLOTS:
+    if raw.isascii() and raw.isdigit() and 1 <= int(raw) <= MOST_SLOTS:
         return int(raw)
     raise InvalidInputError(
-        f"ROLLWAY_SLOTS must be a number from 1 to {_MAX_SLOTS}, not {raw!r}", field="ROLLWAY_SLOTS"
+        f"ROLLWAY_SLOTS must be a number from 1 to {MOST_SLOTS}, not {raw!r}", field="ROLLWAY_SLOTS"
     )

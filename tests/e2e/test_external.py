@@ -123,6 +123,18 @@ def test_a_replica_that_is_reported_failed_is_replaced(fleet: Fleet, other: Othe
     assert "stop" in [asked["action"] for asked in other.asked if asked["route_id"] == lost]
 
 
+def test_without_a_health_check_a_replica_is_as_it_was_reported(fleet: Fleet, other: OtherSystem) -> None:
+    deploy(fleet, other)
+    sick = fleet.routes("gpu")[0]["id"]
+    other.report(str(sick), status="unhealthy")
+    eventually(lambda: fleet.routes("gpu", "unhealthy"), what="the report")
+    fleet.ask("scale", deployment="gpu", desired_replicas=3)
+    eventually(lambda: len(fleet.serving("gpu")) == 2, what="a third one, for which all are looked at every second")
+    other.report(str(fleet.routes("gpu")[0]["id"]), status="failed")
+    eventually(lambda: len(fleet.all_routes("gpu")) == 4 and len(fleet.serving("gpu")) == 2, what="a fourth")
+    assert [route["id"] for route in fleet.routes("gpu", "unhealthy")] == [sick]
+
+
 def test_a_system_that_never_answers_holds_no_drain_for_ever(fleet: Fleet, other: OtherSystem) -> None:
     deploy(fleet, other)
     other.is_deaf = True

@@ -1,6 +1,6 @@
 """Real replicas of routes: started once, probed until they are well, drained in order, and swept up after a crash."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -50,9 +50,8 @@ Runtimes = dict[str, ProcessRuntime]
 
 
 @pytest.fixture
-def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
-    with ProbePass(engine, runtimes, waker, client, HERE) as probing:
-        yield probing.look
+def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Callable[[], bool]:
+    return ProbePass(engine, runtimes, waker, client, HERE).look
 
 
 @pytest.fixture

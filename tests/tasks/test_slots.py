@@ -3,12 +3,15 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import redis
 
+from domain.errors import InvalidInputError
 from tasks.locks import Slots
+from tasks.slot_count import ask_for_slots, slots_asked_for
 from tests.runtime.support import eventually
 
 KEY = "rollway:lock:x:0"
@@ -42,11 +45,80 @@ def test_one_slot_is_held_by_one_and_free_again_afterwards(client: redis.Redis, 
         assert now is not None
 
 
-def test_n_slots_are_held_by_n_and_no_more(client: redis.Redis, sent: Sent) -> None:
-    three = slots(client, sent, count=3)
-    with three.hold("x", "x") as a, three.hold("x", "x") as b, three.hold("x", "x") as c, three.hold("x", "x") as d:
-        assert None not in (a, b, c)
-        assert d is None
+def holding(stack: ExitStack, count: int, workers: Iterable[Slots], lock_id: str = "x") -> bool:
+    """Whether exactly the first `count` of these workers get a slot."""
+    held = [stack.enter_context(one.hold(lock_id, lock_id)) is not None for one in workers]
+    return held == [True] * count + [False] * (len(held) - count)
+
+
+def test_n_slots_are_held_by_n_workers_and_no_more(client: redis.Redis, sent: Sent) -> None:
+    with ExitStack() as stack:
+        assert holding(stack, 3, [slots(client, sent, count=3) for _ in range(4)])
+
+
+def test_a_worker_takes_one_slot_of_a_handler_and_leaves_the_others_to_workers_on_other_cores(
+    client: redis.Redis, sent: Sent
+) -> None:
+    mine, other = slots(client, sent, count=3), slots(client, sent, count=3)
+    with mine.hold("x", "x") as one, mine.hold("x", "x") as two, other.hold("x", "x") as third:
+        assert one is not None
+        assert two is None
+        assert third is not None
+        with mine.hold("y", "y") as of_another_handler:
+            assert of_another_handler is not None
+    assert sent == ["x"], "what the second was sent for may have come after the last look of the first"
+    with mine.hold("x", "x") as again:
+        assert again is not None
+
+
+def test_what_is_done_alone_has_one_slot_whatever_their_number(client: redis.Redis, sent: Sent) -> None:
+    two = slots(client, sent, count=3), slots(client, sent, count=3)
+    with two[0].hold("probe", "probe", alone=True) as one, two[1].hold("probe", "probe", alone=True) as other:
+        assert one is not None
+        assert other is None
+
+
+def test_their_number_changes_while_workers_run(client: redis.Redis, sent: Sent) -> None:
+    workers = [slots(client, sent, count=2) for _ in range(4)]
+
+    def are_held_by(count: int) -> bool:
+        with ExitStack() as stack:
+            return holding(stack, count, workers)
+
+    assert are_held_by(2)
+    ask_for_slots(client, 3)
+    assert slots_asked_for(client) == 3
+    eventually(lambda: are_held_by(3), 3)
+    ask_for_slots(client, 1)
+    eventually(lambda: are_held_by(1), 3)
+    ask_for_slots(client, None)
+    assert slots_asked_for(client) is None
+    eventually(lambda: are_held_by(2), 3)
+
+
+@pytest.mark.parametrize("count", [0, -1, 65])
+def test_a_number_of_slots_that_makes_no_sense_is_refused(client: redis.Redis, count: int) -> None:
+    with pytest.raises(InvalidInputError, match="slots must be a number from 1 to 64"):
+        ask_for_slots(client, count)
+    assert slots_asked_for(client) is None
+
+
+@pytest.mark.parametrize("nonsense", ["many", "0", "65", "²", ""])
+def test_nonsense_in_redis_counts_as_no_number(client: redis.Redis, sent: Sent, nonsense: str) -> None:
+    client.set("rollway:slots", nonsense)
+    with ExitStack() as stack:
+        assert holding(stack, 2, [slots(client, sent, count=2) for _ in range(3)])
+
+
+def test_help_is_worth_asking_for_while_a_slot_is_free(client: redis.Redis, sent: Sent) -> None:
+    two = slots(client, sent, count=2), slots(client, sent, count=2)
+    with two[0].hold("x", "x"):
+        assert two[0].is_one_free("x")
+        with two[1].hold("x", "x"):
+            assert not two[0].is_one_free("x")
+        assert two[0].is_one_free("x")
+        assert not slots(client, sent).is_one_free("x")
+        assert not two[0].is_one_free(None), "whoever runs a handler without a lock needs no slot"
 
 
 def test_a_handler_without_a_lock_id_holds_nothing(client: redis.Redis, sent: Sent) -> None:
