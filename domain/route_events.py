@@ -15,16 +15,14 @@ class RouteLifecycleType(StrEnum):
 
 
 ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
-    RouteLifecycleType.START: 2,
-    RouteLifecycleType.PROBE: 1,
-    RouteLifecycleType.STOP: 1,
     RouteLifecycleType.SWEEP: 30,
     RouteLifecycleType.METRICS: 5,
     RouteLifecycleType.HOSTS: 2,
 }
-"""Seconds between two ticks of beat; each of them is also woken when there is something to do."""
+"""Seconds between two ticks of beat."""
 
-ON_EACH_HOST = frozenset(
-    {RouteLifecycleType.START, RouteLifecycleType.PROBE, RouteLifecycleType.STOP, RouteLifecycleType.SWEEP}
-)
+WHILE_THERE_IS_WORK = (RouteLifecycleType.START, RouteLifecycleType.PROBE, RouteLifecycleType.STOP)
+"""Looks that the alarm asks for, each second, where there is something to look at; a change asks for them at once."""
+
+ON_EACH_HOST = frozenset({*WHILE_THERE_IS_WORK, RouteLifecycleType.SWEEP})
 """Looks that only a worker on the replicas' own host can make; any worker asks those hosts for them."""

@@ -112,7 +112,7 @@ def sightings(home: Path, known_pids: Container[int | None] = ()) -> dict[UUID, 
     """
     found: dict[UUID, Sighting] = {}
     for pid in psutil.pids():
-        if pid in known_pids or _session(pid) != pid:
+        if pid in known_pids or _session(pid) != pid or not _may_be_of(pid, home):
             continue
         sighting = _sighting(pid, home)
         if sighting is None:
@@ -122,6 +122,14 @@ def sightings(home: Path, known_pids: Container[int | None] = ()) -> dict[UUID, 
         if earlier is None or sighting.identity.started < earlier.identity.started:
             found[route_id] = sighting
     return found
+
+
+def _may_be_of(pid: int, home: Path) -> bool:
+    """False when one read of /proc shows that it is not of this home: a quarter of the price of asking psutil."""
+    try:
+        return b"ROLLWAY_HOME=" + os.fsencode(home) in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return True
 
 
 def terminate(identity: Identity) -> None:

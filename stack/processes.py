@@ -57,8 +57,7 @@ def _worker(setting: ProcessSetting, number: int) -> Part:
 
 
 def _beat(setting: ProcessSetting) -> Part:
-    schedule = setting.home.run / "celerybeat-schedule"
-    command = (*_CELERY, "beat", "-s", str(schedule), "--pidfile=", "--loglevel", "INFO")
+    command = (*_CELERY, "beat", "--pidfile=", "--loglevel", "INFO")
     return _part(setting, "beat", command, Ready("log", "beat: Starting"), ("valkey",))
 
 

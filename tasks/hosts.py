@@ -25,12 +25,18 @@ _AT_ONCE = 500
 _log = structlog.get_logger(__name__)
 
 
-def ask_hosts(engine: Engine, waker: Waker, kind: RouteLifecycleType) -> None:
-    """Wake this look on every host that is up and has work for it; new routes get their hosts first."""
-    if kind is RouteLifecycleType.START:
-        while in_transaction(engine, partial(place_routes, limit=_AT_ONCE)) == _AT_ONCE:
-            pass
-    waker.routes_on(in_transaction(engine, partial(hosts_with_work, kind=kind)), kind)
+def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
+    """Wake these looks on every host that is up and has work for them; new routes get their hosts first."""
+
+    def work(connection: Connection) -> tuple[int, dict[RouteLifecycleType, list[str]]]:
+        placed = place_routes(connection, _AT_ONCE) if RouteLifecycleType.START in kinds else 0
+        return placed, {kind: hosts_with_work(connection, kind) for kind in kinds}
+
+    placed, hosts = in_transaction(engine, work)
+    for kind in kinds:
+        waker.routes_on(hosts[kind], kind)
+    if placed == _AT_ONCE:
+        waker.routes(RouteLifecycleType.START)
 
 
 def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:

@@ -6,8 +6,10 @@ from db.deployments import due_statuses
 from db.engine import engine, in_transaction
 from db.sweeper import impossible_combinations
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.route_events import WHILE_THERE_IS_WORK
 from tasks.app import app
 from tasks.composition import coordinator, waker
+from tasks.hosts import ask_hosts
 from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK, SWEEP_TASK
 
 _log = structlog.get_logger(__name__)
@@ -36,9 +38,10 @@ def do_deployment_lifecycle_if_needed(
 
 @app.task(name=ALARM_TASK)
 def wake_what_is_due(interval: float) -> None:
-    """The alarm: back-offs, delays and deadlines end within a second, not at the next short tick."""
+    """The alarm: back-offs, delays and deadlines end within a second, and hosts are asked for what they have to do."""
     if waker().first_of_interval(ALARM_TASK, interval):
         waker().deployments(in_transaction(engine(), due_statuses))
+        ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
 
 
 @app.task(name=SWEEP_TASK)

@@ -99,6 +99,7 @@ def celery_settings(environment: Mapping[str, str] | None = None) -> dict[str, A
         },
         "result_backend_transport_options": {"global_keyprefix": KEY_PREFIX},
         "enable_utc": True,
+        "beat_scheduler": "tasks.beat:MemoryScheduler",
         "beat_max_loop_interval": 1,
     }
 

@@ -85,7 +85,7 @@ class Fleet:
             eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
 
     def start_beat(self, name: str = "beat") -> None:
-        self._start(name, ["beat", "-s", str(self.home / f"{name}-schedule"), "--pidfile=", "--loglevel", "INFO"])
+        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"])
 
     def kill(self, name: str) -> None:
         """SIGKILL, as the kernel does it when memory is short."""
