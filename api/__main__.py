@@ -1,0 +1,76 @@
+"""`python -m api`: the server for proxies, until SIGTERM or Ctrl-C."""
+
+import os
+import sys
+import threading
+from contextlib import suppress
+from types import FrameType
+from uuid import UUID
+
+import uvicorn
+from fastapi import FastAPI
+
+from api.app import make_app
+from api.parts import Parts
+from api.settings import ApiSettings
+from db.engine import engine
+from domain.errors import InvalidInputError
+from domain.route_events import RouteLifecycleType
+from tasks.composition import settings as task_settings
+from tasks.composition import waker
+from tasks.log import configure_logging
+
+_MOST_SECONDS_TO_END = 0.8
+
+
+class _Server(uvicorn.Server):
+    """Lets held polls go when it is asked to end, rather than waiting for them."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._app = app
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called as a signal handler, somewhere within a step of the event loop."""
+        super().handle_exit(sig, frame)
+        _end_anyway()
+        parts = getattr(self._app.state, "parts", None)
+        if isinstance(parts, Parts):
+            parts.loop.call_soon_threadsafe(parts.publisher.stop)
+
+
+def main() -> None:
+    """Serve."""
+    configure_logging()
+    try:
+        where = ApiSettings.from_environment()
+        app = make_app(engine(), task_settings().redis_url, _wake_stop)
+    except InvalidInputError as error:
+        sys.exit(error.message)
+    config = uvicorn.Config(
+        app,
+        host=where.host,
+        port=where.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=10,
+    )
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
+        _Server(config, app).run()
+
+
+def _end_anyway() -> None:
+    """A thread may be waiting for a Postgres or a name server that does not answer; nothing is lost with it."""
+    timer = threading.Timer(_MOST_SECONDS_TO_END, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+def _wake_stop(_: frozenset[UUID]) -> None:
+    waker().routes(RouteLifecycleType.STOP)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Notices on Redis' channel: whoever changed what proxies should know says so, and the publisher looks at once."""
+
+import asyncio
+from collections.abc import Callable
+
+import redis.asyncio
+import structlog
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from tasks.settings import TRAFFIC_CHANNEL
+
+_AGAIN_SECONDS = 0.5
+_log = structlog.get_logger(__name__)
+
+
+class Notices:
+    """Listens until cancelled. `fault`: why nothing is heard, or None. Without Redis changes are found by looking."""
+
+    def __init__(self, redis_url: str, on_notice: Callable[[], None]) -> None:
+        self.fault: str | None = "not connected yet"
+        self._url = redis_url
+        self._on_notice = on_notice
+
+    async def run(self) -> None:
+        """Connect, listen, and connect again when the connection is lost."""
+        while True:
+            try:
+                await self._listen()
+            except (RedisError, OSError) as error:
+                if self.fault is None:
+                    _log.warning("Redis is away; changes are found by looking twice a second", error=str(error))
+                self.fault = f"{type(error).__name__}: {error}"
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _listen(self) -> None:
+        client = redis.asyncio.Redis.from_url(
+            self._url, retry=Retry(NoBackoff(), 0), socket_connect_timeout=2, socket_keepalive=True
+        )
+        async with client, client.pubsub() as channel:
+            await channel.subscribe(TRAFFIC_CHANNEL)
+            async for _ in channel.listen():
+                self.fault = None
+                self._on_notice()  # of the subscription too: what was said before it nobody heard

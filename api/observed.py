@@ -1,0 +1,29 @@
+"""What the server for proxies measures of itself."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Observed:
+    """The metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.table_age = Gauge(
+            "rollway_traffic_table_age_seconds", "Since the table was last read from Postgres", registry=self.registry
+        )
+        self.tables = Counter(
+            "rollway_traffic_tables", "Tables that differed from the one before", registry=self.registry
+        )
+        self.proxies_live = Gauge("rollway_proxies_live", "Proxies that poll this server", registry=self.registry)
+        self.polls_held = Gauge("rollway_polls_held", "Polls that wait for a change", registry=self.registry)
+        self.refused = Counter(
+            "rollway_refused_answers", "Answers that a proxy did not take over", ["node"], registry=self.registry
+        )
+        self.drain_ack = Histogram(
+            "rollway_drain_ack_seconds",
+            "From the decision that a replica leaves until the last live proxy has acknowledged it",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )

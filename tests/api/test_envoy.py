@@ -1,0 +1,186 @@
+"""A real Envoy, told by a real api process: who is reached, how often, and what is refused."""
+
+from typing import LiteralString
+
+import pytest
+
+from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from tests.api.edge import Edge, replicas, until
+from tests.fleet import write
+
+DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+ENTRANCE: LiteralString = "INSERT INTO entrances (kind, value, endpoint_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+UNSTRIPPED: LiteralString = """
+    INSERT INTO entrances (kind, value, endpoint_id, strip_prefix) VALUES ('prefix', %s, %s, false)
+"""
+
+
+def served_by(edge: Edge, path: str, times: int = 20) -> set[str]:
+    """Who answers that many requests."""
+    return {edge.ask(path).json()["replica"] for _ in range(times)}
+
+
+def wait_for(edge: Edge, path: str, status: int = 200, /, **headers: str) -> None:
+    until(lambda: edge.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
+
+
+def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix(edge: Edge) -> None:
+    with replicas("one") as (one,):
+        edge.make("■", one, name="shop")
+        wait_for(edge, "/shop/")
+        for host in ("shop", "shop.localhost", "SHOP:8080"):
+            assert edge.ask("/a/b?c", host=host).json()["path"] == "/a/b?c"
+        for asked, seen in (("/shop/a/b?c=d", "/a/b?c=d"), ("/shop", "/"), ("/shop/", "/"), ("/shop?x", "/?x")):
+            assert edge.ask(asked).json()["path"] == seen
+        assert edge.ask("/shops").status_code == 404
+
+
+def test_a_prefix_may_stay_and_the_longest_one_goes_first(edge: Edge) -> None:
+    with replicas("short", "long") as (short, long):
+        write(edge.fleet.engine, UNSTRIPPED, "/v1/", edge.make("■", short).id)
+        write(edge.fleet.engine, UNSTRIPPED, "/v1/deep", edge.make("■", long).id)
+        edge.fleet.tell()
+        wait_for(edge, "/v1/deep")
+        assert (edge.ask("/v1/a").json()["replica"], edge.ask("/v1/a").json()["path"]) == ("short", "/v1/a")
+        assert edge.ask("/v1/deep/a").json()["replica"] == "long"
+        assert edge.ask("/v1/deep/a").json()["path"] == "/v1/deep/a"
+
+
+def test_who_is_unknown_is_told_so_in_a_sentence(edge: Edge) -> None:
+    wait_for(edge, "/nothing", 404)
+    assert edge.ask("/nothing").text.startswith("Rollway: no deployment is reached by this host name or path.")
+    assert edge.ask("/", host="nobody.example").status_code == 404
+
+
+def test_a_coming_revision_is_seen_by_header_and_by_host_and_by_nobody_else(edge: Edge) -> None:
+    with replicas("blue", "green") as (blue, green):
+        web = edge.make("■|□", blue, green, name="look", status=DEPLOYING)
+        preview = {"x-rollway-preview": "true"}
+        wait_for(edge, "/look/", **preview)
+
+        def seen(path: str, **headers: str) -> str:
+            return str(edge.ask(path, **headers).json()["replica"])
+
+        assert seen("/look/x", **preview) == seen("/x", host="look", **preview) == "green"
+        assert seen("/x", host="preview.look") == seen("/x", host="preview.look.localhost:80") == "green"
+        assert edge.ask("/look/x", **preview).json()["path"] == "/x"
+        assert {seen("/look/"), seen("/", host="look"), seen("/look/", **{"x-rollway-preview": "false"})} == {"blue"}
+
+        edge.fleet.promote(web.routes[1:], web.routes[:1])
+        until(lambda: edge.fleet.released(web.routes[0]))
+        for answer in (
+            edge.ask("/look/", **preview),
+            edge.ask("/", host="look", **preview),
+            edge.ask("/", host="preview.look"),
+        ):
+            assert answer.status_code == 503
+            assert answer.text == "Rollway: look has no revision to preview at the moment.\n"
+        assert seen("/look/") == "green"
+
+
+def test_health_is_a_hint_that_is_followed_while_somebody_is_healthy(edge: Edge) -> None:
+    with replicas("well", "ill") as (well, ill):
+        web = edge.make("■▲", well, ill)
+        path = f"/{web.name}/"
+        wait_for(edge, path)
+        until(lambda: served_by(edge, path) == {"well"})
+        edge.fleet.ill(web.routes[0], "unhealthy")
+        until(lambda: served_by(edge, path) == {"well", "ill"})
+        edge.fleet.ill(web.routes[1], "degraded")
+        until(lambda: served_by(edge, path) == {"ill"})
+
+
+def test_what_a_replica_answers_reaches_the_client_once_whatever_its_status(edge: Edge) -> None:
+    with replicas("one", "two") as both:
+        path = f"/{edge.make('■■', *both).name}/"
+        wait_for(edge, path)
+        for status in (500, 502, 503, 504, 429):
+            for method in ("GET", "POST"):
+                for one in both:
+                    one.status = status
+                    one.served.clear()
+                answer = edge.ask(path, method)
+                assert (answer.status_code, answer.json()["replica"] in ("one", "two")) == (status, True)
+                assert sum(sum(one.served.values()) for one in both) == 1
+
+
+def test_a_replica_that_refuses_connections_costs_no_request(edge: Edge) -> None:
+    with replicas("one") as (one,):
+        path = f"/{edge.make('■■', one, '127.0.0.1:1').name}/"
+        wait_for(edge, path)
+        for method in ("GET", "PUT", "POST", "PATCH", "DELETE") * 10:
+            assert edge.ask(path, method).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "status", "asked"), [("GET", 200, 2), ("PUT", 200, 2), ("POST", 503, 1)])
+def test_a_request_that_got_no_answer_is_sent_again_only_when_that_is_safe(
+    edge: Edge, method: str, status: int, asked: int
+) -> None:
+    with replicas("well", "hangs up") as (well, bad):
+        path = f"/{edge.make('■■', well, bad).name}/"
+        wait_for(edge, path)
+        bad.hangs_up = True
+        bad.served.clear()
+
+        def met() -> bool:
+            """Until one of the requests has met the replica that hangs up."""
+            well.served.clear()
+            answer = edge.ask(path, method)
+            assert answer.status_code == (status if bad.served[method] else 200)
+            return bool(bad.served[method])
+
+        until(met)
+        assert bad.served[method] + well.served[method] == asked
+
+
+def test_a_deployment_may_limit_how_long_a_request_takes(edge: Edge) -> None:
+    with replicas("slow") as (slow,):
+        web = edge.make("■", slow)
+        wait_for(edge, f"/{web.name}/")
+        slow.seconds = 0.5
+        assert edge.ask(f"/{web.name}/").status_code == 200
+        write(edge.fleet.engine, "UPDATE endpoints SET request_timeout_seconds = 0.2 WHERE id = %s", web.id)
+        edge.fleet.tell()
+        wait_for(edge, f"/{web.name}/", 504)
+
+
+def test_a_share_of_requests_is_a_weight_and_none_is_none(edge: Edge) -> None:
+    with replicas("most", "some", "none") as (most, some, none):
+        web = edge.make("■■■", most, some, none)
+        path = f"/{web.name}/"
+        for route, ratio in zip(web.routes, (1, 0.25, 0), strict=True):
+            write(edge.fleet.engine, "UPDATE routes SET traffic_ratio = %s WHERE id = %s", ratio, route)
+        edge.fleet.tell()
+        wait_for(edge, path)
+        until(lambda: served_by(edge, path, 40) == {"most", "some"})
+        for one in (most, some, none):
+            one.served.clear()
+        served_by(edge, path, 100)
+        assert most.served["GET"] > 2 * some.served["GET"] > 0
+        assert none.served["GET"] == 0
+
+
+def test_a_replica_at_a_name_is_looked_up_and_one_at_nonsense_is_left_out(edge: Edge) -> None:
+    with replicas("one") as (one,):
+        port = one.address.rpartition(":")[2]
+        web = edge.make("■■■", f"localhost:{port}", "nonsense", "no-such-host.invalid:1")
+        wait_for(edge, f"/{web.name}/")
+        assert served_by(edge, f"/{web.name}/") == {"one"}
+
+
+def test_nothing_is_ever_refused_by_envoy_whatever_the_names_are(edge: Edge) -> None:
+    hosts = ("{}", "{}.localhost", "{}.UPPER", "{}.upper", "*", "*.{}", "", "a b", "ü", "{}:80", "preview.{}")
+    prefixes = ("/{}/", "/{}", "/{}/+(x)/", "/", "//", "/a?b/", "/a#b/", "no", "/a/../b/", "/%zz/", "/{}/[a]/")
+    with replicas("one") as (one,):
+        for name in ("odd", "preview.odd", "a.b-c", "a.b-c.localhost"):
+            made = edge.make("■", one, name=name)
+            for value in hosts:
+                write(edge.fleet.engine, ENTRANCE, "host", value.format(name), made.id)
+            for value in prefixes:
+                write(edge.fleet.engine, ENTRANCE, "prefix", value.format(name), made.id)
+        edge.fleet.tell()
+        until(lambda: edge.ask("/", host="a.b-c.upper").status_code == 200)
+        assert edge.ask("/odd/+(x)/seen").json()["path"] == "/seen"
+        counters = ("cluster_manager.cds", "http.rollway.rds.rollway", "cluster.odd", "cluster.a.b-c.localhost")
+        assert [edge.envoy.stat(f"{one}.update_rejected") for one in counters] == [0, 0, 0, 0]
+        write(edge.fleet.engine, "DELETE FROM entrances WHERE kind = 'prefix' AND value IN ('/', '//', 'no')")

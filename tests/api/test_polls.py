@@ -1,0 +1,247 @@
+"""Polls by hand, and the table in its other forms, from a real api process."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from db.engine import in_transaction
+from db.proxies import list_proxies
+from stack.servers import EmbeddedServer
+from tests.api.edge import Fleet, Process, api_process, until
+from tests.fleet import Made, engine_on, make_deployment
+
+
+@pytest.fixture(scope="module")
+def shared(
+    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Fleet, Process]]:
+    """One api process for all tests of this module."""
+    folder = tmp_path_factory.mktemp("api")
+    engine, made = engine_on(module_database), api_process(module_database, redis_server.url, folder)
+    made.start()
+    yield Fleet(engine, redis_server.url), made
+    made.end(kill=True)
+    engine.dispose()
+
+
+class Node:
+    """A proxy that polls by hand."""
+
+    def __init__(self, api: Process) -> None:
+        self.id = f"node-{uuid4().hex[:6]}"
+        self.api = api
+        self.held: dict[str, str] = {}
+
+    def poll(self, kind: str, *names: str, version: str | None = None, timeout: float = 25) -> dict[str, Any] | None:
+        """One poll with what it holds, unless told otherwise; None for nothing new. It does not take it over."""
+        asked = {
+            "node": {"id": self.id, "user_agent_name": "envoy"},
+            "resource_names": list(names),
+            "version_info": self.held.get("/".join((kind, *names)), "") if version is None else version,
+        }
+        answer = httpx.post(f"{self.api.url}/v3/discovery:{kind}", json=asked, timeout=timeout)
+        assert answer.status_code in (200, 304), answer.text
+        return answer.json() if answer.status_code == 200 else None
+
+    def acknowledge(self, kind: str, *names: str) -> None:
+        """Poll with what it holds, and hang up soon."""
+        with suppress(httpx.ReadTimeout):
+            assert self.poll(kind, *names, timeout=0.3) is None
+
+    def take(self, kind: str, *names: str) -> dict[str, Any]:
+        """Poll, and take over what comes."""
+        answer = self.poll(kind, *names)
+        assert answer is not None
+        self.held["/".join((kind, *names))] = answer["version_info"]
+        return answer
+
+
+@pytest.fixture
+def web(shared: tuple[Fleet, Process]) -> Made:
+    fleet, api = shared
+    made = make_deployment(fleet.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
+    fleet.reached(made.id, made.name)
+    fleet.tell()
+    until(lambda: made.name in [one["name"] for one in httpx.get(f"{api.url}/v1/traffic").json()["services"]])
+    return made
+
+
+@pytest.fixture
+def node(shared: tuple[Fleet, Process]) -> Node:
+    return Node(shared[1])
+
+
+def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: str) -> Future[dict[str, Any] | None]:
+    """A poll that is held until the test goes on."""
+    made = threads.submit(node.poll, kind, *names)
+    time.sleep(0.2)
+    assert not made.done()
+    return made
+
+
+def test_a_first_poll_is_answered_at_once_and_the_next_one_when_something_changes(
+    shared: tuple[Fleet, Process], web: Made, node: Node
+) -> None:
+    first = node.take("endpoints", web.name)
+    assert len(first["resources"][0]["endpoints"][0]["lb_endpoints"]) == 3
+    with ThreadPoolExecutor() as threads:
+        held = in_background(threads, node, "endpoints", web.name)
+        began = time.monotonic()
+        shared[0].drain(web.routes[0])
+        second = held.result()
+    assert time.monotonic() - began < 1
+    assert second is not None
+    assert len(second["resources"][0]["endpoints"][0]["lb_endpoints"]) == 2
+
+
+@pytest.mark.e2e
+def test_a_poll_that_nothing_happens_to_ends_with_304_after_20_seconds(web: Made, node: Node) -> None:
+    node.take("endpoints", web.name)
+    began = time.monotonic()
+    assert node.poll("endpoints", web.name) is None
+    assert 19 < time.monotonic() - began < 22
+
+
+def test_a_drain_waits_until_the_poll_after_the_answer(fleet: Fleet, api: Process) -> None:
+    web, node = make_deployment(fleet.engine, "■■", n=1), Node(api)
+    fleet.tell()
+    until(lambda: _live_servers(api, "web") == 2)
+    for subscription in (("clusters",), ("routes", "rollway"), ("endpoints", "web")):
+        node.take(*subscription)
+    fleet.drain(web.routes[0])
+    answer = until(lambda: node.poll("endpoints", "web"))
+    node.acknowledge("clusters")
+    node.acknowledge("routes", "rollway")
+    time.sleep(0.2)
+    assert not fleet.released(web.routes[0]), "it was told, and may not have taken it over"
+    node.held["endpoints/web"] = answer["version_info"]
+    node.acknowledge("endpoints", "web")
+    until(lambda: fleet.released(web.routes[0]))
+
+
+def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_counts(
+    fleet: Fleet, api: Process
+) -> None:
+    make_deployment(fleet.engine, "■■", n=1)
+    fleet.tell()
+    until(lambda: _live_servers(api, "web") == 2)
+    node, everything = Node(api), (("clusters",), ("routes", "rollway"), ("endpoints", "web"))
+    for one in everything:
+        node.take(*one)
+    api.end(kill=True)
+    with ThreadPoolExecutor() as threads:
+        with fleet.engine.begin() as connection:
+            connection.exec_driver_sql("LOCK TABLE entrances IN ACCESS EXCLUSIVE MODE")
+            started = threads.submit(api.start)
+            until(lambda: _status(f"{api.url}/healthz") == 503)
+            held = [threads.submit(node.poll, *one) for one in everything]
+            until(lambda: "rollway_polls_held 3.0" in httpx.get(f"{api.url}/metrics").text)
+        started.result()
+        until(lambda: httpx.get(f"{api.url}/v1/traffic").json()["proxies"][0]["is_current"], 3)
+        api.end()
+        assert [one.result() for one in held] == [None] * 3
+
+
+def _status(url: str) -> int | None:
+    try:
+        return httpx.get(url).status_code
+    except httpx.TransportError:
+        return None
+
+
+def test_a_proxy_that_refuses_an_answer_gets_it_again_less_and_less_often(
+    shared: tuple[Fleet, Process], web: Made, node: Node
+) -> None:
+    node.take("endpoints", web.name)
+    shared[0].drain(web.routes[0])
+    until(lambda: node.poll("endpoints", web.name))
+    waits = []
+    for _ in range(4):
+        began = time.monotonic()
+        assert node.poll("endpoints", web.name) is not None
+        waits.append(time.monotonic() - began)
+    assert [round(one, 1) >= wanted for one, wanted in zip(waits, (0.1, 0.2, 0.4, 0.8), strict=True)] == [True] * 4
+    assert f'rollway_refused_answers_total{{node="{node.id}"}} 4.0' in httpx.get(f"{shared[1].url}/metrics").text
+    # something else is tried at once
+    with ThreadPoolExecutor() as threads:
+        held = in_background(threads, node, "endpoints", web.name)
+        began = time.monotonic()
+        shared[0].drain(web.routes[1])
+        assert held.result() is not None
+        assert time.monotonic() - began < 1
+
+
+def test_a_proxy_that_comes_back_with_what_another_server_told_it_is_told_the_newest(web: Made, node: Node) -> None:
+    answer = node.poll("endpoints", web.name, version="told-by-another")
+    assert answer is not None
+    assert answer["resources"][0]["cluster_name"] == web.name
+
+
+def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(shared: tuple[Fleet, Process], web: Made, node: Node) -> None:
+    node.take("endpoints", web.name)
+
+    def held() -> float:
+        text = httpx.get(f"{shared[1].url}/metrics").text
+        return float(next(line.split()[1] for line in text.splitlines() if line.startswith("rollway_polls_held ")))
+
+    before = until(lambda: held() + 1) - 1
+    with pytest.raises(httpx.ReadTimeout):
+        node.poll("endpoints", web.name, timeout=0.5)
+    until(lambda: held() == before, 2)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"{}", b'{"node": {"id": ""}}', b'{"node": {"id": 7}}'])
+def test_what_is_no_poll_is_refused(shared: tuple[Fleet, Process], body: bytes) -> None:
+    assert httpx.post(f"{shared[1].url}/v3/discovery:clusters", content=body).status_code == 422
+    assert httpx.post(f"{shared[1].url}/v3/discovery:listeners", json={"node": {"id": "a"}}).status_code == 422
+
+
+def test_traefik_acknowledges_a_table_by_the_poll_after_it(fleet: Fleet, api: Process) -> None:
+    web = make_deployment(fleet.engine, "■■■", n=1)
+    fleet.reached(web.id, "web")
+    fleet.tell()
+    until(lambda: _live_servers(api, "web") == 3)
+
+    def poll() -> int:
+        http = httpx.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
+        return len(http["services"]["web"]["loadBalancer"]["servers"])
+
+    assert poll() == 3
+    fleet.drain(web.routes[0])
+    until(lambda: _live_servers(api, "web") == 2)
+    assert poll() == 2
+    assert not fleet.released(web.routes[0]), "told, but not yet acknowledged"
+    poll()
+    until(lambda: fleet.released(web.routes[0]), 2)
+    (proxy,) = in_transaction(fleet.engine, list_proxies)
+    assert (proxy.node_id, proxy.kind, proxy.is_live) == ("edge", "traefik", True)
+    # it polls no more, and after three of its intervals it is waited for no more
+    fleet.drain(web.routes[1])
+    until(lambda: fleet.released(web.routes[1]))
+
+
+def _live_servers(api: Process, name: str) -> int:
+    services = {one["name"]: one for one in httpx.get(f"{api.url}/v1/traffic").json()["services"]}
+    return len(services[name]["live"])
+
+
+def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[Fleet, Process], web: Made) -> None:
+    _, api = shared
+    assert web.name in httpx.get(f"{api.url}/traefik").json()["http"]["services"]
+    answer = httpx.get(f"{api.url}/prometheus/targets")
+    assert answer.headers["content-type"] == "application/json"
+    own = [one for one in answer.json() if one["labels"]["deployment"] == web.name]
+    assert len(own) == 3
+
+
+def test_health_names_what_is_served_and_what_is_away(shared: tuple[Fleet, Process]) -> None:
+    until(lambda: httpx.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
+    health = httpx.get(f"{shared[1].url}/healthz").json()
+    assert (health["status"], health["postgres"], len(health["table_version"])) == ("ok", "ok", 16)
+    assert health["table_age_seconds"] < 5

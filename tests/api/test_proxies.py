@@ -1,0 +1,199 @@
+"""Which proxies count, and which drains all of them know."""
+
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import driver, in_transaction
+from db.proxies import (
+    Ack,
+    SeenProxy,
+    begin_publishing,
+    list_proxies,
+    note_acks,
+    note_proxies,
+    note_publisher,
+    release_drained,
+    release_drained_routes,
+)
+from db.traffic import read_traffic
+from tests.api.edge import DRAIN
+from tests.fleet import Made, make_deployment, read, write
+
+
+@pytest.fixture
+def web(engine: Engine) -> Made:
+    return make_deployment(engine, "■■■", n=1)
+
+
+def publish(engine: Engine) -> None:
+    in_transaction(engine, lambda connection: begin_publishing(connection, "one"))
+
+
+def see(engine: Engine, *nodes: str, silence: float = 10) -> None:
+    in_transaction(engine, lambda one: note_proxies(one, [SeenProxy(node, "envoy", silence) for node in nodes]))
+
+
+def silent_for(engine: Engine, node: str, seconds: float) -> None:
+    query = "UPDATE proxies SET last_seen_at = clock_timestamp() - make_interval(secs => %s) WHERE node_id = %s"
+    write(engine, query, seconds, node)
+
+
+def ack(engine: Engine, node: str, seen: str) -> None:
+    in_transaction(engine, lambda connection: note_acks(connection, [Ack(node, "v", seen)]))
+
+
+def seen_now(engine: Engine) -> str:
+    with engine.begin() as connection:
+        return read_traffic(connection).seen
+
+
+def drain(engine: Engine, route: UUID) -> None:
+    write(engine, DRAIN, [route])
+
+
+def release(engine: Engine) -> frozenset[UUID]:
+    return in_transaction(engine, release_drained)
+
+
+def test_a_drain_waits_for_every_live_proxy(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a", "b")
+    drain(engine, web.routes[0])
+    assert release(engine) == frozenset()
+    ack(engine, "a", seen_now(engine))
+    assert release(engine) == frozenset()
+    ack(engine, "b", seen_now(engine))
+    assert release(engine) == {web.id}
+    assert release(engine) == frozenset()
+
+
+def test_a_release_is_a_change_of_the_deployment_and_says_how_long_it_took(engine: Engine, web: Made) -> None:
+    drain(engine, web.routes[0])
+    (before,) = read(engine, "SELECT version FROM endpoints")
+    (released,) = in_transaction(engine, release_drained_routes)
+    (after,) = read(engine, "SELECT version FROM endpoints")
+    assert after["version"] == before["version"] + 1
+    assert 0 < released.seconds < 10
+    (route,) = read(engine, "SELECT * FROM routes WHERE out_of_traffic_at IS NOT NULL")
+    assert route["id"] == web.routes[0]
+
+
+def test_a_drain_that_was_committed_after_the_snapshot_was_taken_is_not_known(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    with engine.begin() as open_transaction:
+        driver(open_transaction).execute(DRAIN, ([web.routes[0]],))
+        during = seen_now(engine)  # taken while the drain has its number but is not committed
+    ack(engine, "a", during)
+    assert release(engine) == frozenset()
+    ack(engine, "a", seen_now(engine))
+    assert release(engine) == {web.id}
+
+
+def test_an_older_drain_is_known_while_a_newer_one_is_not(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    drain(engine, web.routes[0])
+    ack(engine, "a", seen_now(engine))
+    drain(engine, web.routes[1])
+    assert release(engine) == {web.id}
+    gone = read(engine, "SELECT id FROM routes WHERE out_of_traffic_at IS NOT NULL")
+    assert [row["id"] for row in gone] == [web.routes[0]]
+
+
+def test_without_a_live_proxy_there_is_nothing_to_wait_for(engine: Engine, web: Made) -> None:
+    drain(engine, web.routes[0])
+    assert release(engine) == {web.id}
+
+
+def test_a_proxy_that_is_silent_while_a_server_is_there_counts_no_more(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    silent_for(engine, "a", 11)
+    drain(engine, web.routes[0])
+    assert [one.is_live for one in in_transaction(engine, list_proxies)] == [False]
+    assert release(engine) == {web.id}
+
+
+def test_a_proxy_is_not_silent_while_no_server_is_there_to_be_polled(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    silent_for(engine, "a", 3605)
+    write(engine, "UPDATE publishers SET seen_at = clock_timestamp() - interval '1 hour'")
+    drain(engine, web.routes[0])
+    assert release(engine) == frozenset()
+    publish(engine)  # the server is back: the proxy gets its ten seconds from now on
+    assert [one.is_live for one in in_transaction(engine, list_proxies)] == [True]
+    assert release(engine) == frozenset()
+    silent_for(engine, "a", 11)
+    assert release(engine) == {web.id}
+
+
+def test_a_proxy_that_was_silent_already_is_not_waited_for_again(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    silent_for(engine, "a", 60)
+    publish(engine)
+    drain(engine, web.routes[0])
+    assert release(engine) == {web.id}
+
+
+def test_a_second_server_keeps_the_count_while_one_is_away(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    write(engine, "UPDATE publishers SET seen_at = clock_timestamp() - interval '1 hour'")
+    in_transaction(engine, lambda connection: note_publisher(connection, "two"))
+    silent_for(engine, "a", 11)
+    drain(engine, web.routes[0])
+    assert release(engine) == {web.id}
+
+
+def test_who_has_not_been_heard_of_for_a_day_is_forgotten(engine: Engine) -> None:
+    publish(engine)
+    see(engine, "a", "b")
+    silent_for(engine, "a", 90_000)
+    write(engine, "UPDATE publishers SET seen_at = clock_timestamp() - interval '2 days'")
+    silent_for(engine, "b", 172_805)
+    in_transaction(engine, lambda connection: begin_publishing(connection, "two"))
+    assert [row["id"] for row in read(engine, "SELECT id FROM publishers")] == ["two"]
+    # both were live when the last server ended, however long that is ago
+    assert [one.node_id for one in in_transaction(engine, list_proxies)] == ["a", "b"]
+    silent_for(engine, "a", 90_000)
+    in_transaction(engine, lambda connection: begin_publishing(connection, "three"))
+    assert [one.node_id for one in in_transaction(engine, list_proxies)] == ["b"]
+
+
+def test_the_list_says_what_each_proxy_knows_and_how_many_drains_wait_for_it(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a", "b")
+    drain(engine, web.routes[0])
+    ack(engine, "a", seen_now(engine))
+    drain(engine, web.routes[1])
+    first, second = in_transaction(engine, list_proxies)
+    assert (first.node_id, first.kind, first.is_live, first.acked_version) == ("a", "envoy", True, "v")
+    assert (first.drains_waiting, second.drains_waiting) == (1, 2)
+    assert first.acked_seconds_ago is not None
+    assert 0 <= first.acked_seconds_ago < 10
+    assert (second.acked_version, second.acked_seconds_ago) == (None, None)
+
+
+def test_a_route_that_left_without_a_mark_of_its_transaction_waits_for_nobody(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a")
+    drain(engine, web.routes[0])
+    write(engine, "UPDATE routes SET drain_xid = NULL")
+    assert release(engine) == {web.id}
+
+
+def test_a_release_waits_for_who_holds_the_deployment(engine: Engine, web: Made) -> None:
+    """It locks the deployment before its routes, as everyone does; here it gives up after lock_timeout."""
+    drain(engine, web.routes[0])
+    with engine.begin() as holder:
+        driver(holder).execute("SELECT id FROM endpoints FOR NO KEY UPDATE")
+        with engine.connect() as other:
+            driver(other).execute("SET LOCAL lock_timeout = '50ms'")
+            with pytest.raises(Exception, match="lock timeout"):
+                release_drained(other)
+    assert release(engine) == {web.id}

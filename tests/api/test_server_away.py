@@ -1,0 +1,185 @@
+"""The server for proxies, Redis, Postgres or an Envoy is killed, frozen or talks nonsense: nobody loses a request."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+
+from stack.servers import EmbeddedServer
+from tests.api.edge import Fleet, Process, envoy_process, replicas, until
+from tests.fleet import make_deployment, write
+
+
+@contextmanager
+def nonsense(port: int) -> Iterator[list[str]]:
+    """Answers every poll with something else that Envoy cannot use; yields what was asked."""
+    asked: list[str] = []
+    answers = (b"{}}", b'{"version_info": "x", "resources": [{"@type": "what"}]}', b"\xff", b'{"resources": 7}')
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            asked.append(self.path)
+            body = answers[len(asked) % len(answers)]
+            self.send_response(200 if len(asked) % 5 else 500)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
+    fleet: Fleet, api: Process, envoy: Process
+) -> None:
+    with replicas("one", "two", "three") as (one, two, three):
+        web = make_deployment(fleet.engine, "■■■", n=1)
+        for route, replica in zip(web.routes, (one, two, three), strict=True):
+            fleet.at(route, replica.address)
+        fleet.reached(web.id, "web")
+        fleet.tell()
+        until(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+
+        api.end(kill=True)
+        fleet.drain(web.routes[0])
+        assert {httpx.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
+        assert not fleet.released(web.routes[0])
+
+        with nonsense(api.port) as asked:
+            until(lambda: len(asked) > 20)
+            assert {httpx.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
+
+        api.start()
+        until(lambda: fleet.released(web.routes[0]))
+        one.close()
+        assert {httpx.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"two", "three"}
+
+        # after the restart too, a change arrives and is acknowledged
+        fleet.drain(web.routes[1])
+        until(lambda: fleet.released(web.routes[1]))
+        assert {httpx.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"three"}
+
+
+def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
+    fleet: Fleet, api: Process, envoy: Process
+) -> None:
+    """The Envoy is frozen with the old table; the drain is known once it has gone on and taken over the new one."""
+    with replicas("one", "two") as (one, two):
+        web = make_deployment(fleet.engine, "■■", n=1)
+        for route, replica in zip(web.routes, (one, two), strict=True):
+            fleet.at(route, replica.address)
+        fleet.reached(web.id, "web")
+        fleet.tell()
+        until(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        api.end(kill=True)
+        envoy.freeze()
+        fleet.drain(web.routes[0])
+        api.start()
+        until(lambda: httpx.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
+        for _ in range(3):
+            httpx.get(f"{api.url}/metrics")
+            fleet.tell()
+        assert not fleet.released(web.routes[0])
+        envoy.thaw()
+        until(lambda: fleet.released(web.routes[0]))
+
+
+@pytest.mark.usefixtures("envoy")
+def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
+    fleet: Fleet, api: Process, tmp_path: Path
+) -> None:
+    with replicas("one") as (one,):
+        web = make_deployment(fleet.engine, "■■■■", n=1)
+        for route in web.routes:
+            fleet.at(route, one.address)
+        fleet.reached(web.id, "web")
+        second = envoy_process(api.port, tmp_path, "edge-2")
+        second.start()
+        try:
+            until(lambda: httpx.get(f"{second.url}/web/").status_code == 200)
+            fleet.drain(web.routes[0])
+            until(lambda: fleet.released(web.routes[0]))
+            second.freeze()
+            fleet.drain(web.routes[1])
+            until(lambda: _knows_newest(api, "edge-1"))
+            assert not fleet.released(web.routes[1])
+            second.thaw()
+            until(lambda: fleet.released(web.routes[1]))
+        finally:
+            second.end(kill=True)
+        write(fleet.engine, "UPDATE proxies SET silence_seconds = 1 WHERE node_id = 'edge-2'")
+        fleet.drain(web.routes[2])
+        until(lambda: fleet.released(web.routes[2]), 20)
+
+
+def _knows_newest(api: Process, node: str) -> bool:
+    proxies = httpx.get(f"{api.url}/v1/traffic").json()["proxies"]
+    return any(one["node"] == node and one["is_current"] for one in proxies)
+
+
+def test_without_redis_and_postgres_the_last_table_is_served_on(
+    fleet: Fleet, api: Process, envoy: Process, redis_server: EmbeddedServer, postgres_server: EmbeddedServer
+) -> None:
+    with replicas("one", "two") as (one, two):
+        web = make_deployment(fleet.engine, "■■", n=1)
+        for route, replica in zip(web.routes, (one, two), strict=True):
+            fleet.at(route, replica.address)
+        fleet.reached(web.id, "web")
+        until(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+
+        redis_server.kill()
+        until(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] != "ok")
+        _drain_without_redis(fleet, web.routes[0])
+        until(lambda: fleet.released(web.routes[0]))
+        redis_server.start()
+        until(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] == "ok")
+
+        postgres_server.kill()
+        until(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "stale")
+        health = httpx.get(f"{api.url}/healthz")
+        assert (health.status_code, health.json()["postgres"] == "ok") == (200, False)
+        assert httpx.get(f"{envoy.url}/web/").json()["replica"] == "two"
+        postgres_server.start()
+        until(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
+        fleet.engine.dispose()
+        until(lambda: httpx.get(f"{envoy.url}/web/").json()["replica"] == "two")
+
+
+def _drain_without_redis(fleet: Fleet, route: object) -> None:
+    query = """
+        UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),
+                          drain_xid = pg_current_xact_id()
+         WHERE id = %s
+    """
+    write(fleet.engine, query, route)
+
+
+@pytest.mark.usefixtures("envoy")
+def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api: Process) -> None:
+    make_deployment(fleet.engine, "■", n=1)
+    fleet.tell()
+    until(lambda: "rollway_polls_held 3.0" in httpx.get(f"{api.url}/metrics").text)
+    assert api.end() < 1
+    assert api.process is not None
+    assert api.process.returncode == -signal.SIGTERM  # as uvicorn ends, having let its connections go
+
+
+def test_sigterm_ends_the_server_at_once_though_postgres_hangs(fleet: Fleet, api: Process) -> None:
+    with fleet.engine.begin() as connection:
+        connection.exec_driver_sql("LOCK TABLE entrances, proxies, publishers IN ACCESS EXCLUSIVE MODE")
+        until(lambda: httpx.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
+        assert api.end() < 1.5

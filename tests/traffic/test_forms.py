@@ -1,0 +1,137 @@
+"""The table as Envoy, Traefik and Prometheus read it."""
+
+import json
+from typing import Any
+
+from domain.model import RouteStatus
+from tests.traffic.samples import coming, deployment, prefixes, route, snapshot
+from traffic.bootstrap import envoy_bootstrap
+from traffic.envoy import envoy_resources
+from traffic.prometheus import prometheus_targets
+from traffic.resources import CLUSTERS, ResourceKind, Subscription
+from traffic.table import TrafficTable, derive_table
+from traffic.traefik import traefik_document
+
+WEB = Subscription(ResourceKind.ENDPOINTS, "web")
+PREVIEW = Subscription(ResourceKind.ENDPOINTS, "web/preview")
+ROUTES = Subscription(ResourceKind.ROUTES, "rollway")
+
+
+def table(*deployments: Any, seen: str = "1:1:") -> TrafficTable:
+    return derive_table(snapshot(*deployments, seen=seen))
+
+
+def test_only_what_changed_has_another_version() -> None:
+    before = table(deployment(route(1)), deployment(route(2), name="other"))
+    after = table(deployment(route(1), route(3)), deployment(route(2), name="other"))
+    first = envoy_resources(before)
+    second = envoy_resources(after, (before, first))
+    changed = {key for key, one in second.by_subscription.items() if first.by_subscription[key].version != one.version}
+    assert changed == {WEB}
+    assert first.version != second.version
+
+
+def test_two_servers_agree_on_versions_whatever_they_knew_before() -> None:
+    tables = [table(deployment(route(1))), table(deployment(route(1), coming(2))), table(deployment(coming(2)))]
+    one = None
+    for current in tables:
+        one = (current, envoy_resources(current, one))
+        assert one[1] == envoy_resources(current)
+
+
+def test_a_newer_snapshot_of_the_same_is_the_same() -> None:
+    before = table(deployment(route(1)), seen="1:1:")
+    first = envoy_resources(before)
+    assert envoy_resources(table(deployment(route(1)), seen="2:2:"), (before, first)) is first
+
+
+def test_there_is_a_cluster_for_a_preview_only_while_there_is_one() -> None:
+    with_one = envoy_resources(table(deployment(route(1), coming(2)))).by_subscription
+    without = envoy_resources(table(deployment(route(1)))).by_subscription
+    assert set(with_one) == {CLUSTERS, ROUTES, WEB, PREVIEW}
+    assert set(without) == {CLUSTERS, ROUTES, WEB}
+
+
+def test_endpoints_carry_health_weight_and_who_they_are() -> None:
+    found = envoy_resources(table(deployment(route(7, status=RouteStatus.DEGRADED, ratio=0.5))))
+    answer = json.loads(found.by_subscription[WEB].answer)
+    assert answer["version_info"] == found.by_subscription[WEB].version
+    (endpoint,) = answer["resources"][0]["endpoints"][0]["lb_endpoints"]
+    assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "10.0.0.1", "port_value": 8007}
+    assert (endpoint["health_status"], endpoint["load_balancing_weight"]) == ("DEGRADED", 50)
+    assert endpoint["metadata"]["filter_metadata"]["rollway"] == {
+        "revision": "v1",
+        "route": "00000000-0000-0000-0000-000000000007",
+    }
+
+
+def test_a_bootstrap_names_its_proxy_and_keeps_odd_names_from_breaking_it() -> None:
+    text = envoy_bootstrap(node_id='a "b": {c}', listen=("0.0.0.0", 80), admin=("127.0.0.1", 1), xds=("api", 7070))
+    assert 'id: "a \\"b\\": {c}"' in text
+
+
+def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
+    ill = [route(number, status=RouteStatus.UNHEALTHY) for number in (2, 3)]
+
+    def urls(*routes: Any) -> list[str]:
+        servers = traefik_document(table(deployment(*routes)))["http"]["services"]["web"]["loadBalancer"]["servers"]
+        return [one["url"] for one in servers]
+
+    assert urls(route(1), *ill) == ["http://10.0.0.1:8001"]
+    assert urls(*ill) == ["http://10.0.0.1:8002", "http://10.0.0.1:8003"]
+    assert urls(route(1, "[::1]:80")) == ["http://[::1]:80"]
+
+
+def test_traefik_gets_rules_ranked_as_envoy_ranks_them() -> None:
+    entrances = (*deployment().entrances, *prefixes("/web/deep/", strip=False))
+    http = traefik_document(table(deployment(route(1), coming(2), entrances=entrances)))["http"]
+    rules = {one["rule"]: one for one in http["routers"].values()}
+    wanted = "HeaderRegexp(`x-rollway-preview`, `.+`) && !Header(`x-rollway-preview`, `false`)"
+    ranked = sorted(rules, key=lambda rule: -rules[rule]["priority"])
+    assert ranked == [
+        f"Host(`web`) && {wanted}",
+        "Host(`web`)",
+        "Host(`preview.web`)",
+        f"(Path(`/web/deep`) || PathPrefix(`/web/deep/`)) && {wanted}",
+        "(Path(`/web/deep`) || PathPrefix(`/web/deep/`))",
+        f"(Path(`/web`) || PathPrefix(`/web/`)) && {wanted}",
+        "(Path(`/web`) || PathPrefix(`/web/`))",
+    ]
+    stripped = rules["(Path(`/web`) || PathPrefix(`/web/`))"]["middlewares"]
+    assert http["middlewares"][stripped[0]] == {"stripPrefix": {"prefixes": ["/web"]}}
+    assert "middlewares" not in rules["(Path(`/web/deep`) || PathPrefix(`/web/deep/`))"]
+
+
+def test_traefik_shows_a_preview_to_nobody_rather_than_what_is_live() -> None:
+    http = traefik_document(table(deployment(route(1))))["http"]
+    services = {one["rule"]: one["service"] for one in http["routers"].values()}
+    assert services["Host(`web`)"] == "web"
+    assert services["Host(`preview.web`)"] == "_nobody"
+    assert "_nobody" in http["services"]
+    assert traefik_document(table()) == {"http": {}}
+
+
+def test_traefik_gets_weights_only_where_they_differ() -> None:
+    def servers(*routes: Any) -> Any:
+        return traefik_document(table(deployment(*routes)))["http"]["services"]["web"]["loadBalancer"]["servers"]
+
+    assert servers(route(1), route(2, ratio=0.5)) == [
+        {"url": "http://10.0.0.1:8001", "weight": 100},
+        {"url": "http://10.0.0.1:8002", "weight": 50},
+    ]
+    assert all("weight" not in one for one in servers(route(1, ratio=0.5), route(2, ratio=0.5)))
+
+
+def test_prometheus_gets_every_replica_with_what_it_belongs_to() -> None:
+    first, second = prometheus_targets(table(deployment(route(1), coming(2, address="[::1]:90"))))
+    assert first == {
+        "targets": ["10.0.0.1:8001"],
+        "labels": {
+            "deployment": "web",
+            "revision": "v1",
+            "route": "00000000-0000-0000-0000-000000000001",
+            "status": "healthy",
+            "traffic": "live",
+        },
+    }
+    assert (second["targets"], second["labels"]["traffic"]) == (["[::1]:90"], "preview")

@@ -1,0 +1,146 @@
+"""The table as Envoy's resources: a cluster and its endpoints for each deployment, and one route configuration."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from domain.model import RouteStatus
+from traffic.envoy_routes import ROUTE_CONFIGURATION, preview_cluster, route_configuration
+from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, resource, together
+from traffic.table import Endpoint, Service, TrafficTable
+
+XDS_CLUSTER = "rollway-xds"
+"""The name under which the bootstrap knows the server that these resources come from."""
+REFRESH_DELAY = "0.02s"
+"""How long Envoy waits after an answer until it asks again, and up to twice as long: its jitter is as large."""
+POLL_TIMEOUT = "30s"
+
+_TYPE = "type.googleapis.com/envoy"
+_CLUSTER = f"{_TYPE}.config.cluster.v3.Cluster"
+_ROUTES = f"{_TYPE}.config.route.v3.RouteConfiguration"
+_ENDPOINTS = f"{_TYPE}.config.endpoint.v3.ClusterLoadAssignment"
+_HTTP = f"{_TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
+_NO_LIMIT = 1_000_000
+_HEALTH = {RouteStatus.HEALTHY: "HEALTHY", RouteStatus.UNHEALTHY: "UNHEALTHY", RouteStatus.DEGRADED: "DEGRADED"}
+
+
+def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
+    """Everything that Envoy may ask for. `before`: an older table, whose parts are taken over where nothing changed."""
+    if before is None:
+        return _resources(table, TrafficTable("", ()), {})
+    if before[0].services == table.services:
+        return before[1]
+    return _resources(table, before[0], before[1].by_subscription)
+
+
+def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[Subscription, Resource]) -> Resources:
+    """To turn all of a large table into JSON takes longer than anything else between a commit and its arrival."""
+    found: dict[Subscription, Resource] = {}
+    names, routes = _cluster_names(table), Subscription(ResourceKind.ROUTES, ROUTE_CONFIGURATION)
+    same = CLUSTERS in kept and _cluster_names(old) == names
+    found[CLUSTERS] = kept[CLUSTERS] if same else resource(_CLUSTER, [cluster(name) for name in names])
+    same = routes in kept and _ways(old) == _ways(table)
+    found[routes] = kept[routes] if same else resource(_ROUTES, [route_configuration(table)])
+    old_services = {one.name: one for one in old.services}
+    for one in table.services:
+        same = old_services.get(one.name) == one
+        for name, endpoints in clusters_of(one).items():
+            key = Subscription(ResourceKind.ENDPOINTS, name)
+            found[key] = kept[key] if same else resource(_ENDPOINTS, [load_assignment(name, endpoints)])
+    return together(found)
+
+
+def _cluster_names(table: TrafficTable) -> list[str]:
+    return [name for one in table.services for name in clusters_of(one)]
+
+
+def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
+    """All that the route configuration is made of: how each deployment is reached, and whether there is a preview."""
+    return [(replace(one, live=(), preview=()), bool(one.preview)) for one in table.services]
+
+
+def clusters_of(service: Service) -> dict[str, tuple[Endpoint, ...]]:
+    """The clusters of a deployment with their endpoints. There is one for a preview only while there is something."""
+    preview = {preview_cluster(service.name): service.preview} if service.preview else {}
+    return {service.name: service.live, **preview}
+
+
+def cluster(name: str) -> dict[str, Any]:
+    """A cluster whose endpoints, and their health, come in a subscription of its own."""
+    return {
+        "name": name,
+        "type": "EDS",
+        "eds_cluster_config": {"service_name": name, "eds_config": polled()},
+        "connect_timeout": "1s",
+        "lb_policy": "LEAST_REQUEST",
+        # health is a hint: when no replica is healthy (or degraded), requests go to those that are not
+        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},
+        # a replica that left takes no new request, whatever its health was; what it answers now it may finish
+        "ignore_health_on_host_removal": True,
+        "per_connection_buffer_limit_bytes": 1_048_576,
+        "circuit_breakers": {
+            "thresholds": [
+                {
+                    "max_connections": _NO_LIMIT,
+                    "max_pending_requests": _NO_LIMIT,
+                    "max_requests": _NO_LIMIT,
+                    "max_retries": _NO_LIMIT,
+                }
+            ]
+        },
+        "outlier_detection": _OUTLIERS,
+        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM},
+    }
+
+
+_OUTLIERS = {
+    # five 502, 503 or 504 in a row, or three connections that failed: out for a second, longer the next time
+    "split_external_local_origin_errors": True,
+    "consecutive_gateway_failure": 5,
+    "enforcing_consecutive_gateway_failure": 100,
+    "consecutive_local_origin_failure": 3,
+    "enforcing_consecutive_local_origin_failure": 100,
+    "enforcing_consecutive_5xx": 0,
+    "enforcing_success_rate": 0,
+    "enforcing_local_origin_success_rate": 0,
+    "interval": "0.5s",
+    "base_ejection_time": "1s",
+    "max_ejection_time": "10s",
+    "max_ejection_percent": 50,
+}
+
+_UPSTREAM = {
+    "@type": _HTTP,
+    "explicit_http_config": {"http_protocol_options": {}},
+    # many servers close an idle connection after 2 s (gunicorn) or 5 s (uvicorn, Node.js); a POST that is sent just
+    # then cannot be sent again, so the proxy closes first
+    "common_http_protocol_options": {"idle_timeout": "1.5s"},
+}
+
+
+def load_assignment(name: str, endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
+    """The endpoints of a cluster."""
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": [_lb_endpoint(one) for one in endpoints]}]}
+
+
+def _lb_endpoint(one: Endpoint) -> dict[str, Any]:
+    return {
+        "endpoint": {"address": {"socket_address": {"address": one.ip, "port_value": one.port}}},
+        "health_status": _HEALTH[one.status],
+        "load_balancing_weight": one.weight,
+        "metadata": {"filter_metadata": {"rollway": {"revision": one.revision, "route": str(one.route_id)}}},
+    }
+
+
+def polled() -> dict[str, Any]:
+    """Envoy's ConfigSource for polls that are held until something changes."""
+    return {
+        "resource_api_version": "V3",
+        "api_config_source": {
+            "api_type": "REST",
+            "transport_api_version": "V3",
+            "cluster_names": [XDS_CLUSTER],
+            "refresh_delay": REFRESH_DELAY,
+            "request_timeout": POLL_TIMEOUT,
+        },
+    }

@@ -1,0 +1,121 @@
+"""Envoy's route configuration: which request belongs to which deployment, when it is tried again, what is refused."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from traffic.table import Prefix, Service, TrafficTable
+
+ROUTE_CONFIGURATION = "rollway"
+"""Its name; the bootstrap's listener asks for it."""
+PREVIEW_HEADER = "x-rollway-preview"
+"""A request with it, unless its value is "false", goes to the revision that is being rolled out."""
+
+_IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
+_WANTS_PREVIEW = [
+    {"name": PREVIEW_HEADER, "present_match": True},
+    {"name": PREVIEW_HEADER, "string_match": {"exact": "false", "ignore_case": True}, "invert_match": True},
+]
+_BACK_OFF = {
+    "retry_back_off": {"base_interval": "0.01s", "max_interval": "0.25s"},
+    "num_retries": 3,
+    "retry_host_predicate": [
+        {
+            "name": "envoy.retry_host_predicates.previous_hosts",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+            },
+        }
+    ],
+    "host_selection_retry_max_attempts": 5,
+}
+# No condition looks at a status: what a replica answered, 5xx too, reaches the client untouched and only once.
+_RETRY_IDEMPOTENT = {"retry_on": "connect-failure,refused-stream,reset", **_BACK_OFF}
+_RETRY_UNSENT = {"retry_on": "connect-failure,refused-stream,reset-before-request", **_BACK_OFF}
+
+
+def preview_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that are not in traffic yet. No deployment's name has a slash."""
+    return f"{name}/preview"
+
+
+def route_configuration(table: TrafficTable) -> dict[str, Any]:
+    """A virtual host for each deployment's host names, and one for all path prefixes, the longest first."""
+    prefixes = [(prefix, service) for service in table.services for prefix in service.prefixes]
+    prefixes.sort(key=lambda one: (-len(one[0].value), one[0].value))
+    by_prefix = [route for prefix, service in prefixes for route in _by_prefix(prefix, service)]
+    return {
+        "name": ROUTE_CONFIGURATION,
+        "ignore_port_in_host_matching": True,
+        "virtual_hosts": [
+            *(host for service in table.services for host in _virtual_hosts(service)),
+            {
+                "name": "by-prefix",
+                "domains": ["*"],
+                "routes": [*by_prefix, _refusal({"prefix": "/"}, 404, _NOBODY)],
+            },
+        ],
+    }
+
+
+_NOBODY = "Rollway: no deployment is reached by this host name or path. 'rollway status' lists those that exist.\n"
+
+
+def _virtual_hosts(service: Service) -> Iterator[dict[str, Any]]:
+    everything: dict[str, Any] = {"prefix": "/"}
+    if service.hosts:
+        yield {
+            "name": service.name,
+            "domains": list(service.hosts),
+            "routes": [*_preview(service, _wanting_preview(everything), {}), *_live(service, everything, {})],
+        }
+    if service.preview_hosts:
+        yield {
+            "name": preview_cluster(service.name),
+            "domains": list(service.preview_hosts),
+            "routes": list(_preview(service, everything, {})),
+        }
+
+
+def _by_prefix(prefix: Prefix, service: Service) -> Iterator[dict[str, Any]]:
+    """Both "/web" and "/web/..."; with `strip` the replica sees "/..."."""
+    bare = prefix.value.rstrip("/")
+    match: dict[str, Any] = {"path_separated_prefix": bare} if bare else {"prefix": "/"}
+    rewrite: dict[str, Any] = {}
+    if bare and prefix.strip:
+        rewrite = {"regex_rewrite": {"pattern": {"regex": f"^{re.escape(bare)}/?"}, "substitution": "/"}}
+    yield from _preview(service, _wanting_preview(match), rewrite)
+    yield from _live(service, match, rewrite)
+
+
+def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
+    return {**match, "headers": _WANTS_PREVIEW}
+
+
+def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return _routed(service.name, service, match, rewrite)
+
+
+def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """To the coming revision, or a refusal: a request that asks for a preview is never answered by what is live."""
+    if service.preview:
+        yield from _routed(preview_cluster(service.name), service, match, rewrite)
+    else:
+        yield _refusal(match, 503, f"Rollway: {service.name} has no revision to preview at the moment.\n")
+
+
+def _routed(cluster: str, service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    action = {
+        "cluster": cluster,
+        "timeout": f"{service.timeout_seconds or 0:.3f}s",
+        "idle_timeout": "300s",
+        **rewrite,
+    }
+    methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}
+    again = {**match, "headers": [*match.get("headers", []), methods]}
+    yield {"match": again, "route": {**action, "retry_policy": _RETRY_IDEMPOTENT}}
+    yield {"match": match, "route": {**action, "retry_policy": _RETRY_UNSENT}}
+
+
+def _refusal(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:
+    return {"match": match, "direct_response": {"status": status, "body": {"inline_string": sentence}}}

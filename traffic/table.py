@@ -1,0 +1,182 @@
+"""The table: where each deployment is reached and which replicas take its requests, derived from one snapshot."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import ip_address
+from uuid import UUID
+
+from domain.model import RouteStatus, TrafficStatus
+from domain.traffic import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
+
+PREVIEW_HOST = "preview."
+"""What stands before a host name when the replicas of a coming revision are meant."""
+
+_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+_PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
+_LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
+
+    `status` is a hint: a proxy prefers healthy ones, and uses the others when there is nothing better.
+    """
+
+    route_id: UUID
+    revision: str
+    ip: str
+    port: int
+    status: RouteStatus
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A path prefix that begins and ends with a slash, and whether the replicas see it."""
+
+    value: str
+    strip: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One deployment, as proxies know it. `timeout_seconds`: None for no limit.
+
+    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet.
+    """
+
+    name: str
+    hosts: tuple[str, ...]
+    preview_hosts: tuple[str, ...]
+    prefixes: tuple[Prefix, ...]
+    timeout_seconds: float | None
+    live: tuple[Endpoint, ...]
+    preview: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficTable:
+    """All that proxies may know. `seen`: the snapshot of Postgres that it was read in.
+
+    No host name and no prefix occurs twice, which a proxy would answer by refusing the whole table. `faults`: what had
+    to be left out, a sentence each.
+    """
+
+    seen: str
+    services: tuple[Service, ...]
+    faults: tuple[str, ...] = ()
+
+
+def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
+    """The table of a snapshot."""
+    faults: list[str] = []
+    hosts = _Taken("host name", faults)
+    prefixes = _Taken("path prefix", faults)
+    reached = {
+        one.name: (tuple(_hosts(one, hosts, faults)), tuple(_prefixes(one, prefixes, faults)))
+        for one in snapshot.deployments
+    }
+    services = tuple(_service(one, *reached[one.name], hosts, faults) for one in snapshot.deployments)
+    return TrafficTable(snapshot.seen, services, tuple(faults))
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Which names are given away already, and to whom."""
+
+    what: str
+    faults: list[str]
+    by: dict[str, str] = field(default_factory=dict)
+
+    def take(self, value: str, deployment: str) -> bool:
+        owner = self.by.setdefault(value, deployment)
+        if owner != deployment:
+            self.faults.append(f"{deployment}: {self.what} {value!r} belongs to {owner} already, so it is left out")
+        return owner == deployment
+
+    def take_if_free(self, value: str, deployment: str) -> bool:
+        free = value not in self.by
+        return free and self.take(value, deployment)
+
+
+def _hosts(one: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[str]:
+    for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(one, EntranceKind.HOST)):
+        if not _HOST.fullmatch(value):
+            faults.append(f"{one.name}: {value!r} is no host name, so it is left out")
+        elif taken.take(value, one.name):
+            yield value
+
+
+def _prefixes(one: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[Prefix]:
+    given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(one, EntranceKind.PREFIX)}
+    for value, strip in given.items():
+        if not _PREFIX.fullmatch(value):
+            faults.append(f"{one.name}: {value!r} is no path prefix, so it is left out")
+        elif taken.take(value, one.name):
+            yield Prefix(value, strip)
+
+
+def _of_kind(one: DeploymentInTraffic, kind: EntranceKind) -> Iterator[Entrance]:
+    return (entrance for entrance in one.entrances if entrance.kind is kind)
+
+
+def _slashed(value: str) -> str:
+    return f"/{value.strip('/')}/" if value.strip("/") else "/"
+
+
+def _service(
+    one: DeploymentInTraffic, hosts: tuple[str, ...], prefixes: tuple[Prefix, ...], taken: _Taken, faults: list[str]
+) -> Service:
+    live = [route for route in one.routes if route.traffic is TrafficStatus.ACTIVE]
+    preview = [route for route in one.routes if _is_preview(route)]
+    previews = [f"{PREVIEW_HOST}{host}" for host in hosts]
+    return Service(
+        name=one.name,
+        hosts=hosts,
+        # who has this very name goes first: all host names were taken before any of a preview
+        preview_hosts=tuple(host for host in previews if taken.take_if_free(host, one.name)),
+        prefixes=prefixes,
+        timeout_seconds=one.request_timeout_seconds,
+        live=tuple(_endpoints(one.name, live, faults)),
+        preview=tuple(_endpoints(one.name, preview, faults)),
+    )
+
+
+def _is_preview(route: RouteInTraffic) -> bool:
+    return (
+        route.traffic is TrafficStatus.INACTIVE
+        and route.is_candidate
+        and not route.is_parked
+        and route.status is RouteStatus.HEALTHY
+    )
+
+
+def _endpoints(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Endpoint]:
+    for route in _with_a_share(routes):
+        try:
+            ip, port = read_address(route.address)
+        except ValueError:
+            faults.append(
+                f"{deployment}: replica {route.id} is at {route.address!r}, which is not ip:port, so it is left out"
+            )
+            continue
+        weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
+        yield Endpoint(route.id, route.revision, ip, port, route.status, weight)
+
+
+def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
+    """Those that are meant to get requests: a ratio of 0 means none, unless nobody else is there."""
+    return [route for route in routes if route.ratio > 0] or routes
+
+
+@lru_cache(maxsize=65_536)
+def read_address(address: str) -> tuple[str, int]:
+    """The IP address and port of "10.0.0.1:80" or "[::1]:80". Raises ValueError for anything else, names included."""
+    host, _, port = address.rpartition(":")
+    number = int(port) if port.isascii() and port.isdigit() else 0
+    if not 0 < number < 65536:  # noqa: PLR2004  (the ports there are)
+        raise ValueError(address)
+    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

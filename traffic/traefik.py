@@ -1,0 +1,78 @@
+"""The table as the document that the HTTP provider of Traefik 3 polls."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from domain.model import RouteStatus
+from traffic.envoy_routes import PREVIEW_HEADER
+from traffic.prometheus import address_of
+from traffic.table import Endpoint, Service, TrafficTable
+
+_NOBODY = "_nobody"
+_HOST_PRIORITY = 1_000_000
+_WANTED = f"HeaderRegexp(`{PREVIEW_HEADER}`, `.+`) && !Header(`{PREVIEW_HEADER}`, `false`)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to a service: the rule, its rank among all rules, and the prefix that is removed on that way."""
+
+    rule: str
+    priority: int
+    stripped: str | None = None
+
+
+def traefik_document(table: TrafficTable) -> dict[str, Any]:
+    """Routers, services and middlewares of all deployments, for `providers.http`.
+
+    Traefik knows no health hint: it gets the healthy replicas, or all of them while none is healthy. It reads no empty
+    section, so there is none. Names of ours have an underscore, which no deployment's name has.
+    """
+    routers: dict[str, Any] = {}
+    services: dict[str, Any] = {}
+    middlewares: dict[str, Any] = {}
+    for one in table.services:
+        ways = [(one.name, one.live, _live_ways(one)), (f"{one.name}_preview", one.preview, _preview_ways(one))]
+        for name, endpoints, found in ways:
+            if endpoints:
+                services[name] = {"loadBalancer": {"servers": _servers(endpoints)}}
+            for number, way in enumerate(found):
+                router = f"{name}_{number}"
+                routers[router] = {
+                    "rule": way.rule,
+                    "priority": way.priority,
+                    "service": name if endpoints else _NOBODY,
+                }
+                if way.stripped:
+                    routers[router]["middlewares"] = [router]
+                    middlewares[router] = {"stripPrefix": {"prefixes": [way.stripped]}}
+    if any(router["service"] == _NOBODY for router in routers.values()):
+        # nothing listens there: the answer is 502, rather than one of a revision that was not asked for
+        services[_NOBODY] = {"loadBalancer": {"servers": [{"url": "http://127.0.0.1:1"}]}}
+    sections = {"routers": routers, "services": services, "middlewares": middlewares}
+    return {"http": {name: entries for name, entries in sections.items() if entries}}
+
+
+def _servers(endpoints: tuple[Endpoint, ...]) -> list[dict[str, Any]]:
+    preferred = [one for one in endpoints if one.status is RouteStatus.HEALTHY] or list(endpoints)
+    if len({one.weight for one in preferred}) == 1:  # the first versions of Traefik 3 know no weight here
+        return [{"url": f"http://{address_of(one)}"} for one in preferred]
+    return [{"url": f"http://{address_of(one)}", "weight": one.weight} for one in preferred]
+
+
+def _live_ways(service: Service) -> Iterator[_Way]:
+    """Host names go before prefixes and longer prefixes before shorter ones, as in Envoy."""
+    for host in service.hosts:
+        yield _Way(f"Host(`{host}`)", _HOST_PRIORITY)
+    for prefix in service.prefixes:
+        bare = prefix.value.rstrip("/")
+        rule = f"(Path(`{bare}`) || PathPrefix(`{prefix.value}`))" if bare else "PathPrefix(`/`)"
+        yield _Way(rule, 2 * len(prefix.value), bare if bare and prefix.strip else None)
+
+
+def _preview_ways(service: Service) -> Iterator[_Way]:
+    for way in _live_ways(service):
+        yield _Way(f"{way.rule} && {_WANTED}", way.priority + 1, way.stripped)
+    for host in service.preview_hosts:
+        yield _Way(f"Host(`{host}`)", _HOST_PRIORITY)
