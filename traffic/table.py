@@ -13,7 +13,10 @@ from domain.traffic import DeploymentInTraffic, Entrance, EntranceKind, RouteInT
 PREVIEW_HOST = "preview."
 """What stands before a host name when the replicas of a coming revision are meant."""
 
-_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+ANY_HOST = "*."
+"""What a host name begins with that stands for every name below it. There is no preview by such a name."""
+
+_HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
@@ -132,7 +135,7 @@ def _service(
 ) -> Service:
     live = [route for route in one.routes if route.traffic is TrafficStatus.ACTIVE]
     preview = [route for route in one.routes if _is_preview(route)]
-    previews = [f"{PREVIEW_HOST}{host}" for host in hosts]
+    previews = [f"{PREVIEW_HOST}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=one.name,
         hosts=hosts,

@@ -1,5 +1,6 @@
 """The table as the document that the HTTP provider of Traefik 3 polls."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 from domain.model import RouteStatus
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.prometheus import address_of
-from traffic.table import Endpoint, Service, TrafficTable
+from traffic.table import ANY_HOST, Endpoint, Service, TrafficTable
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000
+_ANY_HOST_PRIORITY = 500_000
 _WANTED = f"HeaderRegexp(`{PREVIEW_HEADER}`, `.+`) && !Header(`{PREVIEW_HEADER}`, `false`)"
 
 
@@ -64,7 +66,11 @@ def _servers(endpoints: tuple[Endpoint, ...]) -> list[dict[str, Any]]:
 def _live_ways(service: Service) -> Iterator[_Way]:
     """Host names go before prefixes and longer prefixes before shorter ones, as in Envoy."""
     for host in service.hosts:
-        yield _Way(f"Host(`{host}`)", _HOST_PRIORITY)
+        if host.startswith(ANY_HOST):
+            below = host.removeprefix(ANY_HOST)
+            yield _Way(f"HostRegexp(`^.+\\.{re.escape(below)}$`)", _ANY_HOST_PRIORITY + 2 * len(below))
+        else:
+            yield _Way(f"Host(`{host}`)", _HOST_PRIORITY)
     for prefix in service.prefixes:
         bare = prefix.value.rstrip("/")
         rule = f"(Path(`{bare}`) || PathPrefix(`{prefix.value}`))" if bare else "PathPrefix(`/`)"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from domain.model import RouteStatus
-from tests.traffic.samples import coming, deployment, prefixes, route, snapshot
+from tests.traffic.samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.bootstrap import envoy_bootstrap
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
@@ -100,6 +100,19 @@ def test_traefik_gets_rules_ranked_as_envoy_ranks_them() -> None:
     stripped = rules["(Path(`/web`) || PathPrefix(`/web/`))"]["middlewares"]
     assert http["middlewares"][stripped[0]] == {"stripPrefix": {"prefixes": ["/web"]}}
     assert "middlewares" not in rules["(Path(`/web/deep`) || PathPrefix(`/web/deep/`))"]
+
+
+def test_traefik_ranks_a_name_for_all_below_it_under_every_whole_name() -> None:
+    one = deployment(route(), entrances=hosts("*.example.com", "*.eu.example.com", "web.example.com"))
+    routers = traefik_document(derive_table(snapshot(one)))["http"]["routers"].values()
+    ranked = sorted(
+        ((router["priority"], router["rule"]) for router in routers if router["service"] == "web"), reverse=True
+    )
+    assert [rule for _, rule in ranked] == [
+        "Host(`web.example.com`)",
+        r"HostRegexp(`^.+\.eu\.example\.com$`)",
+        r"HostRegexp(`^.+\.example\.com$`)",
+    ]
 
 
 def test_traefik_shows_a_preview_to_nobody_rather_than_what_is_live() -> None:
