@@ -13,6 +13,7 @@ from cli import (
     doctor,
     logs,
     read_commands,
+    slots_command,
     steering_commands,
     traffic_commands,
     write_commands,
@@ -68,6 +69,10 @@ app.command(
     ),
 )(bootstrap_command.envoy_bootstrap)
 
+app.command(
+    "slots",
+    epilog=exits(ExitCode.UNREACHABLE, ExitCode.USAGE, example="rollway slots\nrollway slots 4\nrollway slots --reset"),
+)(slots_command.slots)
 app.command("doctor", epilog=exits(*READING, example="rollway doctor --json"))(doctor.doctor)
 
 
