@@ -27,7 +27,7 @@ _BACK_OFF = {
             },
         }
     ],
-    "host_selection_retry_max_attempts": 5,
+    "host_selection_retry_max_attempts": 10,
 }
 # No condition looks at a status: what a replica answered, 5xx too, reaches the client untouched and only once.
 _RETRY_IDEMPOTENT = {"retry_on": "connect-failure,refused-stream,reset", **_BACK_OFF}

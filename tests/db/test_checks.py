@@ -73,6 +73,10 @@ BROKEN: dict[LiteralString, str] = {
     "UPDATE autoscaling_rules SET cooldown_seconds = -1": "autoscaling_rules_seconds_check",
     "UPDATE metric_values SET value = 'Infinity'": "metric_values_value_check",
     "UPDATE metric_values SET missing = -1": "metric_values_missing_check",
+    f"UPDATE endpoints SET request_timeout_seconds = 0 {AT_REST}": "endpoints_request_timeout_check",
+    "INSERT INTO entrances SELECT 'smell', 'x', id FROM endpoints": "entrances_kind_check",
+    "INSERT INTO proxies (node_id, kind, silence_seconds) VALUES ('edge', 'envoy', 0)": "proxies_silence_seconds_check",
+    "INSERT INTO hosts (name, address, silent_looks) VALUES ('rack', 'h', -1)": "hosts_silent_looks_check",
 }
 
 
