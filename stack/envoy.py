@@ -41,7 +41,7 @@ def envoy_part(home: Home, setting: EnvoySetting, api_port: int) -> Part:
     """
     from traffic.bootstrap import envoy_bootstrap  # noqa: PLC0415  (a stack without Envoy needs none of it)
 
-    program = _program()
+    program = envoy_program()
     text = envoy_bootstrap(
         node_id=setting.node_id,
         listen=(HOST, setting.port),
@@ -62,7 +62,7 @@ def envoy_part(home: Home, setting: EnvoySetting, api_port: int) -> Part:
     )
 
 
-def _program() -> Path:
+def envoy_program() -> Path:
     """The program in the wheel, started itself: the wheel's own script would be one more process start of Python."""
     spec = find_spec("envoy")
     for folder in spec.submodule_search_locations or () if spec else ():

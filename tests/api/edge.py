@@ -22,12 +22,11 @@ import redis
 from sqlalchemy import Engine
 
 from db.engine import driver
+from stack.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.fleet import Made, make_deployment, read, write
 from traffic.bootstrap import envoy_bootstrap
-
-ENVOY = Path(sys.executable).parent.parent / "lib/python3.11/site-packages/envoy/_bin/envoy"
 
 DRAIN: LiteralString = """
     UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),
@@ -176,7 +175,7 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
         )
     )
     options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]
-    command = [str(ENVOY), "--config-path", str(config), *options]
+    command = [str(envoy_program()), "--config-path", str(config), *options]
     return Process(command, port, folder / f"{node_id}.log", f"http://127.0.0.1:{admin}/ready")
 
 
