@@ -3,37 +3,45 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
-from uuid import UUID
+from typing import LiteralString, Self
 
 from sqlalchemy import Connection
 
+from db.copying import copy_rows
 from db.deployments import Claim, HistoryHead
 from db.engine import driver
 from db.records import record_history, record_rollouts, record_steps, rollout_id
 from domain.transitions import ClassifiedDecision
 
-_CREATE_ROUTES = """
-    INSERT INTO routes (endpoint_id, revision_id, rollout_id, traffic_status, created_at, status_changed_at)
-    SELECT u.endpoint_id, u.revision_id, u.rollout_id, u.traffic, %(at)s, %(at)s
-      FROM unnest(%(endpoint_ids)s::uuid[], %(revision_ids)s::uuid[], %(rollout_ids)s::uuid[], %(traffics)s::text[],
-                  %(counts)s::int[]) AS u (endpoint_id, revision_id, rollout_id, traffic, count),
-           generate_series(1, u.count)
-"""
+_CREATED_ROUTE: Mapping[LiteralString, LiteralString] = {
+    "endpoint_id": "uuid",
+    "revision_id": "uuid",
+    "rollout_id": "uuid",
+    "traffic_status": "text",
+    "created_at": "timestamptz",
+    "status_changed_at": "timestamptz",
+}
 
-_PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)s)"
+_PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)b)"
 
 _PARK_ROUTES = """
     UPDATE routes r SET traffic_status = 'inactive', parked_until = u.until
-      FROM unnest(%(ids)s::uuid[], %(untils)s::timestamptz[]) AS u (id, until)
+      FROM unnest(%(ids)b::uuid[], %(untils)b::timestamptz[]) AS u (id, until)
      WHERE r.id = u.id
 """
 
 _DRAIN_ROUTES = """
     UPDATE routes
-       SET status = 'terminating', traffic_status = 'inactive', status_changed_at = %(at)s, drain_started_at = %(at)s,
+       SET status = 'terminating', traffic_status = 'inactive', status_changed_at = %(at)b, drain_started_at = %(at)b,
            drain_xid = pg_current_xact_id(), status_reason = 'drained'
-     WHERE id = ANY(%(ids)s) AND status NOT IN ('terminating', 'terminated', 'failed')
+     WHERE id = ANY(%(ids)b) AND status NOT IN ('terminating', 'terminated', 'failed')
+"""
+
+_MARK_LATER = """
+    UPDATE endpoints e SET due_at = u.due_at, reason = u.reason, phase_attempts = 0
+      FROM unnest(%(ids)b::uuid[], %(versions)b::bigint[], %(due_ats)b::timestamptz[], %(reasons)b::text[])
+           AS u (id, version, due_at, reason)
+     WHERE e.id = u.id AND e.version = u.version
 """
 
 _UPDATE_ENDPOINTS = """
@@ -41,7 +49,7 @@ _UPDATE_ENDPOINTS = """
        SET lifecycle = u.lifecycle, sub_step = u.sub_step, reason = u.reason,
            due_at = CASE WHEN u.lifecycle <> 'destroyed' THEN u.due_at END, -- or every claim would meet it for ever
            desired_replicas = u.desired, phase_attempts = u.attempts, degraded_reason = u.degraded,
-           last_autoscaled_at = CASE WHEN u.autoscaled THEN %(at)s ELSE e.last_autoscaled_at END,
+           last_autoscaled_at = CASE WHEN u.autoscaled THEN %(at)b ELSE e.last_autoscaled_at END,
            retry_at = u.retry_at, history_id = u.history_id, history_key = u.history_key,
            current_revision_id = CASE u.revision WHEN 'swap' THEN e.deploying_revision_id
                                                  ELSE e.current_revision_id END,
@@ -49,13 +57,13 @@ _UPDATE_ENDPOINTS = """
            rollout_id = CASE u.revision WHEN 'keep' THEN e.rollout_id END,
            paused_at = CASE u.revision WHEN 'keep' THEN e.paused_at END,
            phase_started_at = CASE WHEN (u.lifecycle, u.sub_step) IS DISTINCT FROM (e.lifecycle, e.sub_step)
-                                   THEN %(at)s ELSE e.phase_started_at END,
-           version = e.version + u.bump
-      FROM unnest(%(ids)s::uuid[], %(versions)s::bigint[], %(bumps)s::int[], %(lifecycles)s::text[],
-                  %(sub_steps)s::text[], %(due_ats)s::timestamptz[], %(reasons)s::text[], %(desireds)s::int[],
-                  %(attempts)s::int[], %(degradeds)s::text[], %(retry_ats)s::timestamptz[], %(history_ids)s::uuid[],
-                  %(history_keys)s::text[], %(revisions)s::text[], %(autoscaleds)s::bool[])
-           AS u (id, version, bump, lifecycle, sub_step, due_at, reason, desired, attempts, degraded, retry_at,
+                                   THEN %(at)b ELSE e.phase_started_at END,
+           version = e.version + 1
+      FROM unnest(%(ids)b::uuid[], %(versions)b::bigint[], %(lifecycles)b::text[],
+                  %(sub_steps)b::text[], %(due_ats)b::timestamptz[], %(reasons)b::text[], %(desireds)b::int[],
+                  %(attempts)b::int[], %(degradeds)b::text[], %(retry_ats)b::timestamptz[], %(history_ids)b::uuid[],
+                  %(history_keys)b::text[], %(revisions)b::text[], %(autoscaleds)b::bool[])
+           AS u (id, version, lifecycle, sub_step, due_at, reason, desired, attempts, degraded, retry_at,
                  history_id, history_key, revision, autoscaled)
      WHERE e.id = u.id AND e.version = u.version
 """
@@ -98,63 +106,71 @@ class StrategyResultApplier:
         """
         at = claim.now
         changing = [one for one in decisions if one.changes_anything]
+        waiting = [one for one in decisions if not one.changes_anything]
         result = self._routes(changing, at)
         heads = record_history(self.connection, self.phase, changing, claim.heads, at)
-        self._endpoints(decisions, {**claim.heads, **heads}, at)
+        written = self._endpoints(changing, heads, at) + self._later(waiting)
+        if written != len(decisions):
+            raise StaleSnapshotError(
+                f"{len(decisions) - written} of {len(decisions)} deployments changed while they were locked"
+            )
         record_rollouts(self.connection, decisions, at)
         record_steps(self.connection, self.phase, changing, at)
         return result
 
     def _routes(self, changing: Sequence[ClassifiedDecision], at: datetime) -> StrategyApplyResult:
-        creations = [(one, spec) for one in changing for spec in one.changes.rollout_specs]
+        created = [
+            (one.deployment.id, spec.revision_id, rollout_id(one), spec.traffic.value, at, at)
+            for one in changing
+            for spec in one.changes.rollout_specs
+            for _ in range(spec.count)
+        ]
         promoted = [route_id for one in changing for route_id in one.changes.promote_route_ids]
         drained = [route_id for one in changing for route_id in one.changes.drain_route_ids]
         parked = [(route_id, one.changes.park_until) for one in changing for route_id in one.changes.park_route_ids]
-        if creations:
-            self._execute(
-                _CREATE_ROUTES,
-                at=at,
-                endpoint_ids=[one.deployment.id for one, _ in creations],
-                revision_ids=[spec.revision_id for _, spec in creations],
-                rollout_ids=[rollout_id(one) for one, _ in creations],
-                traffics=[spec.traffic.value for _, spec in creations],
-                counts=[spec.count for _, spec in creations],
-            )
+        if created:
+            copy_rows(driver(self.connection), "routes", _CREATED_ROUTE, created)
         if promoted:
             self._execute(_PROMOTE_ROUTES, ids=promoted)
         if parked:
             self._execute(_PARK_ROUTES, ids=[one for one, _ in parked], untils=[until for _, until in parked])
         if drained:
             self._execute(_DRAIN_ROUTES, ids=drained, at=at)
-        created = sum(spec.count for _, spec in creations)
-        return StrategyApplyResult(len(changing), created, len(promoted), len(drained))
+        return StrategyApplyResult(len(changing), len(created), len(promoted), len(drained))
 
-    def _endpoints(
-        self, decisions: Sequence[ClassifiedDecision], heads: Mapping[UUID, HistoryHead], at: datetime
-    ) -> None:
-        written = self._execute(
+    def _later(self, waiting: Sequence[ClassifiedDecision]) -> int:
+        """A wait moves the mark and says why, and that is all."""
+        if not waiting:
+            return 0
+        return self._execute(
+            _MARK_LATER,
+            ids=[one.deployment.id for one in waiting],
+            versions=[one.deployment.version for one in waiting],
+            due_ats=[one.due_at for one in waiting],
+            reasons=[one.reason for one in waiting],
+        )
+
+    def _endpoints(self, changing: Sequence[ClassifiedDecision], heads: Sequence[HistoryHead], at: datetime) -> int:
+        if not changing:
+            return 0
+        return self._execute(
             _UPDATE_ENDPOINTS,
             at=at,
-            ids=[one.deployment.id for one in decisions],
-            versions=[one.deployment.version for one in decisions],
-            bumps=[int(one.changes_anything) for one in decisions],
-            lifecycles=[one.to.lifecycle.value for one in decisions],
-            sub_steps=[one.to.sub_step.value if one.to.sub_step else None for one in decisions],
-            due_ats=[one.due_at for one in decisions],
-            reasons=[one.reason for one in decisions],
-            desireds=[one.desired_replicas for one in decisions],
-            attempts=[one.attempts for one in decisions],
-            degradeds=[one.degraded_reason for one in decisions],
-            retry_ats=[one.retry_at for one in decisions],
-            history_ids=[heads[one.deployment.id].id for one in decisions],
-            history_keys=[heads[one.deployment.id].key for one in decisions],
-            revisions=[one.revision.value for one in decisions],
-            autoscaleds=[_autoscaled(one) for one in decisions],
+            ids=[one.deployment.id for one in changing],
+            versions=[one.deployment.version for one in changing],
+            lifecycles=[one.to.lifecycle for one in changing],
+            sub_steps=[one.to.sub_step for one in changing],
+            due_ats=[one.due_at for one in changing],
+            reasons=[one.reason for one in changing],
+            desireds=[one.desired_replicas for one in changing],
+            attempts=[one.attempts for one in changing],
+            degradeds=[one.degraded_reason for one in changing],
+            retry_ats=[one.retry_at for one in changing],
+            history_ids=[head.id for head in heads],
+            history_keys=[head.key for head in heads],
+            revisions=[one.revision for one in changing],
+            autoscaleds=[_autoscaled(one) for one in changing],
         )
-        if written != len(decisions):
-            raise StaleSnapshotError(
-                f"{len(decisions) - written} of {len(decisions)} deployments changed while they were locked"
-            )
 
     def _execute(self, query: str, **parameters: object) -> int:
         return driver(self.connection).execute(query, parameters).rowcount

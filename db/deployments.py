@@ -1,45 +1,29 @@
 """The bulk read: marked deployments, claimed and loaded as frozen values in a constant number of statements."""
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from psycopg import Cursor
 from psycopg.rows import TupleRow
 from sqlalchemy import Connection
 
 from db.engine import driver
-from db.rules import NO_RULES, Ruled, rules_of
-from domain.model import (
-    Deployment,
-    DeploymentLifecycleStatus,
-    DeploymentSubStep,
-    Lifecycle,
-    Rollout,
-    Route,
-    RouteStatus,
-    StartFailures,
-    TrafficStatus,
-)
-from domain.policy import DeploymentPolicy
-from domain.strategies import stored_policy
+from db.rules import NO_RULES, rules_of
+from db.snapshots import DEPLOYMENTS, LIFECYCLE_STATUSES, ROLLOUTS, ROUTES, deployment_of, rollout_of, routes_of
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, Rollout
+from domain.strategies.base import RouteCounts
+from domain.transitions import ClassifiedDecision
 
-_DEPLOYMENT = """
-    SELECT e.id, e.name, e.desired_replicas, e.lifecycle, e.sub_step, e.current_revision_id, e.deploying_revision_id,
-           e.version, e.phase_started_at, e.phase_attempts, e.paused_at, e.failed_revision_id, e.failed_starts,
-           e.last_failed_at, e.degraded_reason, e.retry_at, e.rollout_id, e.history_id, e.history_key,
-           e.last_autoscaled_at
-      FROM endpoints e
-"""
+Glance = Callable[[Deployment, RouteCounts, datetime], ClassifiedDecision | None]
+"""Whether a deployment with something starting just waits: told from counts, before its routes are loaded."""
 
 _WANTED = "SELECT * FROM unnest(%(lifecycles)s::text[], %(sub_steps)s::text[])"
 
 _CLAIM = f"""
-    {_DEPLOYMENT}
+    {DEPLOYMENTS}
      WHERE e.due_at <= statement_timestamp()
        AND (e.lifecycle, coalesce(e.sub_step, '')) IN ({_WANTED})
      ORDER BY e.due_at
@@ -47,29 +31,16 @@ _CLAIM = f"""
        FOR NO KEY UPDATE OF e SKIP LOCKED
 """
 
-_LOCK = f"{_DEPLOYMENT} WHERE e.id = ANY(%(ids)s) ORDER BY e.id FOR NO KEY UPDATE OF e"
+_LOCK = f"{DEPLOYMENTS} WHERE e.id = ANY(%(ids)b) ORDER BY e.id FOR NO KEY UPDATE OF e"
 
-_ROUTES = """
-    SELECT endpoint_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
-      FROM routes
-     WHERE endpoint_id = ANY(%(ids)s) AND status NOT IN ('terminated', 'failed')
-     ORDER BY id
-"""
-
-_ROLLOUTS = """
-    SELECT id, from_revision_id, to_revision_id, strategy, spec::text, limits::text, started_at, last_progress_at,
-           deadline, failed_routes, steps, clock_stopped_at, promote_requested,
-           desired_at_start
-      FROM rollouts
-     WHERE id = ANY(%(ids)s)
-"""
-
-_MARK_WHAT_IS_OFF = f"""
+# Not the pairs of _WANTED: joined to them, Postgres counts every deployment's routes before it looks at the status.
+# Pairs that are mixed here, such as scaling/provisioning, are in no row: a CHECK refuses them.
+_MARK_WHAT_IS_OFF = """
     UPDATE endpoints SET due_at = clock_timestamp()
      WHERE id IN (
         SELECT e.id
           FROM endpoints e
-         WHERE (e.lifecycle, coalesce(e.sub_step, '')) IN ({_WANTED})
+         WHERE e.lifecycle = ANY(%(lifecycles)s) AND coalesce(e.sub_step, '') = ANY(%(sub_steps)s)
            AND (e.due_at IS NULL OR e.due_at > clock_timestamp())
            AND (e.lifecycle <> 'ready' OR (
                 (e.retry_at IS NULL OR e.retry_at <= clock_timestamp())
@@ -84,7 +55,7 @@ _MARK_WHAT_IS_OFF = f"""
                     WHERE counted.live <> e.desired_replicas OR counted.sound <> e.desired_replicas)))
          ORDER BY e.id
            FOR NO KEY UPDATE SKIP LOCKED)
-"""  # noqa: S608  (composed of constants)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +68,30 @@ class HistoryHead:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Locked deployments with everything a decision needs, and the database's time after the locks were taken."""
+    """Locked deployments with everything a decision needs, and the database's time after the locks were taken.
+
+    `waits`: those that a glance was enough for; their snapshots have no routes. `heads`: of the others.
+    """
 
     deployments: tuple[Deployment, ...]
+    waits: tuple[ClassifiedDecision, ...]
     heads: dict[UUID, HistoryHead]
     now: datetime
 
 
-def claim_due(connection: Connection, targets: Iterable[DeploymentLifecycleStatus], limit: int) -> Claim:
+def claim_due(
+    connection: Connection,
+    targets: Iterable[DeploymentLifecycleStatus],
+    limit: int,
+    glance: Glance = lambda *_: None,
+) -> Claim:
     """Up to `limit` marked deployments of these statuses, those that another worker holds left out."""
-    return _load(connection, _CLAIM, {**_statuses(targets), "limit": limit})
+    return _load(connection, _CLAIM, {**_statuses(targets), "limit": limit}, glance)
 
 
 def lock_deployments(connection: Connection, ids: Iterable[UUID]) -> Claim:
     """These deployments, waiting for whoever holds them; locked in id order, so that no two callers deadlock."""
-    return _load(connection, _LOCK, {"ids": list(ids)})
+    return _load(connection, _LOCK, {"ids": list(ids)}, lambda *_: None)
 
 
 def mark_what_is_off(connection: Connection, targets: Iterable[DeploymentLifecycleStatus]) -> int:
@@ -136,24 +116,41 @@ def database_now(connection: Connection) -> datetime:
 
 def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus:
     """A status as its two columns store it."""
-    return DeploymentLifecycleStatus(Lifecycle(lifecycle), DeploymentSubStep(sub_step) if sub_step else None)
+    return LIFECYCLE_STATUSES[lifecycle, sub_step]
 
 
-def _load(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
+def _load(connection: Connection, query: str, parameters: dict[str, Any], glance: Glance) -> Claim:
     cursor = driver(connection).cursor(binary=True)
     rows = cursor.execute(query, parameters).fetchall()
-    if not rows:
-        return Claim((), {}, database_now(connection))
-    routes = _routes(cursor.execute(_ROUTES, {"ids": [row[0] for row in rows]}).fetchall())
-    open_rollouts = [row[16] for row in rows if row[16]]
-    rollouts = _rollouts(cursor.execute(_ROLLOUTS, {"ids": open_rollouts}).fetchall()) if open_rollouts else {}
-    ready = [row[0] for row in rows if row[3] == Lifecycle.READY]
+    now = database_now(connection)
+    rollouts = _rollouts(cursor, rows)
+    waits, others = [], []
+    for row in rows:
+        rollout, counts = rollouts[row[1].int] if row[1] else (None, None)
+        waiting = glance(deployment_of(row, rollout), counts, now) if counts and counts.starting else None
+        if waiting:
+            waits.append(waiting)
+        else:
+            others.append((row, rollout))
+    ids = [row[0] for row, _ in others]
+    routes = routes_of(cursor.execute(ROUTES, {"ids": ids}).fetchall()) if ids else {}
+    ready = [row[0] for row, _ in others if row[6] == Lifecycle.READY]
     rules = rules_of(cursor, ready) if ready else {}
     return Claim(
-        deployments=tuple(_deployment(row, routes, rollouts, rules.get(row[0], NO_RULES)) for row in rows),
-        heads={row[0]: HistoryHead(row[17], row[18]) for row in rows},
-        now=database_now(connection),
+        deployments=tuple(
+            deployment_of(row, rollout, routes.get(row[0].int, ()), rules.get(row[0], NO_RULES) if rules else NO_RULES)
+            for row, rollout in others
+        ),
+        waits=tuple(waits),
+        heads={row[0]: HistoryHead(row[2], row[3]) for row, _ in others},
+        now=now,
     )
+
+
+def _rollouts(cursor: Cursor[TupleRow], rows: Sequence[TupleRow]) -> dict[int, tuple[Rollout, RouteCounts]]:
+    ids = [row[1] for row in rows if row[1]]
+    found = cursor.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else ()
+    return {row[0].int: rollout_of(row) for row in found}
 
 
 def _statuses(targets: Iterable[DeploymentLifecycleStatus]) -> dict[str, Any]:
@@ -162,66 +159,3 @@ def _statuses(targets: Iterable[DeploymentLifecycleStatus]) -> dict[str, Any]:
         "lifecycles": [status.lifecycle.value for status in wanted],
         "sub_steps": [status.sub_step.value if status.sub_step else "" for status in wanted],
     }
-
-
-def _deployment(
-    row: TupleRow, routes: dict[UUID, list[Route]], rollouts: dict[UUID, Rollout], ruled: Ruled
-) -> Deployment:
-    failing, failed_starts, last_failed_at = row[11:14]
-    return Deployment(
-        id=row[0],
-        name=row[1],
-        desired_replicas=row[2],
-        status=lifecycle_status(row[3], row[4]),
-        current_revision_id=row[5],
-        deploying_revision_id=row[6],
-        version=row[7],
-        phase_started_at=row[8],
-        phase_attempts=row[9],
-        paused_at=row[10],
-        rollout=rollouts[row[16]] if row[16] else None,
-        start_failures=StartFailures(failing, failed_starts, last_failed_at) if failed_starts else None,
-        degraded_reason=row[14],
-        retry_at=row[15],
-        routes=tuple(routes.get(row[0], ())),
-        rules=ruled.rules,
-        metrics=ruled.metrics,
-        last_autoscaled_at=row[19],
-    )
-
-
-def _routes(rows: Sequence[TupleRow]) -> dict[UUID, list[Route]]:
-    routes: dict[UUID, list[Route]] = defaultdict(list)
-    for endpoint_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
-        routes[endpoint_id].append(
-            Route(
-                route_id, revision_id, RouteStatus(status), TrafficStatus(traffic), created_at, changed_at, parked_until
-            )
-        )
-    return routes
-
-
-def _rollouts(rows: Sequence[TupleRow]) -> dict[UUID, Rollout]:
-    return {
-        row[0]: Rollout(
-            id=row[0],
-            from_revision_id=row[1],
-            to_revision_id=row[2],
-            policy=_policy(row[3], row[4], row[5]),
-            started_at=row[6],
-            last_progress_at=row[7],
-            deadline=row[8],
-            failed_routes=row[9],
-            steps=row[10],
-            clock_stopped_at=row[11],
-            promote_requested=row[12],
-            desired_at_start=row[13],
-        )
-        for row in rows
-    }
-
-
-@lru_cache(maxsize=1024)
-def _policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
-    """Most rollouts of a fleet share a few policies; parsing each anew would cost more than the decision."""
-    return stored_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})

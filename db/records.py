@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import LiteralString
 from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
 
+from db.copying import copy_rows
 from db.deployments import HistoryHead
 from db.engine import driver
-from domain.history import history_key, merges
+from domain.history import history_key
 from domain.model import DeploymentSubStep, RolloutOutcome
 from domain.replay import decision_json, inputs_json
 from domain.transitions import ClassifiedDecision, RevisionMove, clock_stood_still
@@ -17,43 +19,50 @@ from domain.transitions import ClassifiedDecision, RevisionMove, clock_stood_sti
 _UPDATE_ROLLOUTS = """
     UPDATE rollouts r
        SET steps = u.steps, back_reason = coalesce(r.back_reason, u.back_reason),
-           deadline = r.deadline + u.stood_still, last_progress_at = CASE WHEN u.progress THEN %(at)s
+           deadline = r.deadline + u.stood_still, last_progress_at = CASE WHEN u.progress THEN %(at)b
                                                                      ELSE r.last_progress_at + u.stood_still END,
            clock_stopped_at = u.clock_stopped_at, outcome = u.outcome,
-           ended_at = CASE WHEN u.outcome IS NOT NULL THEN %(at)s END
-      FROM unnest(%(ids)s::uuid[], %(steps)s::int[], %(back_reasons)s::text[], %(stood_stills)s::interval[],
-                  %(progresses)s::bool[], %(clocks)s::timestamptz[], %(outcomes)s::text[])
+           ended_at = CASE WHEN u.outcome IS NOT NULL THEN %(at)b END
+      FROM unnest(%(ids)b::uuid[], %(steps)b::int[], %(back_reasons)b::text[], %(stood_stills)b::interval[],
+                  %(progresses)b::bool[], %(clocks)b::timestamptz[], %(outcomes)b::text[])
            AS u (id, steps, back_reason, stood_still, progress, clock_stopped_at, outcome)
      WHERE r.id = u.id
 """
 
-_INSERT_STEPS = """
-    INSERT INTO rollout_steps (rollout_id, step_no, phase, at, verdict, inputs, decision)
-    SELECT u.rollout_id, u.step_no, %(phase)s, %(at)s, u.verdict, u.inputs, u.decision
-      FROM unnest(%(ids)s::uuid[], %(steps)s::int[], %(verdicts)s::text[], %(inputs)s::jsonb[], %(decisions)s::jsonb[])
-           AS u (rollout_id, step_no, verdict, inputs, decision)
-"""
+_STEP: Mapping[LiteralString, LiteralString] = {
+    "rollout_id": "uuid",
+    "step_no": "int4",
+    "phase": "text",
+    "at": "timestamptz",
+    "verdict": "text",
+    "inputs": "jsonb",
+    "decision": "jsonb",
+}
 
-_INSERT_HISTORY = """
-    INSERT INTO deployment_history
-           (id, endpoint_id, rollout_id, phase, result, error_code, target, actor, message, created_at, updated_at)
-    SELECT u.id, u.endpoint_id, u.rollout_id, %(phase)s, u.result, u.error_code, u.target, %(phase)s, u.message,
-           %(at)s, %(at)s
-      FROM unnest(%(ids)s::uuid[], %(endpoint_ids)s::uuid[], %(rollout_ids)s::uuid[], %(results)s::text[],
-                  %(error_codes)s::text[], %(targets)s::text[], %(messages)s::text[])
-           AS u (id, endpoint_id, rollout_id, result, error_code, target, message)
-"""
+_HISTORY: Mapping[LiteralString, LiteralString] = {
+    "id": "uuid",
+    "endpoint_id": "uuid",
+    "rollout_id": "uuid",
+    "phase": "text",
+    "result": "text",
+    "error_code": "text",
+    "target": "text",
+    "actor": "text",
+    "message": "text",
+    "created_at": "timestamptz",
+    "updated_at": "timestamptz",
+}
 
 _MERGE_HISTORY = """
-    UPDATE deployment_history h SET attempts = h.attempts + 1, message = u.message, updated_at = %(at)s
-      FROM unnest(%(ids)s::uuid[], %(messages)s::text[]) AS u (id, message)
+    UPDATE deployment_history h SET attempts = h.attempts + 1, message = u.message, updated_at = %(at)b
+      FROM unnest(%(ids)b::uuid[], %(messages)b::text[]) AS u (id, message)
      WHERE h.id = u.id
 """
 
 
 def record_rollouts(connection: Connection, decisions: Sequence[ClassifiedDecision], at: datetime) -> None:
     """Clocks, counters, direction and outcome of the rollouts that these decisions belong to."""
-    decisions = [one for one in decisions if one.deployment.rollout]
+    decisions = [one for one in decisions if one.deployment.rollout and (one.changes_anything or _clock_turns(one))]
     if not decisions:
         return
     _execute(
@@ -72,20 +81,21 @@ def record_rollouts(connection: Connection, decisions: Sequence[ClassifiedDecisi
 
 def record_steps(connection: Connection, phase: str, changing: Sequence[ClassifiedDecision], at: datetime) -> None:
     """One numbered step for each changing cycle of a rollout, with all that is needed to decide it again."""
-    decisions = [one for one in changing if one.deployment.rollout]
-    if not decisions:
-        return
-    _execute(
-        connection,
-        _INSERT_STEPS,
-        at=at,
-        phase=phase,
-        ids=[rollout_id(one) for one in decisions],
-        steps=[_steps_after(one) for one in decisions],
-        verdicts=[one.verdict.value for one in decisions],
-        inputs=[Jsonb(inputs_json(one.deployment, at)) for one in decisions],
-        decisions=[Jsonb(decision_json(one)) for one in decisions],
-    )
+    steps = [
+        (
+            rollout_id(one),
+            _steps_after(one),
+            phase,
+            at,
+            one.verdict.value,
+            Jsonb(inputs_json(one.deployment, at), _as_it_is),
+            Jsonb(decision_json(one), _as_it_is),
+        )
+        for one in changing
+        if one.deployment.rollout
+    ]
+    if steps:
+        copy_rows(driver(connection), "rollout_steps", _STEP, steps)
 
 
 def record_history(
@@ -94,34 +104,24 @@ def record_history(
     changing: Sequence[ClassifiedDecision],
     heads: Mapping[UUID, HistoryHead],
     at: datetime,
-) -> dict[UUID, HistoryHead]:
-    """A record for people, or one more attempt on the last one; returns the heads that are new."""
-    keyed = [(one, history_key(phase, one)) for one in changing]
-    repeated = [(one, key) for one, key in keyed if merges(heads[one.deployment.id].key, key)]
-    new = [(one, key, uuid4()) for one, key in keyed if not merges(heads[one.deployment.id].key, key)]
+) -> list[HistoryHead]:
+    """A record for people, or one more attempt on the last one; returns the last record of each, in their order."""
+    repeated, new, last = [], [], []
+    for one in changing:
+        key, head = history_key(phase, one), heads[one.deployment.id]
+        if (text := str(key)) == head.key:
+            repeated.append((head.id, one.reason))
+        else:
+            head = HistoryHead(uuid4(), text)
+            what = (key.rollout_id, phase, key.result.value, key.error_code, str(key.target))
+            new.append((head.id, one.deployment.id, *what, phase, one.reason, at, at))
+        last.append(head)
     if repeated:
-        _execute(
-            connection,
-            _MERGE_HISTORY,
-            at=at,
-            ids=[heads[one.deployment.id].id for one, _ in repeated],
-            messages=[one.reason for one, _ in repeated],
-        )
+        ids, messages = zip(*repeated, strict=True)
+        _execute(connection, _MERGE_HISTORY, at=at, ids=list(ids), messages=list(messages))
     if new:
-        _execute(
-            connection,
-            _INSERT_HISTORY,
-            at=at,
-            phase=phase,
-            ids=[record_id for _, _, record_id in new],
-            endpoint_ids=[one.deployment.id for one, _, _ in new],
-            rollout_ids=[key.rollout_id for _, key, _ in new],
-            results=[key.result.value for _, key, _ in new],
-            error_codes=[key.error_code for _, key, _ in new],
-            targets=[str(key.target) for _, key, _ in new],
-            messages=[one.reason for one, _, _ in new],
-        )
-    return {one.deployment.id: HistoryHead(record_id, str(key)) for one, key, record_id in new}
+        copy_rows(driver(connection), "deployment_history", _HISTORY, new)
+    return last
 
 
 def _execute(connection: Connection, query: str, **parameters: object) -> None:
@@ -140,8 +140,9 @@ def _steps_after(one: ClassifiedDecision) -> int:
 
 def _old_ones_leave(one: ClassifiedDecision) -> bool:
     """Progress is an old route that goes; a new one that is replaced is none."""
-    old = {route.id for route in one.deployment.routes if route.revision_id != one.deployment.deploying_revision_id}
-    return not old.isdisjoint(one.changes.drain_route_ids)
+    drained = set(one.changes.drain_route_ids)
+    new = one.deployment.deploying_revision_id
+    return bool(drained) and any(route.id in drained and route.revision_id != new for route in one.deployment.routes)
 
 
 def _back_reason(one: ClassifiedDecision) -> str | None:
@@ -153,6 +154,16 @@ def _clock(one: ClassifiedDecision, at: datetime) -> datetime | None:
     if not one.clock_stopped or one.deployment.rollout is None:
         return None
     return one.deployment.rollout.clock_stopped_at or at
+
+
+def _clock_turns(one: ClassifiedDecision) -> bool:
+    """It stops, or goes on."""
+    rollout = one.deployment.rollout
+    return rollout is not None and one.clock_stopped is (rollout.clock_stopped_at is None)
+
+
+def _as_it_is(text: bytes) -> bytes:
+    return text
 
 
 def _outcome(one: ClassifiedDecision) -> str | None:

@@ -46,9 +46,16 @@ class RouteChanges:
         return sum(spec.count for spec in self.rollout_specs)
 
     @classmethod
-    def create(cls, revision_id: UUID, count: int, traffic: TrafficStatus = TrafficStatus.ACTIVE) -> Self:
-        """`count` new routes; none at all for 0."""
-        return cls(rollout_specs=(RouteCreatorSpec(revision_id, count, traffic),)) if count > 0 else cls()
+    def create(
+        cls,
+        revision_id: UUID,
+        count: int,
+        traffic: TrafficStatus = TrafficStatus.ACTIVE,
+        *,
+        drain: tuple[UUID, ...] = (),
+    ) -> Self:
+        """`count` new routes, none at all for 0; and these others drained."""
+        return cls((RouteCreatorSpec(revision_id, count, traffic),) if count > 0 else (), drain_route_ids=drain)
 
     @classmethod
     def promote(cls, route_ids: Iterable[UUID]) -> Self:

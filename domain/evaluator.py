@@ -9,6 +9,7 @@ from domain.backoff import hold_back
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
+from domain.strategies.base import RouteCounts
 from domain.strategies.budget import Budget, resting_budget
 
 
@@ -47,6 +48,16 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"no strategy is called {policy.strategy!r}")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         return hold_back(decision, deployment, now)
+
+    def wait_by_counts(self, deployment: Deployment, counts: RouteCounts) -> Decision | None:
+        """What `evaluate_one` would answer, where its routes need not be loaded for it."""
+        if deployment.rollout is None or deployment.paused_at is not None:
+            return None
+        policy = deployment.rollout.policy
+        strategy = self.strategies.get(policy.strategy)
+        if strategy is None or not isinstance(policy.spec, strategy.spec_model):
+            return None
+        return strategy.wait_by_counts(policy.spec, deployment.desired_replicas, counts)
 
     def budget(self, deployment: Deployment) -> Budget:
         """The budget of the deployment's running rollout."""

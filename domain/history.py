@@ -9,7 +9,10 @@ from domain.transitions import ClassifiedDecision
 
 @dataclass(frozen=True, slots=True)
 class HistoryKey:
-    """Records with equal keys, one after the other, are merged: attempts + 1, first time kept, last message kept."""
+    """Records with equal keys, one after the other, are merged: attempts + 1, first time kept, last message kept.
+
+    A deployment's row remembers the key of its last record as text.
+    """
 
     rollout_id: UUID | None
     phase: str
@@ -18,7 +21,7 @@ class HistoryKey:
     target: DeploymentLifecycleStatus
 
     def __str__(self) -> str:
-        """The form in which the deployment's row remembers its last record."""
+        """Equal for equal keys, and for no others."""
         return f"{self.rollout_id or '-'} {self.phase} {self.result} {self.error_code or '-'} {self.target}"
 
 
@@ -32,11 +35,6 @@ def history_key(phase: str, classified: ClassifiedDecision) -> HistoryKey:
         error_code=_error_code(classified),
         target=classified.to,
     )
-
-
-def merges(last: str | None, key: HistoryKey) -> bool:
-    """True when the new record only repeats the last one."""
-    return last == str(key)
 
 
 def _error_code(classified: ClassifiedDecision) -> str | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 
 class StrategySpec(BaseModel):
@@ -41,7 +41,7 @@ class DeploymentPolicy:
     """A strategy's name, its validated spec and the limits; a rollout keeps the copy it started with."""
 
     strategy: str
-    spec: StrategySpec
+    spec: SerializeAsAny[StrategySpec]
     limits: RolloutLimits = field(default_factory=RolloutLimits)
 
     def as_json(self) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A cycle's inputs as JSON and back, and the decision made from them once more: stored == replayed."""
 
+import json
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -8,21 +10,36 @@ from pydantic import TypeAdapter
 from domain.changes import RouteChanges
 from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
-from domain.model import Deployment
+from domain.model import Deployment, Verdict
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry, stored_policy
-from domain.transitions import ClassifiedDecision
+from domain.transitions import ClassifiedDecision, RevisionMove
+
+
+@dataclass(slots=True)
+class _Inputs:
+    deployment: Deployment
+    now: datetime
+
+
+@dataclass(slots=True)
+class _Decided:
+    verdict: Verdict
+    reason: str
+    to: str
+    revision: RevisionMove
+    desired_replicas: int
+    changes: RouteChanges
+
 
 _DEPLOYMENT = TypeAdapter(Deployment)
-_CHANGES = TypeAdapter(RouteChanges)
 _INSTANT = TypeAdapter(datetime)
+_INPUTS = TypeAdapter(_Inputs)
+_DECIDED = TypeAdapter(_Decided)
 
 
-def inputs_json(deployment: Deployment, now: datetime) -> dict[str, Any]:
-    """The snapshot and the time that a decision was made from."""
-    snapshot = _DEPLOYMENT.dump_python(deployment, mode="json", exclude={"rollout": {"policy"}})
-    if deployment.rollout is not None:
-        snapshot["rollout"]["policy"] = deployment.rollout.policy.as_json()
-    return {"deployment": snapshot, "now": _INSTANT.dump_python(now, mode="json")}
+def inputs_json(deployment: Deployment, now: datetime) -> bytes:
+    """The snapshot and the time that a decision was made from, as JSON text."""
+    return _INPUTS.dump_json(_Inputs(deployment, now))
 
 
 def inputs_from_json(
@@ -39,20 +56,22 @@ def inputs_from_json(
     return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
 
 
-def decision_json(classified: ClassifiedDecision) -> dict[str, Any]:
-    """What was decided, in words and data. A route that is created has no id yet, so two of these can be compared."""
-    return {
-        "verdict": str(classified.verdict),
-        "reason": classified.reason,
-        "to": str(classified.to),
-        "revision": str(classified.revision),
-        "desired_replicas": classified.desired_replicas,
-        "changes": _CHANGES.dump_python(classified.changes, mode="json"),
-    }
+def decision_json(classified: ClassifiedDecision) -> bytes:
+    """What was decided, as JSON text. A route that is created has no id yet, so two of these can be compared."""
+    return _DECIDED.dump_json(
+        _Decided(
+            classified.verdict,
+            classified.reason,
+            str(classified.to),
+            classified.revision,
+            classified.desired_replicas,
+            classified.changes,
+        )
+    )
 
 
 def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
-    """The decision that the handler named `phase` makes from a stored step's inputs, in the form of `decision_json`.
+    """The decision that the handler named `phase` makes from a stored step's inputs, as `decision_json` has it.
 
     It differs from the stored one when the code has changed since, or when Postgres refused to write what was decided:
     such a step is stored as an error that no decision made. Raises InvalidInputError for an unknown phase.
@@ -63,4 +82,5 @@ def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
     deployment, now = inputs_from_json(inputs)
     (classified,) = handler.execute([deployment], now).everything
-    return decision_json(classified)
+    replayed: dict[str, Any] = json.loads(decision_json(classified))
+    return replayed

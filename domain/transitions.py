@@ -58,20 +58,9 @@ class DeploymentStatusTransitions:
     error: Transition = STAY
 
     def of(self, verdict: Verdict) -> Transition:
-        """Where this verdict leads."""
-        match verdict:
-            case Verdict.SUCCESS:
-                return self.success
-            case Verdict.EXPIRED:
-                return self.expired
-            case Verdict.GIVE_UP:
-                return self.give_up
-            case Verdict.NEED_RETRY:
-                return self.need_retry
-            case Verdict.SKIPPED:
-                return self.skipped
-            case Verdict.ERROR:
-                return self.error
+        """Where this verdict leads: the field that is called as it is."""
+        transition: Transition = getattr(self, verdict)
+        return transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +115,8 @@ def classify(
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
     verdict, reason = _harden(decision, deployment, limits, attempts, now)
     transition = transitions.of(verdict)
-    to = transition.to or deployment.status
+    to = deployment.status if transition.to is None else transition.to
+    stays = transition.to is None or transition.to == deployment.status
     degraded_reason, retry_at = _degraded(deployment, transition, reason, now)
     return ClassifiedDecision(
         deployment=deployment,
@@ -136,8 +126,8 @@ def classify(
         changes=decision.changes if verdict is decision.verdict else RouteChanges(),
         to=to,
         revision=transition.revision,
-        due_at=_due_at(decision, deployment, to, verdict, attempts, limits, now),
-        attempts=0 if to != deployment.status or verdict is Verdict.GIVE_UP else attempts,
+        due_at=_due_at(decision, deployment, verdict, attempts, limits, now) if stays else now,
+        attempts=attempts if stays and verdict is not Verdict.GIVE_UP else 0,
         clock_stopped=decision.waits_for_person,
         desired_replicas=deployment.desired_replicas
         if decision.desired_replicas is None
@@ -152,9 +142,8 @@ def _harden(
 ) -> tuple[Verdict, str]:
     if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
         return decision.verdict, decision.reason
-    stood_still = clock_stood_still(deployment, now)
     for deadline in limits.deadlines:
-        if now >= deadline.at + stood_still:
+        if now >= _moved_by_stops(deadline, deployment, now):
             return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}"
     if limits.failures_allowed is not None and limits.failed_routes >= limits.failures_allowed:
         why = f"{limits.failed_routes} new replicas failed, {limits.failures_allowed} are the limit"
@@ -185,22 +174,22 @@ def _degraded(
 
 
 def _due_at(  # noqa: PLR0913  (the one place where all clocks meet)
-    decision: Decision,
-    deployment: Deployment,
-    to: DeploymentLifecycleStatus,
-    verdict: Verdict,
-    attempts: int,
-    limits: Limits,
-    now: datetime,
+    decision: Decision, deployment: Deployment, verdict: Verdict, attempts: int, limits: Limits, now: datetime
 ) -> datetime | None:
-    if to != deployment.status:
-        return now
+    """When a deployment that stays where it is must be looked at again."""
     if verdict is Verdict.ERROR:
         return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
     if verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):
         return now + timedelta(seconds=RETRY_SECONDS)
     if decision.waits_for_person:
         return decision.recheck_at
-    stood_still = clock_stood_still(deployment, now)
-    clocks = (decision.recheck_at, *(deadline.at + stood_still for deadline in limits.deadlines))
-    return min((at for at in clocks if at is not None), default=None)
+    clocks = [_moved_by_stops(deadline, deployment, now) for deadline in limits.deadlines]
+    if decision.recheck_at is not None:
+        clocks.append(decision.recheck_at)
+    return min(clocks, default=None)
+
+
+def _moved_by_stops(deadline: Deadline, deployment: Deployment, now: datetime) -> datetime:
+    if deployment.rollout is None or deployment.rollout.clock_stopped_at is None:
+        return deadline.at
+    return deadline.at + clock_stood_still(deployment, now)

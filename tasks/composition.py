@@ -1,5 +1,6 @@
 """The one place where engine, Redis, runtimes and coordinator are put together, each made at its first use."""
 
+import gc
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
@@ -35,7 +36,10 @@ def _stop(**_: object) -> None:
 
 
 @worker_ready.connect
-def _show_signs_of_life(**_: object) -> None:
+def _be_at_work(**_: object) -> None:
+    """What was imported stays for good, so the garbage collector need not look at it in each of its rounds."""
+    gc.collect()
+    gc.freeze()
     keep_showing_signs_of_life(engine(), settings().host, settings().host_address, stopping)
 
 

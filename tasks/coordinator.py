@@ -70,9 +70,9 @@ class DeploymentCoordinator:
         claimed: list[UUID] = []
 
         def work(connection: Connection) -> ChunkResult:
-            claim = claim_due(connection, handler.targets, self.chunk)
-            claimed[:] = [one.id for one in claim.deployments]
-            return _decide_and_apply(connection, handler, claim)
+            claim = claim_due(connection, handler.targets, self.chunk, handler.glance)
+            claimed[:] = [*(one.id for one in claim.deployments), *(one.deployment.id for one in claim.waits)]
+            return _decide_and_apply(connection, handler, claim.deployments, claim)
 
         try:
             return in_transaction(self.engine, work)
@@ -90,6 +90,8 @@ class DeploymentCoordinator:
             self._wake(result, handler)
             if not result.seen or not slot.is_held:
                 break
+            if result.seen >= self.chunk and self.slots.is_one_free(handler.lock_id):
+                self.waker.again([str(handler.event)])  # there may be enough for another worker
         return seen
 
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
@@ -113,11 +115,13 @@ class DeploymentCoordinator:
         )
 
     def _again(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
+        def work(connection: Connection) -> ChunkResult:
+            claim = lock_deployments(connection, ids)
+            left = [one for one in claim.deployments if one.status in handler.targets]
+            return _decide_and_apply(connection, handler, left, claim)
+
         try:
-            return in_transaction(
-                self.engine,
-                lambda connection: _decide_and_apply(connection, handler, lock_deployments(connection, ids)),
-            )
+            return in_transaction(self.engine, work)
         except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to one deployment of this half)
             return self._halve(handler, ids, error)
 
@@ -134,9 +138,10 @@ class DeploymentCoordinator:
         return in_transaction(self.engine, work)
 
 
-def _decide_and_apply(connection: Connection, handler: DeploymentHandler, claim: Claim) -> ChunkResult:
-    batch = [one for one in claim.deployments if one.status in handler.targets]
-    return _apply(connection, handler, handler.execute(batch, claim.now).everything, claim)
+def _decide_and_apply(
+    connection: Connection, handler: DeploymentHandler, batch: Sequence[Deployment], claim: Claim
+) -> ChunkResult:
+    return _apply(connection, handler, handler.execute(batch, claim.now).everything + claim.waits, claim)
 
 
 def _apply(

@@ -100,8 +100,13 @@ class Slots:
 
     def is_one_free(self, lock_id: str | None) -> bool:
         """Whether it is worth asking others for help. False for a handler without a lock, which all may run anyway."""
-        count = 1 if lock_id is None else self._counted()
-        return count > 1 and self.client.exists(*(_name(lock_id, number) for number in range(count))) < count
+        if lock_id is None:
+            return False
+        try:
+            count = self._counted()
+            return count > 1 and self.client.exists(*(_name(lock_id, number) for number in range(count))) < count
+        except RedisError:
+            return False
 
     def _first_free(self, lock_id: str, count: int) -> Lock | None:
         """None too when another thread of this worker has one: a second would share its core, not bring one."""

@@ -10,6 +10,7 @@ from domain.changes import Decision
 from domain.evaluator import StrategyEvaluationSummary, contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.strategies.base import RouteCounts
 from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Limits, classify
 
 
@@ -25,13 +26,21 @@ class DeploymentExecutionResult:
     @classmethod
     def gather(cls, classified: Iterable[ClassifiedDecision]) -> Self:
         """Sort by verdict; EXPIRED and GIVE_UP go with the errors."""
-        everything = tuple(classified)
-        return cls(
-            successes=tuple(one for one in everything if one.verdict is Verdict.SUCCESS),
-            need_retry=tuple(one for one in everything if one.verdict is Verdict.NEED_RETRY),
-            skipped=tuple(one for one in everything if one.verdict is Verdict.SKIPPED),
-            errors=tuple(one for one in everything if one.verdict in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP)),
-        )
+        successes: list[ClassifiedDecision] = []
+        need_retry: list[ClassifiedDecision] = []
+        skipped: list[ClassifiedDecision] = []
+        errors: list[ClassifiedDecision] = []
+        for one in classified:
+            match one.verdict:
+                case Verdict.SUCCESS:
+                    successes.append(one)
+                case Verdict.NEED_RETRY:
+                    need_retry.append(one)
+                case Verdict.SKIPPED:
+                    skipped.append(one)
+                case Verdict.ERROR | Verdict.EXPIRED | Verdict.GIVE_UP:
+                    errors.append(one)
+        return cls(tuple(successes), tuple(need_retry), tuple(skipped), tuple(errors))
 
     @property
     def everything(self) -> tuple[ClassifiedDecision, ...]:
@@ -58,6 +67,18 @@ class DeploymentHandler(ABC):
     def limits(self, deployment: Deployment) -> Limits:  # noqa: ARG002  (most phases have no limit)
         """The deadlines and the failures allowed of this phase."""
         return Limits()
+
+    def wait_by_counts(self, deployment: Deployment, counts: RouteCounts) -> Decision | None:  # noqa: ARG002
+        """The wait that `decide` would find, where that can be told without the routes; `deployment` has none."""
+        return None
+
+    def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:
+        """A plain wait, told without the routes; None when they must be loaded, to decide or to be kept on record."""
+        decision = self.wait_by_counts(deployment, counts)
+        if decision is None:
+            return None
+        classified = classify(decision, deployment, self.transitions, self.limits(deployment), now)
+        return None if classified.changes_anything else classified
 
     def evaluate(self, deployments: Iterable[Deployment], now: datetime) -> StrategyEvaluationSummary:
         """`decide` for each, one that raises being an error of its own."""

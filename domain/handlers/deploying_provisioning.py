@@ -7,6 +7,7 @@ a deadline passed, too many failed, or it gave up       -> deploying/rolling_bac
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from domain.changes import Decision
 from domain.evaluator import EVALUATOR, StrategyEvaluationSummary
@@ -19,6 +20,7 @@ from domain.model import (
     DeploymentSubStep,
     Lifecycle,
 )
+from domain.strategies.base import RouteCounts
 from domain.transitions import Deadline, DeploymentStatusTransitions, Limits, RevisionMove, Transition
 
 _BACK = Transition(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK))
@@ -39,6 +41,9 @@ class DeployingProvisioningHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         return EVALUATOR.evaluate_one(deployment, now)
 
+    def wait_by_counts(self, deployment: Deployment, counts: RouteCounts) -> Decision | None:
+        return EVALUATOR.wait_by_counts(deployment, counts)
+
     def evaluate(self, deployments: Iterable[Deployment], now: datetime) -> StrategyEvaluationSummary:
         return EVALUATOR.evaluate(deployments, now)
 
@@ -47,8 +52,13 @@ class DeployingProvisioningHandler(DeploymentHandler):
         if rollout is None:
             return Limits()
         limits = rollout.policy.limits
-        deadlines = [Deadline(rollout.deadline, f"the timeout of {limits.timeout_seconds:g} s")]
+        deadlines = [Deadline(rollout.deadline, _timeout(limits.timeout_seconds))]
         if limits.progress_timeout_seconds is not None:
             ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
             deadlines.append(Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"))
         return Limits(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))
+
+
+@lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence
+def _timeout(seconds: float) -> str:
+    return f"the timeout of {seconds:g} s"

@@ -1,6 +1,7 @@
 """What every strategy is: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
@@ -14,6 +15,15 @@ SpecT = TypeVar("SpecT", bound=StrategySpec)
 
 StrategyCycleResult = Decision
 """A strategy answers in the words of every other decision: verdict, route changes, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteCounts:
+    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
+
+    starting: int
+    healthy: int
+    idle: int
 
 
 class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
@@ -30,6 +40,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     @abstractmethod
     def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """The next step of the deployment's rollout: success, moved, wait or give up."""
+
+    def wait_by_counts(self, spec: SpecT, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:  # noqa: ARG002
+        """The wait that `evaluate_cycle` would find whatever else is the case; None when that takes the routes."""
+        return None
 
 
 def deploying_revision(deployment: Deployment) -> UUID:

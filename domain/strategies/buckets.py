@@ -36,29 +36,39 @@ class Buckets:
     old: tuple[Route, ...]
     parked: tuple[Route, ...]
     next_ready_at: datetime | None
+    own: tuple[Route, ...]
+    """All live routes of the target."""
 
     @classmethod
     def of(cls, routes: Iterable[Route], target: UUID, now: datetime, min_ready_seconds: float = 0) -> Self:
         """Sort the live ones of `routes`, seen from `target`."""
-        live = sorted((r for r in routes if r.is_active), key=lambda route: (route.created_at, route.id))
-        warm = timedelta(seconds=min_ready_seconds)
-        own = [route for route in live if route.revision_id == target]
-        healthy = [route for route in own if route.status is RouteStatus.HEALTHY]
-        warming = tuple(route for route in healthy if route.status_changed_at + warm > now)
+        warm, number = timedelta(seconds=min_ready_seconds), target.int  # numbers compare faster than ids
+        ready: list[Route] = []
+        warming: list[Route] = []
+        starting: list[Route] = []
+        sick: list[Route] = []
+        old: list[Route] = []
+        parked: list[Route] = []
+        for route in sorted(routes, key=_age):
+            status = route.status
+            if not status.is_active:
+                continue
+            if route.revision_id.int != number:
+                (parked if _is_parked(route, now) else old).append(route)
+            elif status is RouteStatus.HEALTHY:
+                (ready if route.status_changed_at + warm <= now else warming).append(route)
+            else:
+                (starting if status is RouteStatus.PROVISIONING else sick).append(route)
         return cls(
-            ready=tuple(route for route in healthy if route.status_changed_at + warm <= now),
-            warming=warming,
-            starting=tuple(route for route in own if route.status is RouteStatus.PROVISIONING),
-            sick=tuple(r for r in own if r.status not in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)),
-            old=tuple(r for r in live if r.revision_id != target and not _is_parked(r, now)),
-            parked=tuple(r for r in live if r.revision_id != target and _is_parked(r, now)),
+            ready=tuple(ready),
+            warming=tuple(warming),
+            starting=tuple(starting),
+            sick=tuple(sick),
+            old=tuple(old),
+            parked=tuple(parked),
             next_ready_at=min((route.status_changed_at + warm for route in warming), default=None),
+            own=(*ready, *warming, *starting, *sick),
         )
-
-    @property
-    def own(self) -> tuple[Route, ...]:
-        """All live routes of the target."""
-        return self.ready + self.warming + self.starting + self.sick
 
     @property
     def total(self) -> int:
@@ -76,11 +86,11 @@ class Buckets:
 
     def lost(self, now: datetime) -> tuple[Route, ...]:
         """Own routes that have been sick for longer than the grace."""
-        return tuple(route for route in self.sick if grace_ends_at(route) <= now)
+        return tuple([route for route in self.sick if grace_ends_at(route) <= now])
 
     def idle(self) -> tuple[Route, ...]:
         """Own routes that are out of traffic."""
-        return tuple(route for route in self.own if route.traffic is TrafficStatus.INACTIVE)
+        return tuple([route for route in self.own if route.traffic is TrafficStatus.INACTIVE])
 
 
 def still_running(routes: Iterable[Route], target: UUID) -> int:
@@ -88,6 +98,10 @@ def still_running(routes: Iterable[Route], target: UUID) -> int:
     return sum(
         route.revision_id != target and (route.is_active or route.status is RouteStatus.TERMINATING) for route in routes
     )
+
+
+def _age(route: Route) -> tuple[datetime, UUID]:
+    return route.created_at, route.id
 
 
 def _is_parked(route: Route, now: datetime) -> bool:
@@ -109,4 +123,4 @@ def worst_first(routes: Iterable[Route]) -> list[Route]:
 
 def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:
     """Their ids, in the same order."""
-    return tuple(route.id for route in routes)
+    return tuple([route.id for route in routes])

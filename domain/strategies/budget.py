@@ -9,6 +9,7 @@ n = desired, s = max_surge, u = max_unavailable; each a number or a percent of n
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -66,6 +67,7 @@ def rounded_down(amount: int | str, desired: int) -> int:
     return amount if isinstance(amount, int) else int(amount[:-1]) * desired // 100
 
 
+@lru_cache(maxsize=1024)  # the deployments of a fleet share a few
 def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
     """Ceiling n + s and keep max(0, n - u); s and u both resolving to 0 make u 1; u is capped at n."""
     surge = rounded_up(max_surge, desired)
@@ -75,6 +77,7 @@ def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str)
     return Budget(desired, desired + surge, desired - min(unavailable, desired))
 
 
+@lru_cache(maxsize=1024)
 def resting_budget(desired: int) -> Budget:
     """Outside a rollout: at most n + 1 live, and never below n by our own action."""
     return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE, desired)

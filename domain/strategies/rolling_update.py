@@ -17,6 +17,7 @@ n=3 surge=1 unavailable=1, wave:   ■■■|  →  ■■|◇  →  ■■|■ 
 """
 
 from datetime import datetime
+from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -24,7 +25,12 @@ from pydantic import Field, model_validator
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, Route
 from domain.policy import StrategySpec
-from domain.strategies.base import AbstractDeploymentStrategy, StrategyCycleResult, deploying_revision
+from domain.strategies.base import (
+    AbstractDeploymentStrategy,
+    RouteCounts,
+    StrategyCycleResult,
+    deploying_revision,
+)
 from domain.strategies.buckets import Buckets, grace_ends_at, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
 
@@ -65,15 +71,22 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         if not new.old and len(new.ready) >= budget.desired:
             return Decision.success(f"all {len(new.ready)} replicas run the new revision")
         if spec.pacing == "wave" and (new.starting or new.warming):
-            return Decision.wait(_still_coming(new, budget), new.next_ready_at)
+            said = _still_coming(len(new.starting), len(new.warming), len(new.ready), budget.desired)
+            return Decision.wait(said, new.next_ready_at)
         create, drain = _wave(new, budget) if spec.pacing == "wave" else _continuous(new, budget)
         drained = [*drain, *new.lost(now)]
         if not create and not drained:
             return Decision.wait(_blocked(new, budget), _next_look(new))
-        changes = RouteChanges.create(target, create) + RouteChanges.drain(ids(drained))
+        changes = RouteChanges.create(target, create, drain=ids(drained))
         # what was drained makes room at once; a wave waits for what it created anyway
         again = drained and (spec.pacing == "continuous" or not create)
         return Decision.moved(_moved(create, drained, new, budget), changes, now if again else _next_look(new))
+
+    def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:
+        """Line 2 of the ladder, where no clock has a say in it."""
+        if spec.pacing != "wave" or spec.min_ready_seconds or counts.idle or not counts.starting:
+            return None
+        return _wait_for(counts.starting, counts.healthy, desired)
 
 
 def _wave(new: Buckets, budget: Budget) -> tuple[int, list[Route]]:
@@ -108,13 +121,18 @@ def _moved(create: int, drained: list[Route], new: Buckets, budget: Budget) -> s
     return ", ".join(parts)
 
 
-def _still_coming(new: Buckets, budget: Budget) -> str:
+@lru_cache(maxsize=1024)  # a fleet has many waits and few numbers
+def _wait_for(starting: int, ready: int, desired: int) -> Decision:
+    return Decision.wait(_still_coming(starting, 0, ready, desired))
+
+
+def _still_coming(starting: int, warming: int, ready: int, desired: int) -> str:
     parts = []
-    if new.starting:
-        parts.append(f"{len(new.starting)} new starting")
-    if new.warming:
-        parts.append(f"{len(new.warming)} healthy, but not for min_ready_seconds yet")
-    return f"waiting: {' and '.join(parts)}; {len(new.ready)} of {budget.desired} ready"
+    if starting:
+        parts.append(f"{starting} new starting")
+    if warming:
+        parts.append(f"{warming} healthy, but not for min_ready_seconds yet")
+    return f"waiting: {' and '.join(parts)}; {ready} of {desired} ready"
 
 
 def _blocked(new: Buckets, budget: Budget) -> str:

@@ -1,5 +1,6 @@
 """Autoscaling rules: a table of what fires, and what holds for any rules and any values."""
 
+import json
 import math
 from dataclasses import replace
 from datetime import timedelta
@@ -283,8 +284,9 @@ def test_only_check_replica_asks_the_rules() -> None:
 
 def test_a_snapshot_with_rules_survives_json() -> None:
     ready = resting("■■■", 3, READY, rules=(rule(labels={"a": "b"}),), metrics=(seen(rule(), 50),))
-    assert inputs_from_json(inputs_json(ready, NOW)) == (ready, NOW)
-    without = {key: value for key, value in inputs_json(ready, NOW)["deployment"].items() if key not in NEW}
+    stored = json.loads(inputs_json(ready, NOW))
+    assert inputs_from_json(stored) == (ready, NOW)
+    without = {key: value for key, value in stored["deployment"].items() if key not in NEW}
     assert inputs_from_json({"deployment": without, "now": NOW})[0] == replace(ready, rules=(), metrics=())
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from domain.history import history_key, merges
+from domain.history import HistoryKey, history_key
 from domain.model import Deployment, Verdict
 from tests.domain.pictures import NOW, ROLLOUT, deploying, resting
 from tests.domain.simulation import cycle
@@ -13,6 +13,10 @@ PHASE = "deploying_provisioning"
 
 def key_of(deployment: Deployment, phase: str = PHASE) -> str:
     return str(history_key(phase, cycle(deployment, NOW)))
+
+
+def merges(last: str | None, key: HistoryKey) -> bool:
+    return last == str(key)
 
 
 def test_two_cycles_of_a_rollout_that_do_the_same_are_one_record() -> None:

@@ -14,7 +14,7 @@ from domain.model import (
     Verdict,
 )
 from domain.strategies import STRATEGIES
-from domain.transitions import RevisionMove, Transition
+from domain.transitions import STAY, RevisionMove, Transition
 
 ALL = [
     *(DeploymentLifecycleStatus(one) for one in Lifecycle if one is not Lifecycle.DEPLOYING),
@@ -60,6 +60,12 @@ def test_success_always_leaves_the_status(handler: DeploymentHandler) -> None:
     success = handler.transitions.success.to
     assert success is not None
     assert success not in handler.targets
+
+
+@EACH
+def test_a_wait_leaves_everything_as_it_is(handler: DeploymentHandler) -> None:
+    """The applier writes no more of a wait than its mark and its reason."""
+    assert handler.transitions.skipped == STAY
 
 
 @EACH

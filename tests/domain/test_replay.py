@@ -42,11 +42,11 @@ EACH_STRATEGY = [
 
 
 def stored(deployment: Deployment, now: datetime) -> Any:
-    return json.loads(json.dumps(inputs_json(deployment, now), allow_nan=False))
+    return json.loads(inputs_json(deployment, now))
 
 
 def said(one: ClassifiedDecision) -> Any:
-    return json.loads(json.dumps(decision_json(one), allow_nan=False))
+    return json.loads(decision_json(one))
 
 
 @given(

@@ -354,8 +354,7 @@ class Rollouts(RuleBasedStateMachine):
 
 def replay(decision: ClassifiedDecision, at: datetime) -> None:
     """What is stored of this step, through JSON text, gives the same decision once more."""
-    stored = json.dumps([inputs_json(decision.deployment, at), decision_json(decision)])
-    inputs, said = json.loads(stored)
+    inputs, said = json.loads(inputs_json(decision.deployment, at)), json.loads(decision_json(decision))
     assert replay_step(inputs, handler_of(decision.deployment).name) == said
     TOTALS.steps_replayed += 1
 

@@ -15,7 +15,7 @@ from db.deployments import claim_due, lock_deployments
 from db.engine import in_transaction
 from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Deployment
+from domain.model import Deployment, Verdict
 from domain.transitions import Limits
 from tests.domain.pictures import PROVISIONING, ROLLING_BACK
 from tests.fleet import (
@@ -49,16 +49,20 @@ class OneGoesWrong(DeployingProvisioningHandler):
 
 
 class CountingCursor(psycopg.Cursor[Any]):
-    sent: ClassVar[list[str]] = []
+    sent: ClassVar[list[Any]] = []
 
     def execute(self, query: Any, *arguments: Any, **options: Any) -> Self:
         if query != ";":  # the pool's ping
             self.sent.append(query)
         return super().execute(query, *arguments, **options)
 
+    def copy(self, statement: Any, *arguments: Any, **options: Any) -> Any:
+        self.sent.append(statement)
+        return super().copy(statement, *arguments, **options)
+
 
 @pytest.fixture
-def sent(engine: Engine) -> list[str]:
+def sent(engine: Engine) -> list[Any]:
     """Every statement that the engine's connections send."""
 
     @event.listens_for(engine, "connect")
@@ -73,7 +77,7 @@ def fleet(engine: Engine, count: int, picture: str = "■■■|") -> list[UUID]
     return [make_deployment(engine, picture, name=f"web-{i}", status=PROVISIONING).id for i in range(count)]
 
 
-def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Engine, sent: list[str]) -> None:
+def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Engine, sent: list[Any]) -> None:
     coordinator, handler = coordinator_without_redis(engine), handler_for(PROVISIONING)
     counts = []
     for already, more in ((0, 1), (1, 49)):
@@ -89,12 +93,46 @@ def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Eng
     assert counts == [10, 11]
 
 
-def test_a_chunk_that_only_waits_takes_fewer_statements_still(engine: Engine, sent: list[str]) -> None:
-    fleet(engine, 3, "■■|◇")
+def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_else(
+    engine: Engine, sent: list[Any]
+) -> None:
+    ids = fleet(engine, 3, "■■|◇")
+    rollouts = read(engine, "SELECT *, xmin::text FROM rollouts ORDER BY id")
+    deployments = read(engine, "SELECT * FROM endpoints ORDER BY id")
     sent.clear()
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
     assert (done.seen, done.applied.changed) == (3, 0)
-    assert len(sent) == 6
+    assert len(sent) == 4
+    assert not any("FROM routes\n" in statement for statement in sent)
+    assert read(engine, "SELECT *, xmin::text FROM rollouts ORDER BY id") == rollouts
+    moved = {"due_at": rollouts[0]["deadline"], "reason": "waiting: 1 new starting; 0 of 3 ready"}
+    assert read(engine, "SELECT * FROM endpoints ORDER BY id") == [
+        {**one, **moved, "due_at": rollout["deadline"]} for one, rollout in zip(deployments, rollouts, strict=True)
+    ]
+    assert {snapshot(engine, one).version for one in ids} == {1}
+
+
+@pytest.mark.parametrize("drawn_as", ["■■|◇", "■▲~|■◇", "■|△◇", "|■■◇", "■■|◇□", "■■|◇▫", "■|◌", "■■|■~", "■■|✗◇"])
+def test_a_wait_told_by_counts_is_the_one_that_the_routes_tell(engine: Engine, drawn_as: str) -> None:
+    (one,) = fleet(engine, 1, drawn_as)
+    handler = handler_for(PROVISIONING)
+    with engine.begin() as connection:
+        claim = claim_due(connection, handler.targets, 10, handler.glance)
+        full = lock_deployments(connection, [one])
+    (decided,) = handler.execute(full.deployments, full.now).everything
+    assert len(claim.waits) + len(claim.deployments) == 1
+    for waiting in claim.waits:
+        assert waiting == replace(decided, deployment=replace(decided.deployment, routes=()))
+    assert bool(claim.waits) is (decided.verdict is Verdict.SKIPPED and "◇" in drawn_as)
+
+
+def test_a_wait_that_took_too_long_is_decided_from_its_routes(engine: Engine) -> None:
+    (one,) = fleet(engine, 1, "■■|◇")
+    write(engine, "UPDATE rollouts SET deadline = clock_timestamp()")
+    coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
+    assert snapshot(engine, one).status == ROLLING_BACK
+    (step,) = read(engine, "SELECT inputs FROM rollout_steps")
+    assert len(step["inputs"]["deployment"]["routes"]) == 3
 
 
 def test_a_handler_that_raises_for_one_is_an_error_of_that_one_alone(engine: Engine) -> None:
@@ -130,7 +168,7 @@ def says_nothing_text_can_hold(_: Deployment) -> Decision:
     [
         (creates_for_nobody, "routes_revision_id_fkey", 0),
         (wants_fewer_than_none, "endpoints_desired_replicas_check", 4),
-        (says_nothing_text_can_hold, "DataError", 7),
+        (says_nothing_text_can_hold, "CharacterNotInRepertoire", 7),
     ],
 )
 def test_a_write_that_postgres_refuses_is_an_error_of_that_deployment_alone(

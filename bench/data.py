@@ -1,0 +1,115 @@
+"""Fleets made from a seed: the same seed gives the same ids, names, pictures and ages, on whatever machine."""
+
+import random
+from collections.abc import Sequence
+
+import psycopg
+
+MUTATING = ("■■■|", "-■■|■", "--■|■■")
+"""The cycles of design.md that create one and drain one, for 3 replicas with a surge of 1 and 1 unavailable."""
+WAITING = ("■■~|◇", "-■~|■◇", "--~|■■◇")
+"""The waits that follow them: one starts, one is on its way out, those before it are gone."""
+QUIET = ("|■■■",)
+"""Ready, with nothing to do."""
+
+_EMPTY = """
+    TRUNCATE endpoints, revisions, policies, routes, rollouts, rollout_steps, deployment_history, metric_values CASCADE
+"""
+
+# ids count up as those of a grown fleet do: what was made together lies together in the indexes
+_NTH = """
+    CREATE OR REPLACE FUNCTION pg_temp.nth(kind text, number bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
+        SELECT (lpad(to_hex(number), 12, '0') || '7' || right(md5(kind || number), 19))::uuid
+    $$
+"""
+
+_FLEET = """
+    CREATE TEMP TABLE fleet ON COMMIT DROP AS
+    SELECT n, pg_temp.nth('endpoint', n) AS id, pg_temp.nth('v1', n) AS v1, pg_temp.nth('v2', n) AS v2,
+           pg_temp.nth('rollout', n) AS rollout, picture NOT LIKE '|%%' AS deploying,
+           split_part(picture, '|', 1) AS old, split_part(picture, '|', 2) AS new,
+           now() - age * interval '1 second' AS at
+      FROM unnest(%s::text[], %s::int[]) WITH ORDINALITY AS f (picture, age, n)
+"""
+
+_ENDPOINTS = """
+    INSERT INTO endpoints (id, name, desired_replicas, created_at) SELECT id, 'service-' || n, 3, at FROM fleet
+"""
+
+_REVISIONS = """
+    INSERT INTO revisions (id, endpoint_id, name, spec, created_at)
+    SELECT v.id, f.id, v.name, '{"command": ["sleep", "60"]}', at
+      FROM fleet f, LATERAL (VALUES (f.v1, 'v1'), (f.v2, 'v2')) v (id, name)
+"""
+
+_ROLLOUTS = """
+    INSERT INTO rollouts (id, endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
+                          ceiling, floor, actor, reason, deadline, started_at, last_progress_at, steps)
+    SELECT rollout, id, v1, v2, 'rolling_update',
+           '{"max_surge": 1, "max_unavailable": 1, "pacing": "wave", "min_ready_seconds": 0}',
+           '{"timeout_seconds": 86400, "failure_budget": null, "progress_timeout_seconds": null}', 3, 4, 2,
+           'bench', 'seeded', now() + interval '1 day', now() - interval '1 minute', now() - interval '10 seconds',
+           length(translate(old, '■|', ''))
+      FROM fleet WHERE deploying
+"""
+
+_HISTORY = """
+    INSERT INTO deployment_history (id, endpoint_id, rollout_id, phase, result, target, actor, message, created_at)
+    SELECT pg_temp.nth('history', n), id, CASE WHEN deploying THEN rollout END, 'deploying_provisioning', 'need_retry',
+           'deploying/provisioning', 'deploying_provisioning', 'the step before', at
+      FROM fleet
+"""
+
+_STATES = """
+    UPDATE endpoints e
+       SET lifecycle = CASE WHEN deploying THEN 'deploying' ELSE 'ready' END,
+           sub_step = CASE WHEN deploying THEN 'provisioning' END, rollout_id = CASE WHEN deploying THEN rollout END,
+           current_revision_id = CASE WHEN deploying THEN v1 ELSE v2 END,
+           deploying_revision_id = CASE WHEN deploying THEN v2 END,
+           history_id = pg_temp.nth('history', n), phase_started_at = now() - interval '1 minute',
+           -- a rollout's first step begins a record, the next one is one more attempt of it
+           history_key = CASE WHEN deploying AND old LIKE '-%%' THEN
+                              concat(rollout, ' deploying_provisioning need_retry - deploying/provisioning') END
+      FROM fleet f WHERE f.id = e.id
+"""
+
+_ROUTES = """
+    INSERT INTO routes (id, endpoint_id, revision_id, rollout_id, status, traffic_status, address, started_at,
+                        drain_started_at, stopped_at, created_at, status_changed_at)
+    SELECT pg_temp.nth('route', 100 * n + r.place), f.id, r.revision, CASE WHEN f.deploying THEN f.rollout END,
+           CASE r.drawn WHEN '■' THEN 'healthy' WHEN '◇' THEN 'provisioning' WHEN '~' THEN 'terminating'
+                        ELSE 'terminated' END,
+           CASE WHEN r.drawn IN ('■', '◇') THEN 'active' ELSE 'inactive' END,
+           CASE WHEN r.drawn <> '◇' THEN '127.0.0.1:1' END, CASE WHEN r.drawn <> '◇' THEN at END,
+           CASE WHEN r.drawn IN ('~', '-') THEN now() END, CASE WHEN r.drawn = '-' THEN now() END, at, at
+      FROM fleet f,
+           LATERAL (SELECT place, v1, drawn FROM regexp_split_to_table(f.old, '') WITH ORDINALITY o (drawn, place)
+                     WHERE drawn <> ''
+                    UNION ALL
+                    SELECT 50 + place, v2, drawn FROM regexp_split_to_table(f.new, '') WITH ORDINALITY o (drawn, place)
+                     WHERE drawn <> '') r (place, revision, drawn)
+     ORDER BY f.n, r.place
+"""
+
+
+def fill(connection: psycopg.Connection, pictures: Sequence[str], count: int, seed: int = 1) -> None:
+    """Empty the database and make `count` deployments, each with one of these pictures; nothing is marked.
+
+    Left of the bar runs v1, right of it v2: ■ healthy ◇ provisioning ~ terminating - terminated. A left side is a
+    rollout from v1 to v2. The connection must be in autocommit: at the end everything is vacuumed.
+    """
+    chance = random.Random(seed)
+    drawn = [chance.choice(pictures) for _ in range(count)]
+    ages = [chance.randrange(3600, 7 * 86400) for _ in range(count)]
+    with connection.transaction():
+        connection.execute(_EMPTY)
+        connection.execute(_NTH)
+        connection.execute(_FLEET, (drawn, ages))
+        for statement in (_ENDPOINTS, _REVISIONS, _ROLLOUTS, _HISTORY, _STATES, _ROUTES):
+            connection.execute(statement)
+    connection.execute("VACUUM ANALYZE")
+
+
+def mark_all(connection: psycopg.Connection) -> None:
+    """Every deployment of the fleet is due."""
+    connection.execute("UPDATE endpoints SET due_at = clock_timestamp()")

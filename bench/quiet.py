@@ -1,0 +1,59 @@
+"""What a fleet costs in which nothing happens: every deployment is ready, with all of its replicas healthy.
+
+Probes of replicas are not in it: hosts make them, and they cost what there is to probe (`python -m bench.probes`).
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from bench.data import QUIET, fill
+from bench.stage import stage
+from bench.watch import watching
+from bench.world import HOST
+
+WORKERS = 2
+OWN = ("worker1", "worker2", "beat")
+_SETTLE_SECONDS = 5.0
+
+
+def measure(*, full: bool) -> dict[str, Any]:
+    """Processor time, transactions and writes of 10,000 deployments with 30,000 replicas; 1,000 beside them."""
+    seconds = 60.0 if full else 31.0  # a long tick of each handler is in it
+    fleets = [run(count, seconds) for count in (1000, 10_000)]
+    return {"rows": [_row(fleet) for fleet in fleets], "details": fleets}
+
+
+def _row(fleet: Mapping[str, Any]) -> dict[str, Any]:
+    cost = fleet["cost"]
+    return {
+        "deployments": fleet["deployments"],
+        "routes": fleet["routes"],
+        "own_%": 100 * fleet["own_share"],
+        **{f"{name}_%": 100 * cost["cpu_share"][name] for name in (*OWN, "postgres", "valkey")},
+        "transactions_a_minute": cost["transactions_a_minute"],
+        "rows_written": cost["rows_written"],
+        "signs_of_life": cost["signs_of_life"],
+    }
+
+
+def run(deployments: int, seconds: float) -> dict[str, Any]:
+    """So many seconds of a quiet fleet."""
+    figures: dict[str, Any] = {"deployments": deployments, "routes": 3 * deployments}
+    with stage() as made:
+        with psycopg.connect(made.database, autocommit=True) as connection:
+            fill(connection, QUIET, deployments)
+            connection.execute("UPDATE routes SET host = %s", (HOST,))
+            connection.execute("VACUUM ANALYZE routes")
+        made.start_simulation(WORKERS, start_seconds=1.0)
+        time.sleep(_SETTLE_SECONDS)
+        with watching(made, figures, every_seconds=1.0):
+            time.sleep(seconds)
+        (still,) = made.rows("SELECT count(*) FROM endpoints WHERE lifecycle = 'ready'")
+        assert still["count"] == deployments, "a quiet fleet stays as it is"
+    share = figures["cost"]["cpu_share"]
+    figures["own_share"] = sum(share[name] for name in OWN)
+    figures["servers_share"] = share["postgres"] + share["valkey"]
+    return figures

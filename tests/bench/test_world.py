@@ -1,0 +1,112 @@
+"""The world of simulated replicas keeps its times, and asks and wakes as a worker host does."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from uuid import UUID
+
+import pytest
+import redis
+from celery import Celery
+from sqlalchemy import Engine
+
+from bench.world import World
+from domain.route_events import RouteLifecycleType
+from tasks.settings import LIFECYCLE_QUEUE, celery_settings, host_queue
+from tasks.wake import Waker
+from tests.domain.pictures import PROVISIONING
+from tests.fleet import HERE, drawn, make_deployment, read
+from tests.runtime.support import eventually
+from tests.tasks.queues import waiting
+
+WOKEN = {"lifecycle_type": "deploying", "sub_step": "provisioning"}
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as made:
+        yield made
+
+
+@pytest.fixture
+def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
+    app = Celery("test", set_as_current=False)
+    app.conf.update(celery_settings({"REDIS_URL": redis_url}))
+    yield Waker(app, client)
+    app.close()
+
+
+@contextmanager
+def running(engine: Engine, waker: Waker, client: redis.Redis, start_seconds: float) -> Iterator[None]:
+    until = threading.Event()
+    world = World(engine, waker, client, HERE, start_seconds)
+    thread = threading.Thread(target=world.run, args=(until,))
+    thread.start()
+    yield
+    until.set()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def is_drawn(engine: Engine, deployment_id: UUID, picture: str) -> bool:
+    return drawn(engine, deployment_id) == picture
+
+
+def woken(client: redis.Redis) -> list[dict[str, str]]:
+    return [arguments for _, arguments in waiting(client, LIFECYCLE_QUEUE)]
+
+
+def test_a_replica_that_is_asked_for_is_healthy_its_start_time_later_and_its_handler_is_woken(
+    engine: Engine, waker: Waker, client: redis.Redis
+) -> None:
+    with running(engine, waker, client, start_seconds=0.5):
+        made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+        waker.routes_on([HERE], RouteLifecycleType.START)
+        eventually(lambda: drawn(engine, made.id) == "■■|■")
+    (new,) = read(
+        engine,
+        """
+        SELECT extract(epoch FROM status_changed_at - started_at)::float8 AS took, address FROM routes WHERE id = %s
+        """,
+        made.routes[2],
+    )
+    assert new["address"]
+    assert 0.45 < new["took"] < 1.0
+    assert WOKEN in woken(client)
+    assert waiting(client, host_queue(HERE)) == [], "what is asked of a host is taken"
+
+
+def test_the_event_that_was_taken_may_be_sent_again(engine: Engine, waker: Waker, client: redis.Redis) -> None:
+    with running(engine, waker, client, start_seconds=0.0):
+        for name in ("a", "b"):
+            made = make_deployment(engine, "■■|◇", status=PROVISIONING, name=name)
+            waker.routes_on([HERE], RouteLifecycleType.START)
+            eventually(partial(is_drawn, engine, made.id, "■■|■"))
+
+
+def test_what_leaves_is_gone_at_once_and_its_handler_is_woken(
+    engine: Engine, waker: Waker, client: redis.Redis
+) -> None:
+    with running(engine, waker, client, start_seconds=60):
+        made = make_deployment(engine, "~■|■", status=PROVISIONING)
+        waker.routes_on([HERE], RouteLifecycleType.STOP)
+        eventually(lambda: read(engine, "SELECT stopped_at FROM routes WHERE id = %s", made.routes[0])[0]["stopped_at"])
+    assert woken(client) == [WOKEN]
+
+
+def test_what_was_there_before_is_begun_without_being_asked_for(
+    engine: Engine, waker: Waker, client: redis.Redis
+) -> None:
+    made = make_deployment(engine, "~■|◇", status=PROVISIONING)
+    with running(engine, waker, client, start_seconds=0.0):
+        eventually(lambda: drawn(engine, made.id) == "■|■")
+
+
+def test_it_lives_on_while_redis_is_emptied(engine: Engine, waker: Waker, client: redis.Redis) -> None:
+    with running(engine, waker, client, start_seconds=0.2):
+        made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+        waker.routes_on([HERE], RouteLifecycleType.START)
+        client.flushall()
+        waker.routes_on([HERE], RouteLifecycleType.START)
+        eventually(lambda: drawn(engine, made.id) == "■■|■")
