@@ -26,7 +26,8 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction, make_engine
 from db.proxies import release_drained
-from db.routes import RouteReport, RouteRow, apply_reports, record_stopped, routes_to_start, routes_to_stop, statuses_of
+from db.reports import RouteReport, apply_reports
+from db.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop, statuses_of
 from db.settings import DatabaseSettings, database_url
 from domain.model import RouteStatus
 from domain.route_events import RouteLifecycleType

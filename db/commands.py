@@ -16,8 +16,9 @@ from db.engine import driver, in_transaction
 from db.entrances import set_traffic, take_default_entrances
 from db.hosts import forget_host
 from db.locked import lock_named, note, touch
+from db.reports import RouteReport, apply_reports
 from db.rollouts import end_rollout, resize
-from db.routes import RouteReport, apply_reports, lock_route, record_stopped
+from db.routes import lock_route, record_stopped
 from domain import commands as asked
 from domain.errors import (
     DeploymentExistsError,

@@ -7,7 +7,8 @@ from psycopg.rows import class_row
 from sqlalchemy import Connection
 
 from db.engine import driver
-from db.routes import RouteReport, apply_reports, record_stopped
+from db.reports import RouteReport, apply_reports
+from db.routes import record_stopped
 from db.tables import ACTIVE
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.model import RouteStatus

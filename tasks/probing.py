@@ -13,7 +13,8 @@ from sqlalchemy import Engine
 
 from db.deployments import database_now
 from db.engine import in_transaction
-from db.routes import RouteReport, RouteRow, apply_reports, running_routes, statuses_of
+from db.reports import RouteReport, apply_reports
+from db.routes import RouteRow, running_routes, statuses_of
 from domain.health import ProbeResult, judge_health
 from domain.model import RouteStatus
 from domain.revision import HealthCheck

@@ -11,17 +11,8 @@ from sqlalchemy import Engine
 from db.deployments import database_now
 from db.engine import in_transaction
 from db.proxies import release_drained
-from db.routes import (
-    RouteReport,
-    RouteRow,
-    apply_reports,
-    record_stopped,
-    request_stop,
-    routes_to_start,
-    routes_to_stop,
-    statuses_of,
-    unstopped,
-)
+from db.reports import RouteReport, apply_reports
+from db.routes import RouteRow, record_stopped, request_stop, routes_to_start, routes_to_stop, statuses_of, unstopped
 from domain.drain import Leaving, Patience, StopStep, next_stop_step
 from domain.model import RouteStatus
 from domain.route_events import RouteLifecycleType

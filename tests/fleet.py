@@ -19,8 +19,8 @@ from cli.picture import picture
 from db.commands import CommandResult, execute
 from db.deployments import lock_deployments
 from db.engine import driver, in_transaction, make_engine
+from db.reports import RouteReport, apply_reports
 from db.rollouts import guarded
-from db.routes import RouteReport, apply_reports
 from db.settings import DatabaseSettings, database_url
 from domain.commands import parse_command
 from domain.handlers import HANDLERS, HandlerRegistry

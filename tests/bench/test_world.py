@@ -43,9 +43,11 @@ def running(engine: Engine, waker: Waker, client: redis.Redis, start_seconds: fl
     world = World(engine, waker, client, HERE, start_seconds)
     thread = threading.Thread(target=world.run, args=(until,))
     thread.start()
-    yield
-    until.set()
-    thread.join(10)
+    try:
+        yield
+    finally:
+        until.set()
+        thread.join(10)
     assert not thread.is_alive()
 
 

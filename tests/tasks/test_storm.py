@@ -17,7 +17,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
-from db.routes import RouteReport, apply_reports, record_stopped
+from db.reports import RouteReport, apply_reports
+from db.routes import record_stopped
 from db.sweeper import impossible_combinations
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
