@@ -72,6 +72,11 @@ class Watched:
     now: datetime
 
 
+def has_rules(connection: Connection) -> bool:
+    """Whether there is any rule at all, so that there may be metrics to read."""
+    return driver(connection).execute("SELECT FROM autoscaling_rules LIMIT 1").fetchone() is not None
+
+
 def watched_deployments(connection: Connection) -> Watched:
     """Every deployment that a rule may move: three statements, one when there is none."""
     cursor = driver(connection).cursor(binary=True)

@@ -19,7 +19,7 @@ ROUTE_CADENCES: dict[RouteLifecycleType, float] = {
     RouteLifecycleType.METRICS: 5,
     RouteLifecycleType.HOSTS: 2,
 }
-"""Seconds between two ticks of beat."""
+"""Seconds between two looks. Beat asks for the sweep, the alarm looks at hosts and asks for metrics where rules are."""
 
 WHILE_THERE_IS_WORK = (RouteLifecycleType.START, RouteLifecycleType.PROBE, RouteLifecycleType.STOP)
 """Looks that the alarm asks for, each second, where there is something to look at; a change asks for them at once."""

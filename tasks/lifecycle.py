@@ -2,15 +2,17 @@
 
 import structlog
 
+from db.autoscaling import has_rules
 from db.deployments import due_statuses
 from db.engine import engine, in_transaction
 from db.sweeper import impossible_combinations
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
-from domain.route_events import WHILE_THERE_IS_WORK
+from domain.route_events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
-from tasks.composition import coordinator, waker
-from tasks.hosts import ask_hosts
+from tasks.composition import coordinator, settings, waker
+from tasks.hosts import ask_hosts, look_at_hosts
 from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK, SWEEP_TASK
+from tasks.wake import route_key
 
 _log = structlog.get_logger(__name__)
 
@@ -38,10 +40,22 @@ def do_deployment_lifecycle_if_needed(
 
 @app.task(name=ALARM_TASK)
 def wake_what_is_due(interval: float) -> None:
-    """The alarm: back-offs, delays and deadlines end within a second, and hosts are asked for what they have to do."""
-    if waker().first_of_interval(ALARM_TASK, interval):
-        waker().deployments(in_transaction(engine(), due_statuses))
-        ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
+    """The alarm: back-offs, delays and deadlines end within a second, and hosts are asked for what they have to do.
+
+    So a quiet fleet has one message a second here, and not one for each of the things that might have been to do.
+    """
+    if not waker().first_of_interval(ALARM_TASK, interval):
+        return
+    waker().deployments(in_transaction(engine(), due_statuses))
+    ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
+    if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
+        waker().routes(RouteLifecycleType.HOSTS)
+    if _is_time_for(RouteLifecycleType.METRICS) and in_transaction(engine(), has_rules):
+        waker().routes(RouteLifecycleType.METRICS)
+
+
+def _is_time_for(kind: RouteLifecycleType) -> bool:
+    return waker().first_of_interval(route_key(kind), ROUTE_CADENCES[kind])
 
 
 @app.task(name=SWEEP_TASK)

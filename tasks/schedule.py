@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS
-from domain.route_events import ROUTE_CADENCES
+from domain.route_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.settings import LIFECYCLE_QUEUE, ROUTES_QUEUE
 
 DO_TASK = "rollway.do_deployment_lifecycle"
@@ -17,15 +17,15 @@ SWEEP_SECONDS = 60.0
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
-    """A short and a long entry for each handler, one for each look at routes. A tick expires with its interval."""
+    """A short and a long entry for each handler, the alarm and the sweeps. A tick expires with its interval."""
     entries: dict[str, dict[str, Any]] = {}
     for event, handler in HANDLERS.items():
         if handler.cadence.short is not None:
             entries[f"{event} if needed"] = _entry(DO_IF_NEEDED_TASK, event, handler.cadence.short)
         entries[str(event)] = _entry(DO_TASK, event, handler.cadence.long)
-    for kind, seconds in ROUTE_CADENCES.items():
-        arguments = {"route_lifecycle_type": kind.value, "interval": seconds}
-        entries[f"routes/{kind}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
+    sweep, seconds = RouteLifecycleType.SWEEP, ROUTE_CADENCES[RouteLifecycleType.SWEEP]
+    arguments = {"route_lifecycle_type": sweep.value, "interval": seconds}
+    entries[f"routes/{sweep}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
     entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
     entries["sweep"] = _tick(SWEEP_TASK, {"interval": SWEEP_SECONDS}, SWEEP_SECONDS, LIFECYCLE_QUEUE)
     return entries

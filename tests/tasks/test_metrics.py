@@ -10,6 +10,8 @@ import redis
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from sqlalchemy import Engine
 
+from db.autoscaling import has_rules
+from db.engine import in_transaction
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.route_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.metrics import look_at_metrics
@@ -176,5 +178,8 @@ def test_two_deployments_are_told_apart(engine: Engine, waker: Waker, serve: Ser
     assert marked(engine) == [busy.id]
 
 
-def test_beat_asks_for_it_every_five_seconds() -> None:
+def test_metrics_are_asked_for_every_five_seconds_where_there_is_a_rule(engine: Engine) -> None:
+    assert in_transaction(engine, has_rules) is False
+    ruled(engine, UP)
+    assert in_transaction(engine, has_rules) is True
     assert ROUTE_CADENCES[RouteLifecycleType.METRICS] == 5

@@ -7,7 +7,7 @@ from kombu.entity import Exchange
 
 from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
-from domain.route_events import ROUTE_CADENCES
+from domain.route_events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.app import TASK_MODULES, app
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule
 from tasks.settings import TaskSettings, celery_settings
@@ -88,9 +88,8 @@ def test_every_handler_ticks_as_it_declares() -> None:
         if short is not None:
             assert (short["task"], short["schedule"]) == (DO_IF_NEEDED_TASK, handler.cadence.short)
             assert short["kwargs"] == {**key, "interval": handler.cadence.short}
-    for kind, seconds in ROUTE_CADENCES.items():
-        entry = schedule[f"routes/{kind}"]
-        assert (entry["task"], entry["schedule"]) == (DO_ROUTE_TASK, seconds)
+    sweep = schedule["routes/sweep"]
+    assert (sweep["task"], sweep["schedule"]) == (DO_ROUTE_TASK, ROUTE_CADENCES[RouteLifecycleType.SWEEP])
 
 
 def test_every_tick_expires_with_its_interval_and_names_its_queue_and_a_task_that_exists(
