@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 _OLD, _STARTING, _NEW = "#8a93a6", "#f0b95b", "#2f7ed8"
-_MOST_LINES = 120
+_MOST_LINES = 400
 
 
 def throughput(cycles: Sequence[Mapping[str, Any]], path: Path) -> Path:
