@@ -136,3 +136,19 @@ def test_a_wait_wakes_nobody(engine: Engine, client: redis.Redis, slots: Slots, 
     make_deployment(engine, "■■|◇", status=PROVISIONING)
     coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION, everything=True)
     assert waiting(client, "lifecycle") == waiting(client, "routes") == []
+
+
+@pytest.mark.parametrize(("count", "asked"), [(2, True), (1, False)])
+def test_a_full_chunk_asks_another_worker_for_help_while_a_slot_is_free(
+    engine: Engine,
+    client: redis.Redis,
+    waker: Waker,
+    pending: None,  # noqa: ARG001  (six deployments)
+    *,
+    count: int,
+    asked: bool,
+) -> None:
+    shared = Slots(client, count, 5, waker.again)
+    coordinator(engine, shared, waker, chunk=4).process_deployment_lifecycle(PEND, everything=False)
+    sent = [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")]
+    assert ("check_pending" in sent) is asked
