@@ -9,6 +9,7 @@ import pytest
 import redis
 from alembic import command
 from alembic.config import Config
+from celery import Celery
 from psycopg import sql
 from sqlalchemy import Engine
 
@@ -17,6 +18,8 @@ from db.replay import replay_rollouts
 from db.settings import DatabaseSettings, database_url
 from stack.home import project_root
 from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tasks.settings import celery_settings
+from tasks.wake import Waker
 from tests.runtime.docker_engine import NoEngineError, any_engine, import_busybox
 
 TEMPLATE = "rollway_template"
@@ -80,6 +83,21 @@ def redis_url(redis_server: EmbeddedServer) -> str:
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
     return redis_server.url
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as made:
+        yield made
+
+
+@pytest.fixture
+def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
+    """A real one; what it sends waits in Valkey, because no worker runs."""
+    app = Celery("test", set_as_current=False)
+    app.conf.update(celery_settings({"REDIS_URL": redis_url}))
+    yield Waker(app, client)
+    app.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,12 @@ from contextlib import contextmanager
 from functools import partial
 from uuid import UUID
 
-import pytest
 import redis
-from celery import Celery
 from sqlalchemy import Engine
 
 from bench.world import World
 from domain.route_events import RouteLifecycleType
-from tasks.settings import LIFECYCLE_QUEUE, celery_settings, host_queue
+from tasks.settings import LIFECYCLE_QUEUE, host_queue
 from tasks.wake import Waker
 from tests.domain.pictures import PROVISIONING
 from tests.fleet import HERE, drawn, make_deployment, read
@@ -21,20 +19,6 @@ from tests.runtime.support import eventually
 from tests.tasks.queues import waiting
 
 WOKEN = {"lifecycle_type": "deploying", "sub_step": "provisioning"}
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url) as made:
-        yield made
-
-
-@pytest.fixture
-def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
-    app = Celery("test", set_as_current=False)
-    app.conf.update(celery_settings({"REDIS_URL": redis_url}))
-    yield Waker(app, client)
-    app.close()
 
 
 @contextmanager
