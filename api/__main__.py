@@ -15,7 +15,7 @@ from api.parts import Parts
 from api.settings import ApiSettings
 from db.engine import engine
 from domain.errors import InvalidInputError
-from domain.route_events import RouteLifecycleType
+from domain.replicas.events import RouteLifecycleType
 from tasks.composition import settings as task_settings
 from tasks.composition import waker
 from tasks.log import configure_logging

@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Query
 
 from api.parts import Parts, TheParts
 from api.publisher import Published
-from db.proxies import SeenProxy
+from db.proxies.acks import SeenProxy
 from traffic.prometheus import prometheus_targets
 from traffic.traefik import traefik_document
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from domain.traffic import TrafficSnapshot
+from domain.traffic.published import TrafficSnapshot
 from traffic.table import read_address
 
 _AGAIN_SECONDS = 10.0

@@ -10,7 +10,7 @@ import structlog
 from api.observed import Observed
 from api.publisher import Publisher
 from api.recorder import Recorder
-from db.proxies import SeenProxy
+from db.proxies.acks import SeenProxy
 from traffic.resources import CLUSTERS, Resource, Subscription
 
 HOLD_SECONDS = 20.0

@@ -13,7 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.names import Names
 from api.observed import Observed
-from db.traffic import read_traffic
+from db.engine import transaction
+from db.proxies.table import read_traffic
 from traffic.acks import Acks, Watermark
 from traffic.envoy import envoy_resources
 from traffic.resources import Resource, Resources, Subscription
@@ -122,7 +123,7 @@ class Publisher:
 
     def _load(self) -> tuple[TrafficTable, Resources]:
         before = self.current
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             snapshot = read_traffic(connection)
         table = derive_table(self._names.in_place(snapshot))
         return table, envoy_resources(table, (before.table, before.resources) if before else None)

@@ -8,12 +8,13 @@ from contextlib import contextmanager, suppress
 from uuid import UUID, uuid4
 
 import structlog
-from sqlalchemy import Connection, Engine
+from psycopg import Connection
+from sqlalchemy import Engine
 
 from api.observed import Observed
 from api.publisher import POSTGRES_ERRORS, Publisher
 from db.engine import in_transaction
-from db.proxies import (
+from db.proxies.acks import (
     Ack,
     DrainedRoute,
     SeenProxy,
@@ -140,7 +141,7 @@ class Recorder:
         if released:
             for one in released:
                 self._observed.drain_ack.observe(one.seconds)
-            await asyncio.to_thread(self._on_release, frozenset(one.endpoint_id for one in released))
+            await asyncio.to_thread(self._on_release, frozenset(one.deployment_id for one in released))
 
     def _write(self, alive: list[SeenProxy], acks: list[Ack], *, beats: bool) -> list[DrainedRoute]:
         """Two transactions: who waits for a deployment's lock must not keep others from writing what proxies know."""

@@ -2,7 +2,7 @@
 
 from api.publisher import Published, Publisher
 from api.recorder import Recorder
-from db.proxies import SeenProxy
+from db.proxies.acks import SeenProxy
 
 
 class WholeTables:

@@ -12,10 +12,10 @@ from bench.data import QUIET, fill
 from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
-from db.deployments import due_statuses
+from db.cycle.claim import due_statuses
 from db.engine import in_transaction
 from tasks.settings import COMMANDS_QUEUE, KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE
-from tests.e2e.fleet import eventually
+from tests.support.stack import eventually
 
 WORKERS = 2
 _ROLLOUTS_A_SECOND = 10.0

@@ -20,8 +20,8 @@ from bench.stage import migrate
 from db.engine import make_engine
 from db.settings import DatabaseSettings, database_url
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from stack.servers import EmbeddedServer, embedded_postgres
-from tests.fleet import coordinator_without_redis
+from tests.support.fleet import coordinator_without_redis
+from tests.support.servers import EmbeddedServer, embedded_postgres
 
 SIZES = (100, 1_000, 10_000)
 CHUNK = 250

@@ -13,7 +13,8 @@ QUIET = ("|■■■",)
 """Ready, with nothing to do."""
 
 _EMPTY = """
-    TRUNCATE endpoints, revisions, policies, routes, rollouts, rollout_steps, deployment_history, metric_values CASCADE
+    TRUNCATE deployments, revisions, policies, routes, rollouts, rollout_steps, deployment_history, metric_values
+        CASCADE
 """
 
 # ids count up as those of a grown fleet do: what was made together lies together in the indexes
@@ -25,25 +26,25 @@ _NTH = """
 
 _FLEET = """
     CREATE TEMP TABLE fleet ON COMMIT DROP AS
-    SELECT n, pg_temp.nth('endpoint', n) AS id, pg_temp.nth('v1', n) AS v1, pg_temp.nth('v2', n) AS v2,
+    SELECT n, pg_temp.nth('deployment', n) AS id, pg_temp.nth('v1', n) AS v1, pg_temp.nth('v2', n) AS v2,
            pg_temp.nth('rollout', n) AS rollout, picture NOT LIKE '|%%' AS deploying,
            split_part(picture, '|', 1) AS old, split_part(picture, '|', 2) AS new,
            now() - age * interval '1 second' AS at
       FROM unnest(%s::text[], %s::int[]) WITH ORDINALITY AS f (picture, age, n)
 """
 
-_ENDPOINTS = """
-    INSERT INTO endpoints (id, name, desired_replicas, created_at) SELECT id, 'service-' || n, 3, at FROM fleet
+_DEPLOYMENTS = """
+    INSERT INTO deployments (id, name, desired_replicas, created_at) SELECT id, 'service-' || n, 3, at FROM fleet
 """
 
 _REVISIONS = """
-    INSERT INTO revisions (id, endpoint_id, name, spec, created_at)
+    INSERT INTO revisions (id, deployment_id, name, spec, created_at)
     SELECT v.id, f.id, v.name, '{"command": ["sleep", "60"]}', at
       FROM fleet f, LATERAL (VALUES (f.v1, 'v1'), (f.v2, 'v2')) v (id, name)
 """
 
 _ROLLOUTS = """
-    INSERT INTO rollouts (id, endpoint_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
+    INSERT INTO rollouts (id, deployment_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
                           ceiling, floor, actor, reason, deadline, started_at, last_progress_at, steps)
     SELECT rollout, id, v1, v2, 'rolling_update',
            '{"max_surge": 1, "max_unavailable": 1, "pacing": "wave", "min_ready_seconds": 0}',
@@ -54,14 +55,14 @@ _ROLLOUTS = """
 """
 
 _HISTORY = """
-    INSERT INTO deployment_history (id, endpoint_id, rollout_id, phase, result, target, actor, message, created_at)
+    INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message, created_at)
     SELECT pg_temp.nth('history', n), id, CASE WHEN deploying THEN rollout END, 'deploying_provisioning', 'need_retry',
            'deploying/provisioning', 'deploying_provisioning', 'the step before', at
       FROM fleet
 """
 
 _STATES = """
-    UPDATE endpoints e
+    UPDATE deployments d
        SET lifecycle = CASE WHEN deploying THEN 'deploying' ELSE 'ready' END,
            sub_step = CASE WHEN deploying THEN 'provisioning' END, rollout_id = CASE WHEN deploying THEN rollout END,
            current_revision_id = CASE WHEN deploying THEN v1 ELSE v2 END,
@@ -70,11 +71,11 @@ _STATES = """
            -- a rollout's first step begins a record, the next one is one more attempt of it
            history_key = CASE WHEN deploying AND old LIKE '-%%' THEN
                               concat(rollout, ' deploying_provisioning need_retry - deploying/provisioning') END
-      FROM fleet f WHERE f.id = e.id
+      FROM fleet f WHERE f.id = d.id
 """
 
 _ROUTES = """
-    INSERT INTO routes (id, endpoint_id, revision_id, rollout_id, status, traffic_status, address, started_at,
+    INSERT INTO routes (id, deployment_id, revision_id, rollout_id, status, traffic_status, address, started_at,
                         drain_started_at, stopped_at, created_at, status_changed_at)
     SELECT pg_temp.nth('route', 100 * n + r.place), f.id, r.revision, CASE WHEN f.deploying THEN f.rollout END,
            CASE r.drawn WHEN '■' THEN 'healthy' WHEN '◇' THEN 'provisioning' WHEN '~' THEN 'terminating'
@@ -105,11 +106,11 @@ def fill(connection: psycopg.Connection, pictures: Sequence[str], count: int, se
         connection.execute(_EMPTY)
         connection.execute(_NTH)
         connection.execute(_FLEET, (drawn, ages))
-        for statement in (_ENDPOINTS, _REVISIONS, _ROLLOUTS, _HISTORY, _STATES, _ROUTES):
+        for statement in (_DEPLOYMENTS, _REVISIONS, _ROLLOUTS, _HISTORY, _STATES, _ROUTES):
             connection.execute(statement)
     connection.execute("VACUUM ANALYZE")
 
 
 def mark_all(connection: psycopg.Connection) -> None:
     """Every deployment of the fleet is due."""
-    connection.execute("UPDATE endpoints SET due_at = clock_timestamp()")
+    connection.execute("UPDATE deployments SET due_at = clock_timestamp()")

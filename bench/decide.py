@@ -5,7 +5,7 @@ from statistics import median
 from typing import Any
 
 from domain.evaluator import EVALUATOR
-from tests.domain.pictures import NOW, deploying
+from tests.support.pictures import NOW, deploying
 
 REPLICAS = (3, 10, 100)
 

@@ -19,14 +19,14 @@ _CLAIM = """
     SELECT id, name, desired_replicas, lifecycle, sub_step, current_revision_id, deploying_revision_id, version,
            phase_started_at, phase_attempts, paused_at, failed_revision_id, failed_starts, last_failed_at,
            degraded_reason, retry_at, rollout_id, history_id, history_key
-      FROM endpoints
+      FROM deployments
      WHERE due_at <= statement_timestamp() AND lifecycle = 'deploying' AND sub_step = 'provisioning'
      ORDER BY due_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
 """
 
 _ROUTES = """
-    SELECT endpoint_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
-      FROM routes WHERE endpoint_id = ANY(%b) AND status NOT IN ('terminated', 'failed') ORDER BY id
+    SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
+      FROM routes WHERE deployment_id = ANY(%b) AND status NOT IN ('terminated', 'failed') ORDER BY id
 """
 
 _ROLLOUTS = """
@@ -46,13 +46,13 @@ _MERGE_HISTORY = """
      WHERE id = ANY(%(ids)b)
 """
 
-_ENDPOINTS = """
-    UPDATE endpoints e
-       SET due_at = %(due)b, reason = %(reason)b, version = e.version + 1, history_id = u.history_id,
+_DEPLOYMENTS = """
+    UPDATE deployments d
+       SET due_at = %(due)b, reason = %(reason)b, version = d.version + 1, history_id = u.history_id,
            history_key = u.history_key
       FROM unnest(%(ids)b::uuid[], %(versions)b::bigint[], %(history_ids)b::uuid[], %(history_keys)b::text[])
            AS u (id, version, history_id, history_key)
-     WHERE e.id = u.id AND e.version = u.version
+     WHERE d.id = u.id AND d.version = u.version
 """
 
 _UPDATE_ROLLOUTS = """
@@ -98,7 +98,7 @@ _STEP = {
     "decision": "jsonb",
 }
 _ROUTE = {
-    "endpoint_id": "uuid",
+    "deployment_id": "uuid",
     "revision_id": "uuid",
     "rollout_id": "uuid",
     "traffic_status": "text",
@@ -107,7 +107,7 @@ _ROUTE = {
 }
 _HISTORY = {
     "id": "uuid",
-    "endpoint_id": "uuid",
+    "deployment_id": "uuid",
     "rollout_id": "uuid",
     "phase": "text",
     "result": "text",
@@ -144,7 +144,7 @@ def _write_history(cursor: psycopg.Cursor[Row], claimed: Sequence[Row], at: date
 
 def _write_states(cursor: psycopg.Cursor[Row], claimed: Sequence[Row], heads: dict[UUID, UUID], at: datetime) -> None:
     cursor.execute(
-        _ENDPOINTS,
+        _DEPLOYMENTS,
         {
             "due": at + timedelta(days=1),
             "reason": _REASON,

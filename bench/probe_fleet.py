@@ -13,19 +13,20 @@ from uuid import UUID, uuid4
 import psycopg
 
 from bench.probe_worker import HOST
-from domain.revision import RevisionSpec
+from domain.replicas.revision import RevisionSpec
 from runtime.base import ReplicaRequest
 from runtime.process import ProcessRuntime, stop_all
-from stack.servers import EmbeddedServer
+from tests.support.servers import EmbeddedServer
 
 _SEED = """
     SET session_replication_role = replica;
-    INSERT INTO endpoints (name, desired_replicas)
+    INSERT INTO deployments (name, desired_replicas)
     SELECT 'd' || i, %(each)s FROM generate_series(1, %(deployments)s) i;
-    INSERT INTO revisions (endpoint_id, name, spec) SELECT id, 'v1', '%(spec)s' FROM endpoints;
-    UPDATE endpoints e SET current_revision_id = r.id, lifecycle = 'ready' FROM revisions r WHERE r.endpoint_id = e.id;
-    INSERT INTO routes (endpoint_id, revision_id, host, status, traffic_status, started_at, address)
-    SELECT r.endpoint_id, r.id, '%(host)s', 'healthy', 'active', now() - random() * interval '5 seconds', a.address
+    INSERT INTO revisions (deployment_id, name, spec) SELECT id, 'v1', '%(spec)s' FROM deployments;
+    UPDATE deployments d SET current_revision_id = r.id, lifecycle = 'ready'
+      FROM revisions r WHERE r.deployment_id = d.id;
+    INSERT INTO routes (deployment_id, revision_id, host, status, traffic_status, started_at, address)
+    SELECT r.deployment_id, r.id, '%(host)s', 'healthy', 'active', now() - random() * interval '5 seconds', a.address
       FROM unnest('{%(addresses)s}'::text[]) WITH ORDINALITY AS a (address, i)
       JOIN (SELECT *, row_number() OVER (ORDER BY id) AS j FROM revisions) r ON r.j = a.i %% %(deployments)s + 1;
     ANALYZE

@@ -13,9 +13,9 @@ from db.engine import make_engine
 from db.settings import DatabaseSettings, database_url
 from runtime.base import Replica
 from runtime.process import ProcessRuntime
-from tasks.probing import ProbePass
+from tasks.redis.wake import Waker
+from tasks.replicas.probing import ProbePass
 from tasks.settings import celery_settings
-from tasks.wake import Waker
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized

@@ -29,7 +29,7 @@ from bench.probe_fleet import processes, seed
 from bench.probe_targets import serve
 from bench.probe_worker import work
 from runtime.process import ProcessRuntime
-from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_redis
 
 RESULT = Path("bench/results/probes.json")
 CHECK = {"interval_seconds": 5, "timeout_seconds": 4}

@@ -51,7 +51,7 @@ def run(deployments: int, seconds: float) -> dict[str, Any]:
         time.sleep(_SETTLE_SECONDS)
         with watching(made, figures, every_seconds=1.0):
             time.sleep(seconds)
-        (still,) = made.rows("SELECT count(*) FROM endpoints WHERE lifecycle = 'ready'")
+        (still,) = made.rows("SELECT count(*) FROM deployments WHERE lifecycle = 'ready'")
         assert still["count"] == deployments, "a quiet fleet stays as it is"
     share = figures["cost"]["cpu_share"]
     figures["own_share"] = sum(share[name] for name in OWN)

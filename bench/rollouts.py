@@ -20,7 +20,7 @@ from bench.figures import spread
 from bench.stage import SPEC, Stage, rolling, stage
 from bench.watch import watching
 from stack.ports import free_port
-from tests.e2e.fleet import ROOT
+from tests.support.stack import ROOT
 
 START_SECONDS = 1.0
 _WORKERS = 2
@@ -33,17 +33,17 @@ _PROCESS: Mapping[str, Any] = {
 
 _WAVES = """
     SELECT s.at, w.started, w.healthy, w.first_started, w.created
-      FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id JOIN endpoints e ON e.id = o.endpoint_id,
+      FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id JOIN deployments d ON d.id = o.deployment_id,
            LATERAL (SELECT count(*)::int AS created, min(r.started_at) AS first_started, max(r.started_at) AS started,
                            max(r.status_changed_at) AS healthy
                       FROM routes r WHERE r.rollout_id = s.rollout_id AND r.created_at = s.at) w
-     WHERE e.name = %s ORDER BY s.step_no
+     WHERE d.name = %s ORDER BY s.step_no
 """
 
 _ROUTES = """
     SELECT r.rollout_id IS NOT NULL AS is_new, r.created_at, r.started_at, r.drain_started_at,
            CASE WHEN r.rollout_id IS NOT NULL THEN r.status_changed_at END AS healthy_at
-      FROM routes r JOIN endpoints e ON e.id = r.endpoint_id WHERE e.name = %s ORDER BY r.created_at, r.id
+      FROM routes r JOIN deployments d ON d.id = r.deployment_id WHERE d.name = %s ORDER BY r.created_at, r.id
 """
 
 

@@ -16,16 +16,16 @@ import psycopg
 from psycopg import sql
 
 from bench.world import HOST, READY
-from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
-from tasks.wake import Waker
-from tests.e2e.fleet import Fleet, eventually
+from tasks.redis.wake import Waker
+from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tests.support.stack import Fleet, eventually
 
 SPEC: Mapping[str, Any] = {"command": ["sleep", "60"], "drain_seconds": 0}
 POLICIES = """
-    INSERT INTO policies (endpoint_id, strategy, spec, limits)
+    INSERT INTO policies (deployment_id, strategy, spec, limits)
     SELECT id, 'rolling_update', '{"max_surge": 1, "max_unavailable": 1, "pacing": "wave", "min_ready_seconds": 0}',
            '{"timeout_seconds": 3600, "failure_budget": null, "progress_timeout_seconds": null}'
-      FROM endpoints
+      FROM deployments
 """
 """Of the deployments that bench.data makes: what a rollout of theirs begins with."""
 

@@ -17,9 +17,9 @@ from bench.figures import percentiles, spread
 from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
-from db.deployments import due_statuses
+from db.cycle.claim import due_statuses
 from db.engine import in_transaction
-from tests.e2e.fleet import eventually
+from tests.support.stack import eventually
 
 _PATIENCE_SECONDS = 120.0
 

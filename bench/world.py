@@ -25,15 +25,15 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.engine import in_transaction, make_engine
-from db.proxies import release_drained
-from db.reports import RouteReport, apply_reports
-from db.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop, statuses_of
+from db.proxies.acks import release_drained
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop, statuses_of
 from db.settings import DatabaseSettings, database_url
 from domain.model import RouteStatus
-from domain.route_events import RouteLifecycleType
-from tasks.hosts import keep_showing_signs_of_life
+from domain.replicas.events import RouteLifecycleType
+from tasks.redis.wake import Waker, route_key
+from tasks.replicas.hosts import keep_showing_signs_of_life
 from tasks.settings import KEY_PREFIX, celery_settings, host_queue
-from tasks.wake import Waker, route_key
 
 HOST = "simulated"
 ADDRESS = "127.0.0.1:9"
@@ -90,7 +90,7 @@ class World:
             began = [_report(route, address=ADDRESS, handle=str(route.id)) for route in routes]
             self._write(began)
             self._starting.extend(
-                (due, RouteReport(one.route_id, one.endpoint_id, one.was, RouteStatus.HEALTHY, reason="simulated"))
+                (due, RouteReport(one.route_id, one.deployment_id, one.was, RouteStatus.HEALTHY, reason="simulated"))
                 for one in began
             )
             self._report_healthy()
@@ -142,7 +142,7 @@ class World:
 
 
 def _report(route: RouteRow, address: str, handle: str) -> RouteReport:
-    return RouteReport(route.id, route.endpoint_id, route.status, route.status, address=address, handle=handle)
+    return RouteReport(route.id, route.deployment_id, route.status, route.status, address=address, handle=handle)
 
 
 def _kind(message: bytes | str) -> RouteLifecycleType:

@@ -6,20 +6,11 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from cli import (
-    apply,
-    bootstrap_command,
-    demo,
-    doctor,
-    logs,
-    read_commands,
-    slots_command,
-    steering_commands,
-    traffic_commands,
-    write_commands,
-)
+from cli.apply import command as apply
+from cli.commands import bootstrap, doctor, logs, read, slots, steering, traffic, write
+from cli.commands.stack import add_stack_commands
+from cli.demo import command as demo
 from cli.exits import READING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
-from cli.stack_commands import add_stack_commands
 from domain.errors import RollwayError
 
 app = typer.Typer(
@@ -36,30 +27,24 @@ app.command("demo", epilog=exits(ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCod
 )
 add_stack_commands(app)
 app.command("apply", epilog=apply.HELP_END)(apply.apply)
-app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write_commands.activate)
-app.command("pause", epilog=exits(*WRITING, example="rollway pause web --reason 'looking at the logs'"))(
-    steering_commands.pause
-)
-app.command("resume", epilog=exits(*WAITING, example="rollway resume web --wait"))(steering_commands.resume)
-app.command("promote", epilog=exits(*WAITING, example="rollway promote web --wait"))(steering_commands.promote)
-app.command("abort", epilog=exits(*WAITING, example="rollway abort web --wait"))(steering_commands.abort)
-app.command("undo", epilog=exits(*WAITING, example="rollway undo web\nrollway undo web --to v7 --wait"))(
-    steering_commands.undo
-)
-app.command("retry", epilog=exits(*WAITING, example="rollway retry web --wait"))(steering_commands.retry)
-app.command("scale", epilog=exits(*WAITING, example="rollway scale web 5 --wait"))(write_commands.scale)
-app.command("destroy", epilog=exits(*WAITING, example="rollway destroy web --yes --wait"))(write_commands.destroy)
-app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(
-    read_commands.status
-)
-app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read_commands.history)
-app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read_commands.routes)
+app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write.activate)
+app.command("pause", epilog=exits(*WRITING, example="rollway pause web --reason 'looking at the logs'"))(steering.pause)
+app.command("resume", epilog=exits(*WAITING, example="rollway resume web --wait"))(steering.resume)
+app.command("promote", epilog=exits(*WAITING, example="rollway promote web --wait"))(steering.promote)
+app.command("abort", epilog=exits(*WAITING, example="rollway abort web --wait"))(steering.abort)
+app.command("undo", epilog=exits(*WAITING, example="rollway undo web\nrollway undo web --to v7 --wait"))(steering.undo)
+app.command("retry", epilog=exits(*WAITING, example="rollway retry web --wait"))(steering.retry)
+app.command("scale", epilog=exits(*WAITING, example="rollway scale web 5 --wait"))(write.scale)
+app.command("destroy", epilog=exits(*WAITING, example="rollway destroy web --yes --wait"))(write.destroy)
+app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(read.status)
+app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read.history)
+app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read.routes)
 app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --follow"))(logs.logs)
 
-app.command("traffic", epilog=exits(*READING, example="rollway traffic --json"))(traffic_commands.traffic)
-app.command("proxies", epilog=exits(*READING, example="rollway proxies"))(traffic_commands.proxies)
-app.command("hosts", epilog=exits(*READING, example="rollway hosts"))(traffic_commands.hosts)
-app.command("forget-host", epilog=exits(*WRITING, example="rollway forget-host rack-7"))(traffic_commands.forget_host)
+app.command("traffic", epilog=exits(*READING, example="rollway traffic --json"))(traffic.traffic)
+app.command("proxies", epilog=exits(*READING, example="rollway proxies"))(traffic.proxies)
+app.command("hosts", epilog=exits(*READING, example="rollway hosts"))(traffic.hosts)
+app.command("forget-host", epilog=exits(*WRITING, example="rollway forget-host rack-7"))(traffic.forget_host)
 app.command(
     "envoy-bootstrap",
     epilog=exits(
@@ -67,12 +52,12 @@ app.command(
         example="rollway envoy-bootstrap --node-id edge-1 --xds rollway.internal:7070 > envoy.yaml\n"
         "envoy --config-path envoy.yaml",
     ),
-)(bootstrap_command.envoy_bootstrap)
+)(bootstrap.envoy_bootstrap)
 
 app.command(
     "slots",
     epilog=exits(ExitCode.UNREACHABLE, ExitCode.USAGE, example="rollway slots\nrollway slots 4\nrollway slots --reset"),
-)(slots_command.slots)
+)(slots.slots)
 app.command("doctor", epilog=exits(*READING, example="rollway doctor --json"))(doctor.doctor)
 
 

@@ -15,7 +15,7 @@ from domain.commands import Command
 from domain.errors import InvalidInputError
 from stack.connect import export_urls
 from stack.errors import StackError
-from stack.external import libpq_url
+from stack.parts.external import libpq_url
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -1,11 +1,13 @@
 """The engine, made in the process that uses it, and transactions that are tried again when Postgres says so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from typing import TypeVar
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -34,7 +36,7 @@ def engine() -> Engine:
     return make_engine(DatabaseSettings.from_environment())
 
 
-def in_transaction(on: Engine, work: Callable[[Connection], T]) -> T:
+def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T]) -> T:
     """`work` in one transaction, run again from its start after a deadlock, a lock timeout or a lost connection.
 
     A connection lost while committing leaves open whether it was committed: `work` must be safe to repeat.
@@ -45,16 +47,26 @@ def in_transaction(on: Engine, work: Callable[[Connection], T]) -> T:
         retry=retry_if_exception(_worth_another_try),
         reraise=True,
     ):
-        with attempt, on.begin() as connection:
+        with attempt, transaction(on) as connection:
             return work(connection)
     raise AssertionError  # pragma: no cover  (Retrying returns or raises)
 
 
-def driver(connection: Connection) -> psycopg.Connection:
-    """The psycopg connection under a SQLAlchemy one, in the same transaction: for the bulk paths."""
-    inner = connection.connection.driver_connection
-    assert isinstance(inner, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
-    return inner
+@contextmanager
+def transaction(on: Engine) -> Iterator[psycopg.Connection]:
+    """A connection of the pool in a transaction: committed at the end, rolled back when the body raises."""
+    with on.begin() as pooled:
+        connection = pooled.connection.driver_connection
+        assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
+        yield connection
+
+
+def database_now(connection: psycopg.Connection) -> datetime:
+    """The only clock that decides anything."""
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert row is not None  # noqa: S101  (a SELECT without FROM has one row)
+    now: datetime = row[0]
+    return now
 
 
 def _worth_another_try(error: BaseException) -> bool:

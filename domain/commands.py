@@ -5,10 +5,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.autoscaling_rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
-from domain.entrances import TrafficSettings
+from domain.autoscaling.rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
 from domain.errors import InvalidInputError, UnknownCommandError
-from domain.revision import DeploymentName, Name, RevisionSpec
+from domain.replicas.revision import DeploymentName, Name, RevisionSpec
+from domain.traffic.entrances import TrafficSettings
 
 REQUEST_ID_LENGTH = 200
 MAX_REPLICAS = 10_000

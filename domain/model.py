@@ -5,8 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.autoscaling import MetricValue
-from domain.autoscaling_rule import AutoscalingRule
+from domain.autoscaling.judging import MetricValue
+from domain.autoscaling.rule import AutoscalingRule
 from domain.policy import DeploymentPolicy
 
 

@@ -4,8 +4,8 @@ from alembic import context
 from sqlalchemy import Connection, text
 
 from db.engine import make_engine
+from db.schema.tables import metadata
 from db.settings import DatabaseSettings
-from db.tables import metadata
 
 LOCK_TIMEOUT = "4s"
 STATEMENT_TIMEOUT = "60s"

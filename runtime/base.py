@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from domain.revision import RevisionSpec
+from domain.replicas.revision import RevisionSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from domain.runtime_spec import DockerSpec
+from domain.replicas.runtime_spec import DockerSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker_refusal import docker_spec
 

@@ -1,6 +1,6 @@
 """What a Docker engine refuses, in words for people."""
 
-from domain.runtime_spec import DockerSpec
+from domain.replicas.runtime_spec import DockerSpec
 from runtime.base import ReplicaRequest
 
 

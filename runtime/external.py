@@ -12,7 +12,7 @@ import httpx
 import structlog
 from kombu.exceptions import OperationalError
 
-from domain.runtime_spec import ExternalSpec
+from domain.replicas.runtime_spec import ExternalSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 
 Action = Literal["start", "stop", "kill"]

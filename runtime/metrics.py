@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from domain.autoscaling import MetricSample
+from domain.autoscaling.judging import MetricSample
 
 TIMEOUT_SECONDS = 2.0
 MAX_BYTES = 4 * 1024 * 1024

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import h11
 
-from domain.revision import HealthCheck
+from domain.replicas.revision import HealthCheck
 
 _SUCCESS = range(200, 400)
 _MOST_HEADER_BYTES = 100 * 1024

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stack.errors import folder_errors
 from stack.home import Home
-from stack.lock import one_at_a_time
 from stack.prepare import Notice, Say
 from stack.state import PartState, StackState, is_alive, read_state
-from stack.stop import end_process, send, stop_in_order, stop_replicas
+from stack.supervisor.lock import one_at_a_time
+from stack.supervisor.stop import end_process, send, stop_in_order, stop_replicas
 
 _PATIENCE = 120.0
 _POLL = 0.05

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from stack.account import choose_account, installed_tree
-from stack.envoy import EnvoySetting, envoy_wanted
-from stack.external import check_database, check_redis
 from stack.home import Home
+from stack.parts.account import choose_account, installed_tree
+from stack.parts.envoy import EnvoySetting, envoy_wanted
+from stack.parts.external import check_database, check_redis
+from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file, reset_password
+from stack.parts.processes import ProcessList, ProcessSetting
+from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, Part, Plan
-from stack.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file, reset_password
-from stack.processes import ProcessList, ProcessSetting
 from stack.settings import AskedPorts, ServerSettings, choose_settings, load_settings
-from stack.valkey import redis_url, valkey_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ import time
 from stack.down import stop_leftovers, stop_stack
 from stack.errors import StackError, folder_errors
 from stack.home import Home, open_log, project_root
-from stack.lock import one_at_a_time
+from stack.parts.processes import ProcessList, rollway_processes
 from stack.plan import PLAN, Plan
 from stack.prepare import Notice, Say, UpRequest, make_plan
-from stack.processes import ProcessList, rollway_processes
 from stack.state import Identity, StackState, identify, is_alive, read_state, write_state
 from stack.status import StackStatus, stack_status
-from stack.stop import stop_replicas
+from stack.supervisor.lock import one_at_a_time
+from stack.supervisor.stop import stop_replicas
 
 _POLL = 0.05
 # Kept, since a Popen that is forgotten before its process has ended warns.

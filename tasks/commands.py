@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import Task
 
-from db.commands import execute
+from db.commands.execute import execute
 from db.engine import engine
 from domain.commands import COMMANDS, parse_command
 from domain.errors import RollwayError

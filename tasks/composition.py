@@ -20,11 +20,11 @@ from runtime.external import ExternalRuntime
 from runtime.process import ProcessRuntime
 from tasks.app import app
 from tasks.coordinator import DeploymentCoordinator
-from tasks.hosts import keep_showing_signs_of_life
-from tasks.locks import Slots
-from tasks.replicas import HostReplicas
+from tasks.redis.locks import Slots
+from tasks.redis.wake import Waker
+from tasks.replicas.hosts import keep_showing_signs_of_life
+from tasks.replicas.start_stop import HostReplicas
 from tasks.settings import TaskSettings, queue
-from tasks.wake import Waker
 
 stopping = threading.Event()
 """Set when the worker was asked to end: a task finishes the chunk in hand and claims no other."""

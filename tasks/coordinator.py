@@ -8,10 +8,11 @@ from uuid import UUID
 
 import psycopg
 import structlog
-from sqlalchemy import Connection, Engine
+from psycopg import Connection
+from sqlalchemy import Engine
 
-from db.applier import StrategyApplyResult, StrategyResultApplier
-from db.deployments import Claim, claim_due, lock_deployments, mark_what_is_off
+from db.cycle.applier import StrategyApplyResult, StrategyResultApplier
+from db.cycle.claim import Claim, claim_due, lock_deployments, mark_what_is_off
 from db.engine import in_transaction
 from domain.changes import Decision
 from domain.errors import InvalidInputError
@@ -19,10 +20,10 @@ from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
-from domain.route_events import RouteLifecycleType
+from domain.replicas.events import RouteLifecycleType
 from domain.transitions import ClassifiedDecision, Limits, classify
-from tasks.locks import Slot, Slots
-from tasks.wake import Waker
+from tasks.redis.locks import Slot, Slots
+from tasks.redis.wake import Waker
 
 _log = structlog.get_logger(__name__)
 

@@ -2,17 +2,17 @@
 
 import structlog
 
-from db.autoscaling import has_rules
-from db.deployments import due_statuses
+from db.audit.impossible import impossible_combinations
+from db.commands.autoscaling import has_rules
+from db.cycle.claim import due_statuses
 from db.engine import engine, in_transaction
-from db.sweeper import impossible_combinations
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
-from domain.route_events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
+from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
 from tasks.composition import coordinator, settings, waker
-from tasks.hosts import ask_hosts, look_at_hosts
+from tasks.redis.wake import route_key
+from tasks.replicas.hosts import ask_hosts, look_at_hosts
 from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK, SWEEP_TASK
-from tasks.wake import route_key
 
 _log = structlog.get_logger(__name__)
 

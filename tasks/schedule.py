@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS
-from domain.route_events import ROUTE_CADENCES, RouteLifecycleType
+from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.settings import LIFECYCLE_QUEUE, ROUTES_QUEUE
 
 DO_TASK = "rollway.do_deployment_lifecycle"

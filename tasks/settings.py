@@ -13,7 +13,7 @@ from kombu.entity import Exchange, Queue
 
 from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
-from domain.placement import EXTERNAL
+from domain.replicas.placement import EXTERNAL
 
 LIFECYCLE_QUEUE = "lifecycle"
 ROUTES_QUEUE = "routes"

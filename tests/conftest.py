@@ -13,14 +13,14 @@ from celery import Celery
 from psycopg import sql
 from sqlalchemy import Engine
 
-from db.engine import make_engine
-from db.replay import replay_rollouts
+from db.audit.replay import replay_rollouts
+from db.engine import make_engine, transaction
 from db.settings import DatabaseSettings, database_url
 from stack.home import project_root
-from stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tasks.redis.wake import Waker
 from tasks.settings import celery_settings
-from tasks.wake import Waker
-from tests.runtime.docker_engine import NoEngineError, any_engine, import_busybox
+from tests.support.docker_engine import NoEngineError, any_engine, import_busybox
+from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_redis
 
 TEMPLATE = "rollway_template"
 _numbers = itertools.count(1)
@@ -126,7 +126,7 @@ def _replay(url: str) -> None:
     """Each decision that is stored must come out again, as the data it was made from and the code now are."""
     engine = make_engine(DatabaseSettings(database_url(url), statement_timeout=0))
     try:
-        with engine.connect() as connection:
+        with transaction(engine) as connection:
             report = replay_rollouts(connection)
     finally:
         engine.dispose()

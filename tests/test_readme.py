@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import app
-from db.tables import metadata
+from db.schema.tables import metadata
 from domain.commands import COMMANDS
 from domain.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.buckets import Buckets
-from tests.domain.pictures import NOW, V2, deploying, happens
-from tests.domain.simulation import all_started, changed
-from tests.domain.snapshots import REPLICAS, routes
+from tests.support.pictures import NOW, V2, deploying, happens
+from tests.support.simulation import all_started, changed
+from tests.support.snapshots import REPLICAS, routes
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

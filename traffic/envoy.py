@@ -7,7 +7,7 @@ from typing import Any
 from domain.model import RouteStatus
 from traffic.envoy_routes import ROUTE_CONFIGURATION, preview_cluster, route_configuration
 from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, resource, together
-from traffic.table import Endpoint, Service, TrafficTable
+from traffic.table import Service, TrafficTable, Upstream
 
 XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
@@ -59,7 +59,7 @@ def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
     return [(replace(one, live=(), preview=()), bool(one.preview)) for one in table.services]
 
 
-def clusters_of(service: Service) -> dict[str, tuple[Endpoint, ...]]:
+def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     """The clusters of a deployment with their endpoints. There is one for a preview only while there is something."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     return {service.name: service.live, **preview}
@@ -118,12 +118,12 @@ _UPSTREAM = {
 }
 
 
-def load_assignment(name: str, endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
+def load_assignment(name: str, endpoints: tuple[Upstream, ...]) -> dict[str, Any]:
     """The endpoints of a cluster."""
     return {"cluster_name": name, "endpoints": [{"lb_endpoints": [_lb_endpoint(one) for one in endpoints]}]}
 
 
-def _lb_endpoint(one: Endpoint) -> dict[str, Any]:
+def _lb_endpoint(one: Upstream) -> dict[str, Any]:
     return {
         "endpoint": {"address": {"socket_address": {"address": one.ip, "port_value": one.port}}},
         "health_status": _HEALTH[one.status],

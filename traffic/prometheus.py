@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from traffic.table import Endpoint, TrafficTable
+from traffic.table import TrafficTable, Upstream
 
 
 def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
@@ -19,11 +19,11 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
             },
         }
         for service in table.services
-        for traffic, endpoints in (("live", service.live), ("preview", service.preview))
-        for one in endpoints
+        for traffic, upstreams in (("live", service.live), ("preview", service.preview))
+        for one in upstreams
     ]
 
 
-def address_of(one: Endpoint) -> str:
+def address_of(one: Upstream) -> str:
     """Its address as "ip:port"."""
     return f"[{one.ip}]:{one.port}" if ":" in one.ip else f"{one.ip}:{one.port}"

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
+from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
 
 PREVIEW_HOST = "preview."
 """What stands before a host name when the replicas of a coming revision are meant."""
@@ -22,7 +22,7 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class Upstream:
     """One replica that takes requests. `ip`: an IPv4 or IPv6 address. `weight`: 1..100, its share against the others'.
 
     `status` is a hint: a proxy prefers healthy ones, and uses the others when there is nothing better.
@@ -56,8 +56,8 @@ class Service:
     preview_hosts: tuple[str, ...]
     prefixes: tuple[Prefix, ...]
     timeout_seconds: float | None
-    live: tuple[Endpoint, ...]
-    preview: tuple[Endpoint, ...]
+    live: tuple[Upstream, ...]
+    preview: tuple[Upstream, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ def _service(
         preview_hosts=tuple(host for host in previews if taken.take_if_free(host, one.name)),
         prefixes=prefixes,
         timeout_seconds=one.request_timeout_seconds,
-        live=tuple(_endpoints(one.name, live, faults)),
-        preview=tuple(_endpoints(one.name, preview, faults)),
+        live=tuple(_upstreams(one.name, live, faults)),
+        preview=tuple(_upstreams(one.name, preview, faults)),
     )
 
 
@@ -157,7 +157,7 @@ def _is_preview(route: RouteInTraffic) -> bool:
     )
 
 
-def _endpoints(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Endpoint]:
+def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Upstream]:
     for route in _with_a_share(routes):
         try:
             ip, port = read_address(route.address)
@@ -167,7 +167,7 @@ def _endpoints(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             )
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
-        yield Endpoint(route.id, route.revision, ip, port, route.status, weight)
+        yield Upstream(route.id, route.revision, ip, port, route.status, weight)
 
 
 def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:

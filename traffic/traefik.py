@@ -8,7 +8,7 @@ from typing import Any
 from domain.model import RouteStatus
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.prometheus import address_of
-from traffic.table import ANY_HOST, Endpoint, Service, TrafficTable
+from traffic.table import ANY_HOST, Service, TrafficTable, Upstream
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000
@@ -36,15 +36,15 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
     middlewares: dict[str, Any] = {}
     for one in table.services:
         ways = [(one.name, one.live, _live_ways(one)), (f"{one.name}_preview", one.preview, _preview_ways(one))]
-        for name, endpoints, found in ways:
-            if endpoints:
-                services[name] = {"loadBalancer": {"servers": _servers(endpoints)}}
+        for name, upstreams, found in ways:
+            if upstreams:
+                services[name] = {"loadBalancer": {"servers": _servers(upstreams)}}
             for number, way in enumerate(found):
                 router = f"{name}_{number}"
                 routers[router] = {
                     "rule": way.rule,
                     "priority": way.priority,
-                    "service": name if endpoints else _NOBODY,
+                    "service": name if upstreams else _NOBODY,
                 }
                 if way.stripped:
                     routers[router]["middlewares"] = [router]
@@ -56,8 +56,8 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
     return {"http": {name: entries for name, entries in sections.items() if entries}}
 
 
-def _servers(endpoints: tuple[Endpoint, ...]) -> list[dict[str, Any]]:
-    preferred = [one for one in endpoints if one.status is RouteStatus.HEALTHY] or list(endpoints)
+def _servers(upstreams: tuple[Upstream, ...]) -> list[dict[str, Any]]:
+    preferred = [one for one in upstreams if one.status is RouteStatus.HEALTHY] or list(upstreams)
     if len({one.weight for one in preferred}) == 1:  # the first versions of Traefik 3 know no weight here
         return [{"url": f"http://{address_of(one)}"} for one in preferred]
     return [{"url": f"http://{address_of(one)}", "weight": one.weight} for one in preferred]

@@ -21,7 +21,7 @@ from bench.zero_loss.play import Recording, Setting, play
 from bench.zero_loss.service import ScenarioError
 from bench.zero_loss.show import Result, show, write
 from bench.zero_loss.verdict import drains_within, judge
-from cli.demo_stage import stage
+from cli.demo.stage import stage
 from cli.exits import UnreachableError
 from cli.interrupts import interruptible
 

@@ -122,11 +122,11 @@ class Service:
         """How it stands now. Raises psycopg.OperationalError while the database cannot be reached."""
         rows = self.rows(
             """
-            SELECT e.lifecycle, e.rollout_id, r.id::text, v.name AS revision, r.status, r.traffic_status AS traffic,
+            SELECT d.lifecycle, d.rollout_id, r.id::text, v.name AS revision, r.status, r.traffic_status AS traffic,
                    coalesce(r.address, '') AS address, coalesce(r.replica_handle, '') AS handle
-              FROM endpoints e LEFT JOIN routes r ON r.endpoint_id = e.id AND r.stopped_at IS NULL
+              FROM deployments d LEFT JOIN routes r ON r.deployment_id = d.id AND r.stopped_at IS NULL
               LEFT JOIN revisions v ON v.id = r.revision_id
-             WHERE e.name = %s ORDER BY r.id
+             WHERE d.name = %s ORDER BY r.id
             """,
             self.name,
         )
@@ -152,7 +152,7 @@ class Service:
         rows = self.rows(
             """
             SELECT o.outcome FROM rollouts o JOIN revisions v ON v.id = o.to_revision_id
-              JOIN endpoints e ON e.id = o.endpoint_id WHERE e.name = %s AND v.name = %s ORDER BY o.started_at
+              JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s AND v.name = %s ORDER BY o.started_at
             """,
             self.name,
             revision,
@@ -164,8 +164,8 @@ class Service:
         rows = self.rows(
             """
             SELECT max(r.out_of_traffic_at) AS at, bool_or(r.out_of_traffic_at IS NULL) AS pending
-              FROM routes r JOIN revisions v ON v.id = r.revision_id JOIN endpoints e ON e.id = r.endpoint_id
-             WHERE e.name = %s AND v.name = %s AND r.drain_started_at IS NOT NULL
+              FROM routes r JOIN revisions v ON v.id = r.revision_id JOIN deployments d ON d.id = r.deployment_id
+             WHERE d.name = %s AND v.name = %s AND r.drain_started_at IS NOT NULL
             """,
             self.name,
             revision,
@@ -180,8 +180,8 @@ class Service:
             """
             SELECT r.drain_started_at AS at,
                    extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8 AS took
-              FROM routes r JOIN endpoints e ON e.id = r.endpoint_id
-             WHERE e.name = %s AND r.drain_started_at IS NOT NULL ORDER BY r.drain_started_at
+              FROM routes r JOIN deployments d ON d.id = r.deployment_id
+             WHERE d.name = %s AND r.drain_started_at IS NOT NULL ORDER BY r.drain_started_at
             """,
             self.name,
         )

@@ -10,7 +10,7 @@ otherwise                                                -> wait; look again whe
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.autoscaling import Quiet, evaluate_rules, judge_rules
+from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
 from domain.changes import Decision
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from stack.servers import EmbeddedServer
-from tests.api.edge import Edge, Fleet, Process, api_process, envoy_process
-from tests.fleet import engine_on
+from tests.support.edge import Edge, Fleet, Process, api_process, envoy_process
+from tests.support.fleet import engine_on
+from tests.support.servers import EmbeddedServer
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from db.engine import in_transaction
-from db.proxies import list_proxies
+from db.proxies.acks import list_proxies
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.api.edge import Edge, replicas, until
+from tests.support.edge import Edge, replicas, until
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 

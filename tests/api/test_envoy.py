@@ -5,13 +5,15 @@ from typing import LiteralString
 import pytest
 
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.api.edge import Edge, replicas, until
-from tests.fleet import write
+from tests.support.edge import Edge, replicas, until
+from tests.support.fleet import write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
-ENTRANCE: LiteralString = "INSERT INTO entrances (kind, value, endpoint_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+ENTRANCE: LiteralString = (
+    "INSERT INTO entrances (kind, value, deployment_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+)
 UNSTRIPPED: LiteralString = """
-    INSERT INTO entrances (kind, value, endpoint_id, strip_prefix) VALUES ('prefix', %s, %s, false)
+    INSERT INTO entrances (kind, value, deployment_id, strip_prefix) VALUES ('prefix', %s, %s, false)
 """
 
 
@@ -140,7 +142,7 @@ def test_a_deployment_may_limit_how_long_a_request_takes(edge: Edge) -> None:
         wait_for(edge, f"/{web.name}/")
         slow.seconds = 0.5
         assert edge.ask(f"/{web.name}/").status_code == 200
-        write(edge.fleet.engine, "UPDATE endpoints SET request_timeout_seconds = 0.2 WHERE id = %s", web.id)
+        write(edge.fleet.engine, "UPDATE deployments SET request_timeout_seconds = 0.2 WHERE id = %s", web.id)
         edge.fleet.tell()
         wait_for(edge, f"/{web.name}/", 504)
 

@@ -10,11 +10,11 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from db.engine import in_transaction
-from db.proxies import list_proxies
-from stack.servers import EmbeddedServer
-from tests.api.edge import Fleet, Process, api_process, until
-from tests.fleet import Made, engine_on, make_deployment
+from db.engine import in_transaction, transaction
+from db.proxies.acks import list_proxies
+from tests.support.edge import Fleet, Process, api_process, until
+from tests.support.fleet import Made, engine_on, make_deployment
+from tests.support.servers import EmbeddedServer
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +136,8 @@ def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_co
         node.take(*one)
     api.end(kill=True)
     with ThreadPoolExecutor() as threads:
-        with fleet.engine.begin() as connection:
-            connection.exec_driver_sql("LOCK TABLE entrances IN ACCESS EXCLUSIVE MODE")
+        with transaction(fleet.engine) as connection:
+            connection.execute("LOCK TABLE entrances IN ACCESS EXCLUSIVE MODE")
             started = threads.submit(api.start)
             until(lambda: _status(f"{api.url}/healthz") == 503)
             held = [threads.submit(node.poll, *one) for one in everything]

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import driver, in_transaction
-from db.proxies import (
+from db.engine import in_transaction, transaction
+from db.proxies.acks import (
     Ack,
     SeenProxy,
     begin_publishing,
@@ -17,9 +17,9 @@ from db.proxies import (
     release_drained,
     release_drained_routes,
 )
-from db.traffic import read_traffic
-from tests.api.edge import DRAIN
-from tests.fleet import Made, make_deployment, read, write
+from db.proxies.table import read_traffic
+from tests.support.edge import DRAIN
+from tests.support.fleet import Made, make_deployment, read, write
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def ack(engine: Engine, node: str, seen: str) -> None:
 
 
 def seen_now(engine: Engine) -> str:
-    with engine.begin() as connection:
+    with transaction(engine) as connection:
         return read_traffic(connection).seen
 
 
@@ -71,9 +71,9 @@ def test_a_drain_waits_for_every_live_proxy(engine: Engine, web: Made) -> None:
 
 def test_a_release_is_a_change_of_the_deployment_and_says_how_long_it_took(engine: Engine, web: Made) -> None:
     drain(engine, web.routes[0])
-    (before,) = read(engine, "SELECT version FROM endpoints")
+    (before,) = read(engine, "SELECT version FROM deployments")
     (released,) = in_transaction(engine, release_drained_routes)
-    (after,) = read(engine, "SELECT version FROM endpoints")
+    (after,) = read(engine, "SELECT version FROM deployments")
     assert after["version"] == before["version"] + 1
     assert 0 < released.seconds < 10
     (route,) = read(engine, "SELECT * FROM routes WHERE out_of_traffic_at IS NOT NULL")
@@ -83,8 +83,8 @@ def test_a_release_is_a_change_of_the_deployment_and_says_how_long_it_took(engin
 def test_a_drain_that_was_committed_after_the_snapshot_was_taken_is_not_known(engine: Engine, web: Made) -> None:
     publish(engine)
     see(engine, "a")
-    with engine.begin() as open_transaction:
-        driver(open_transaction).execute(DRAIN, ([web.routes[0]],))
+    with transaction(engine) as open_transaction:
+        open_transaction.execute(DRAIN, ([web.routes[0]],))
         during = seen_now(engine)  # taken while the drain has its number but is not committed
     ack(engine, "a", during)
     assert release(engine) == frozenset()
@@ -190,10 +190,10 @@ def test_a_route_that_left_without_a_mark_of_its_transaction_waits_for_nobody(en
 def test_a_release_waits_for_who_holds_the_deployment(engine: Engine, web: Made) -> None:
     """It locks the deployment before its routes, as everyone does; here it gives up after lock_timeout."""
     drain(engine, web.routes[0])
-    with engine.begin() as holder:
-        driver(holder).execute("SELECT id FROM endpoints FOR NO KEY UPDATE")
-        with engine.connect() as other:
-            driver(other).execute("SET LOCAL lock_timeout = '50ms'")
+    with transaction(engine) as holder:
+        holder.execute("SELECT id FROM deployments FOR NO KEY UPDATE")
+        with transaction(engine) as other:
+            other.execute("SET LOCAL lock_timeout = '50ms'")
             with pytest.raises(Exception, match="lock timeout"):
                 release_drained(other)
     assert release(engine) == {web.id}

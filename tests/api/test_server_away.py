@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from stack.servers import EmbeddedServer
-from tests.api.edge import Fleet, Process, envoy_process, replicas, until
-from tests.fleet import make_deployment, write
+from db.engine import transaction
+from tests.support.edge import Fleet, Process, envoy_process, replicas, until
+from tests.support.fleet import make_deployment, write
+from tests.support.servers import EmbeddedServer
 
 
 @contextmanager
@@ -179,7 +180,7 @@ def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api
 
 
 def test_sigterm_ends_the_server_at_once_though_postgres_hangs(fleet: Fleet, api: Process) -> None:
-    with fleet.engine.begin() as connection:
-        connection.exec_driver_sql("LOCK TABLE entrances, proxies, publishers IN ACCESS EXCLUSIVE MODE")
+    with transaction(fleet.engine) as connection:
+        connection.execute("LOCK TABLE entrances, proxies, publishers IN ACCESS EXCLUSIVE MODE")
         until(lambda: httpx.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
         assert api.end() < 1.5

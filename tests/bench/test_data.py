@@ -10,13 +10,13 @@ from sqlalchemy import Engine
 from bench.data import MUTATING, QUIET, WAITING, fill, mark_all
 from bench.floor import run_floor
 from domain.handlers import HANDLERS
-from tests.domain.pictures import PROVISIONING
-from tests.fleet import coordinator_without_redis, handler_for, read, run_until_quiet
+from tests.support.fleet import coordinator_without_redis, handler_for, read, run_until_quiet
+from tests.support.pictures import PROVISIONING
 
 COUNT = 60
 LEFT = {
     "routes": "SELECT status, traffic_status, count(*) FROM routes GROUP BY 1, 2 ORDER BY 1, 2",
-    "endpoints": "SELECT lifecycle, version, due_at > now(), count(*) FROM endpoints GROUP BY 1, 2, 3",
+    "deployments": "SELECT lifecycle, version, due_at > now(), count(*) FROM deployments GROUP BY 1, 2, 3",
     "rollouts": "SELECT steps, outcome, count(*) FROM rollouts GROUP BY 1, 2 ORDER BY 1",
     "rollout_steps": "SELECT step_no, phase, verdict, count(*) FROM rollout_steps GROUP BY 1, 2, 3 ORDER BY 1",
     "deployment_history": "SELECT result, attempts, count(*) FROM deployment_history GROUP BY 1, 2 ORDER BY 1, 2",
@@ -37,8 +37,8 @@ def made(maker: psycopg.Connection) -> Sequence[Any]:
     return [
         maker.execute(query).fetchall()
         for query in (
-            "SELECT id, name, lifecycle, rollout_id, now() - created_at < '8 days' FROM endpoints ORDER BY id",
-            "SELECT id, endpoint_id, revision_id, status FROM routes ORDER BY id",
+            "SELECT id, name, lifecycle, rollout_id, now() - created_at < '8 days' FROM deployments ORDER BY id",
+            "SELECT id, deployment_id, revision_id, status FROM routes ORDER BY id",
         )
     ]
 
@@ -58,7 +58,7 @@ def test_each_deployment_of_a_mutating_fleet_creates_one_and_drains_one(
     mark_all(maker)
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
     assert (done.seen, done.applied.created, done.applied.drained) == (COUNT, COUNT, COUNT)
-    (row,) = read(engine, "SELECT count(DISTINCT endpoint_id) AS c FROM routes WHERE status = 'provisioning'")
+    (row,) = read(engine, "SELECT count(DISTINCT deployment_id) AS c FROM routes WHERE status = 'provisioning'")
     assert row["c"] == COUNT
 
 
@@ -75,7 +75,7 @@ def test_a_quiet_fleet_has_nothing_to_do(engine: Engine, maker: psycopg.Connecti
     assert run_until_quiet(coordinator) == 0
     mark_all(maker)
     assert run_until_quiet(coordinator, HANDLERS.values()) == COUNT
-    assert read(engine, "SELECT DISTINCT lifecycle, version FROM endpoints") == [{"lifecycle": "ready", "version": 1}]
+    assert read(engine, "SELECT DISTINCT lifecycle, version FROM deployments") == [{"lifecycle": "ready", "version": 1}]
 
 
 @pytest.mark.decides_wrongly

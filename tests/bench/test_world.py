@@ -10,13 +10,13 @@ import redis
 from sqlalchemy import Engine
 
 from bench.world import World
-from domain.route_events import RouteLifecycleType
+from domain.replicas.events import RouteLifecycleType
+from tasks.redis.wake import Waker
 from tasks.settings import LIFECYCLE_QUEUE, host_queue
-from tasks.wake import Waker
-from tests.domain.pictures import PROVISIONING
-from tests.fleet import HERE, drawn, make_deployment, read
-from tests.runtime.support import eventually
-from tests.tasks.queues import waiting
+from tests.support.fleet import HERE, drawn, make_deployment, read
+from tests.support.pictures import PROVISIONING
+from tests.support.queues import waiting
+from tests.support.runtimes import eventually
 
 WOKEN = {"lifecycle_type": "deploying", "sub_step": "provisioning"}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from stack.home import project_root
-from tests.e2e.fleet import Fleet
-from tests.fleet import NOBODY, make_deployment
+from tests.support.fleet import NOBODY, make_deployment
+from tests.support.stack import Fleet
 
 EXAMPLE = project_root() / "examples" / "enqueue_activate_revision.py"
 

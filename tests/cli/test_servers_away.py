@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.cli.conftest import Rollway
-from tests.fleet import NOBODY, make_deployment
+from tests.support.fleet import NOBODY, make_deployment
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -53,4 +53,4 @@ def test_without_redis_a_write_is_done_all_the_same(
     assert (ended.code, ended.out) == (0, "web scaled from 3 to 4 replicas\n")
     assert "the next tick does it" in ended.err
     with engine.connect() as connection:
-        assert connection.execute(text("SELECT desired_replicas FROM endpoints")).scalar_one() == 4
+        assert connection.execute(text("SELECT desired_replicas FROM deployments")).scalar_one() == 4

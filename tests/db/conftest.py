@@ -6,8 +6,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy import Engine
 
-from stack.servers import EmbeddedServer
-from tests.fleet import engine_on
+from tests.support.fleet import engine_on
+from tests.support.servers import EmbeddedServer
 
 
 @pytest.fixture

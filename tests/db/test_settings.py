@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from db.settings import DatabaseSettings, database_url
 from domain.errors import InvalidInputError
-from tests.fleet import read
+from tests.support.fleet import read
 
 
 @pytest.mark.parametrize(

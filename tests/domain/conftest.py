@@ -15,7 +15,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """What the machine of whole rollouts came to."""
-    machine = sys.modules.get("tests.domain.test_rollout_machine")
+    machine = sys.modules.get("tests.domain.laws.test_rollout_machine")
     if machine is not None and machine.TOTALS.runs:
         said = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in asdict(machine.TOTALS).items())
         terminalreporter.write_line(f"rollout machine: {said}")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from stack.servers import EmbeddedServer
-from tests.e2e.fleet import Fleet
+from tests.support.servers import EmbeddedServer
+from tests.support.stack import Fleet
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from runtime.docker_container import OWNER_LABEL, owner_of
-from tests.e2e.fleet import POLICY, Fleet, eventually
-from tests.fleet import HERE
-from tests.runtime.docker_engine import IMAGE
-from tests.runtime.docker_support import SERVES_ITS_REVISION
+from tests.support.docker_engine import IMAGE
+from tests.support.docker_images import SERVES_ITS_REVISION
+from tests.support.fleet import HERE
+from tests.support.stack import POLICY, Fleet, eventually
 
 pytestmark = pytest.mark.e2e
 

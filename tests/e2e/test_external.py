@@ -11,7 +11,7 @@ import pytest
 from celery import Celery
 
 from tasks.settings import celery_settings
-from tests.e2e.fleet import POLICY, Fleet, eventually
+from tests.support.stack import POLICY, Fleet, eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -139,6 +139,6 @@ def test_a_system_that_never_answers_holds_no_drain_for_ever(fleet: Fleet, other
     deploy(fleet, other)
     other.is_deaf = True
     fleet.ask("destroy", deployment="gpu")
-    eventually(lambda: fleet.rows("SELECT FROM endpoints WHERE lifecycle = 'destroyed'"), what="the end")
+    eventually(lambda: fleet.rows("SELECT FROM deployments WHERE lifecycle = 'destroyed'"), what="the end")
     actions = [asked["action"] for asked in other.asked]
     assert (actions.count("stop"), actions.count("kill")) == (2, 2)

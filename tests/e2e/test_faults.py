@@ -7,8 +7,8 @@ import time
 import pytest
 import redis
 
-from stack.servers import EmbeddedServer
-from tests.e2e.fleet import Fleet, eventually
+from tests.support.servers import EmbeddedServer
+from tests.support.stack import Fleet, eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -105,7 +105,7 @@ def _works_again(fleet: Fleet, returned_at: float) -> bool:
         producer.conf.broker_transport_options = options
         payload = {"request_id": f"after-restart-{returned_at}", "deployment": "after-restart"}
         producer.send_task("rollway.create_deployment", kwargs={"payload": payload}, queue="commands", retry=False)
-    return bool(fleet.rows("SELECT FROM endpoints WHERE name = 'after-restart'"))
+    return bool(fleet.rows("SELECT FROM deployments WHERE name = 'after-restart'"))
 
 
 def test_a_stopped_worker_holds_nobody_up(under_way: Fleet) -> None:

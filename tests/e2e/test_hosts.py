@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from runtime.process import stop_all
-from tests.e2e.fleet import Fleet, eventually
-from tests.runtime.support import processes_of
+from tests.support.runtimes import processes_of
+from tests.support.stack import Fleet, eventually
 
 pytestmark = pytest.mark.e2e
 

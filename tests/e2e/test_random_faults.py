@@ -2,10 +2,10 @@
 
 import pytest
 
-from stack.servers import EmbeddedServer
-from tests.e2e.chaos import Chaos
-from tests.e2e.fleet import Fleet
 from tests.soak.report import leave, size
+from tests.support.chaos import Chaos
+from tests.support.servers import EmbeddedServer
+from tests.support.stack import Fleet
 
 pytestmark = pytest.mark.e2e
 

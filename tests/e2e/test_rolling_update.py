@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.fleet import Fleet, eventually
+from tests.support.stack import Fleet, eventually
 
 pytestmark = pytest.mark.e2e
 

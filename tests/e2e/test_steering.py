@@ -3,7 +3,7 @@
 import pytest
 
 from domain.errors import DeploymentAlreadyInProgressError, NoRolloutError
-from tests.e2e.fleet import Fleet, eventually
+from tests.support.stack import Fleet, eventually
 
 pytestmark = pytest.mark.e2e
 

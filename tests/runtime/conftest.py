@@ -7,7 +7,7 @@ import pytest
 
 from runtime.docker import DockerRuntime
 from runtime.process import ProcessRuntime, stop_all
-from tests.runtime.support import processes_of
+from tests.support.runtimes import processes_of
 
 
 @pytest.fixture

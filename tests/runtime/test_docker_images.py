@@ -8,10 +8,10 @@ import pytest
 
 from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
-from tests.runtime.docker_engine import busybox_layer
-from tests.runtime.docker_registry import Registry, registry
-from tests.runtime.docker_support import asked
-from tests.runtime.support import eventually
+from tests.support.docker_engine import busybox_layer
+from tests.support.docker_images import asked
+from tests.support.docker_registry import Registry, registry
+from tests.support.runtimes import eventually
 
 
 @pytest.fixture

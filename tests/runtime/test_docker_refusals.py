@@ -8,8 +8,8 @@ import pytest
 
 from runtime.base import ReplicaStartError
 from runtime.docker import DockerRuntime
-from tests.runtime.docker_engine import IMAGE
-from tests.runtime.docker_support import asked, containers
+from tests.support.docker_engine import IMAGE
+from tests.support.docker_images import asked, containers
 
 
 def test_a_name_that_a_foreign_container_has_is_told(

@@ -10,12 +10,12 @@ from uuid import uuid4
 import docker
 import pytest
 
-from cli.apply_file import read_file
+from cli.apply.file import read_file
 from runtime.base import ReplicaRequest
 from runtime.docker import DockerRuntime
-from tests.runtime.docker_engine import IMAGE, REPOSITORY, busybox_layer
-from tests.runtime.docker_support import asked, body, containers, ended
-from tests.runtime.support import ROOT
+from tests.support.docker_engine import IMAGE, REPOSITORY, busybox_layer
+from tests.support.docker_images import asked, body, containers, ended
+from tests.support.runtimes import ROOT
 
 OWN_COMMAND = 'CMD ["/bin/sh", "-c", "cd /srv; echo its own > index.html; exec httpd -f -p $PORT"]'
 

@@ -7,9 +7,9 @@ import pytest
 from docker.types import LogConfig
 
 from runtime.docker import DockerRuntime
-from tests.runtime.docker_engine import IMAGE
-from tests.runtime.docker_support import asked, body, containers, ended
-from tests.runtime.support import eventually
+from tests.support.docker_engine import IMAGE
+from tests.support.docker_images import asked, body, containers, ended
+from tests.support.runtimes import eventually
 
 IGNORES_SIGTERM = "trap '' TERM; sleep 60 & echo up; wait; sleep 60"
 

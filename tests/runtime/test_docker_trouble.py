@@ -12,9 +12,9 @@ import pytest
 
 from runtime.base import ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
-from tests.runtime.docker_engine import Dockerd, NoEngineError, import_busybox, own_dockerd
-from tests.runtime.docker_support import asked, body, ended
-from tests.runtime.support import eventually
+from tests.support.docker_engine import Dockerd, NoEngineError, import_busybox, own_dockerd
+from tests.support.docker_images import asked, body, ended
+from tests.support.runtimes import eventually
 
 
 @pytest.fixture(scope="module")

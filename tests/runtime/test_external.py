@@ -15,11 +15,11 @@ import pytest
 import redis
 from kombu.entity import Queue
 
-from cli.apply_file import read_file
-from domain.revision import RevisionSpec
+from cli.apply.file import read_file
+from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.external import ExternalRuntime
-from tests.runtime.support import ROOT
+from tests.support.runtimes import ROOT
 
 
 class Webhook:

@@ -4,7 +4,7 @@ import time
 from http.client import HTTPConnection
 
 from runtime.process import ProcessRuntime
-from tests.runtime.support import HTTP_SERVICE, ended, log_of, request
+from tests.support.runtimes import HTTP_SERVICE, ended, log_of, request
 
 
 def test_it_says_which_revision_and_version_it_is_over_one_connection(runtime: ProcessRuntime) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
-from domain.autoscaling import MetricSample
+from domain.autoscaling.judging import MetricSample
 from runtime.metrics import MAX_BYTES, MAX_LINES, TIMEOUT_SECONDS, MetricsPage, read_pages, samples_in
 
 BUSY = frozenset({"busy"})

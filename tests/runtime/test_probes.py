@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from domain.revision import HealthCheck
+from domain.replicas.revision import HealthCheck
 from runtime.base import Replica
 from runtime.probes import ProbeAnswer, Prober, ProbeTarget
 from runtime.process import ProcessRuntime
-from tests.runtime.support import HTTP_SERVICE, ended, eventually, log_of, request
+from tests.support.runtimes import HTTP_SERVICE, ended, eventually, log_of, request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 

@@ -10,17 +10,17 @@ from uuid import UUID, uuid4
 import psutil
 import pytest
 
-from domain.revision import RevisionSpec
+from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.process import ProcessRuntime
-from tests.runtime.support import ROOT, ended, eventually, log_of, pid_of, processes_of, python, request
+from tests.support.runtimes import ROOT, ended, eventually, log_of, pid_of, processes_of, python, request
 
 STARTS_ONE_ROUTE = """
 import sys
 from pathlib import Path
 from uuid import UUID
 from runtime.process import ProcessRuntime
-from tests.runtime.support import request
+from tests.support.runtimes import request
 print(ProcessRuntime(Path(sys.argv[1])).start(request(route_id=UUID(sys.argv[2]))).handle)
 """
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from runtime.process import ProcessRuntime, stop_all
-from tests.runtime.support import (
+from tests.support.runtimes import (
     HTTP_SERVICE,
     ROOT,
     SLEEPER,
@@ -51,7 +51,7 @@ def test_a_worker_that_is_not_the_parent_sees_a_zombie_as_ended_with_its_exit_co
 import sys, time
 from pathlib import Path
 from runtime.process import ProcessRuntime
-from tests.runtime.support import python, request
+from tests.support.runtimes import python, request
 print(ProcessRuntime(Path(sys.argv[1])).start(request(python("import sys; sys.exit(5)"))).route_id, flush=True)
 sys.stdin.read()
 """

@@ -34,7 +34,7 @@ class Part:
 
 
 PARTS = (
-    Part("machine", "tests/domain/test_rollout_machine.py", 20_000),
+    Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
     Part("storm", "tests/tasks/test_storm.py", 200),
     Part("chaos", "tests/e2e/test_random_faults.py", 20),
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from stack.home import Home
-from tests.stack.small import SmallStack
+from tests.support.small_stack import SmallStack
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from cli.main import main
-from stack.child import Child
-from stack.envoy import EnvoySetting, envoy_part
 from stack.home import Home, project_root
+from stack.parts.envoy import EnvoySetting, envoy_part
 from stack.ports import free_port
-from stack.ready import is_ready
-from tests.stack.small import eventually
+from stack.supervisor.child import Child
+from stack.supervisor.ready import is_ready
+from tests.support.small_stack import eventually
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from stack.account import NOBODY, Account, _shared_copy, choose_account, installed_tree
 from stack.errors import StackError
-from stack.external import check_database
 from stack.home import Home
-from stack.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
-from stack.servers import EmbeddedServer, embedded_postgres
+from stack.parts.account import NOBODY, Account, _shared_copy, choose_account, installed_tree
+from stack.parts.external import check_database
+from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
 from stack.settings import AskedPorts, choose_settings
+from tests.support.servers import EmbeddedServer, embedded_postgres
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
 

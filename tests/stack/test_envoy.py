@@ -12,22 +12,22 @@ import httpx
 import psutil
 import pytest
 
-from stack.child import Child
 from stack.down import down
-from stack.envoy import EnvoySetting, envoy_part, envoy_wanted
 from stack.errors import StackError
 from stack.home import Home
+from stack.parts.envoy import EnvoySetting, envoy_part, envoy_wanted
+from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Ready
 from stack.ports import free_port
 from stack.prepare import Notice, UpRequest
-from stack.processes import ProcessSetting, rollway_processes
-from stack.ready import is_ready
 from stack.settings import AskedPorts, choose_settings
 from stack.state import PartState, identify, read_state
 from stack.status import stack_status
-from stack.stop import stop_in_order
+from stack.supervisor.child import Child
+from stack.supervisor.ready import is_ready
+from stack.supervisor.stop import stop_in_order
 from stack.up import up
-from tests.stack.small import eventually
+from tests.support.small_stack import eventually
 
 SETTING = EnvoySetting(node_id="edge-1", port=1, admin_port=2)
 

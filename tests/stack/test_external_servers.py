@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from stack.errors import StackError
-from stack.external import check_database, check_redis
+from stack.parts.external import check_database, check_redis
 from stack.ports import free_port
-from stack.servers import embedded_postgres, embedded_redis
+from tests.support.servers import embedded_postgres, embedded_redis
 
 SECRET = "hunter2"
 

@@ -16,7 +16,7 @@ from stack.home import project_root
 from stack.settings import AskedPorts
 from stack.state import Identity
 from stack.status import stack_status
-from tests.stack.small import SmallStack, alive, eventually
+from tests.support.small_stack import SmallStack, alive, eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -174,7 +174,8 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 def test_ctrl_c_while_it_starts_stops_everything(small: SmallStack) -> None:
     script = (
-        "import sys; from pathlib import Path; from tests.stack.small import SmallStack; from stack.home import Home;"
+        "import sys; from pathlib import Path; from stack.home import Home;"
+        "from tests.support.small_stack import SmallStack;"
         "SmallStack(Home(Path(sys.argv[1])), scripts={'worker1': 'exec sleep 1000'}).up()"
     )
     command = [sys.executable, "-c", script, str(small.home.root)]

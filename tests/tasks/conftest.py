@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from runtime.process import ProcessRuntime, stop_all
-from tests.runtime.support import processes_of
+from tests.support.runtimes import processes_of
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
 from tasks.commands import TASKS, answer
-from tests.domain.pictures import PENDING, PROVISIONING
-from tests.fleet import make_deployment, read, snapshot, write
-from tests.tasks.queues import drop_all, waiting
+from tests.support.fleet import make_deployment, read, snapshot, write
+from tests.support.pictures import PENDING, PROVISIONING
+from tests.support.queues import drop_all, waiting
 
 
 def _forget() -> None:
@@ -115,7 +115,7 @@ def test_of_two_beats_that_send_the_same_tick_one_does_the_work(engine: Engine, 
     make_deployment(engine, "■■■|", status=PROVISIONING)
     for _ in range(2):
         app.tasks[tick]("deploying", "provisioning", interval=5)
-        write(engine, "UPDATE endpoints SET due_at = now()")
+        write(engine, "UPDATE deployments SET due_at = now()")
         write(engine, "UPDATE routes SET status = 'healthy', started_at = now() WHERE status = 'provisioning'")
     assert len(read(engine, "SELECT 1 FROM rollout_steps")) == 1
 
@@ -123,7 +123,7 @@ def test_of_two_beats_that_send_the_same_tick_one_does_the_work(engine: Engine, 
 def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine, client: redis.Redis) -> None:
     make_deployment(engine, "■■■|", name="due", status=PROVISIONING)
     make_deployment(engine, "", name="later", status=PENDING)
-    write(engine, "UPDATE endpoints SET due_at = now() + interval '1 minute' WHERE name = 'later'")
+    write(engine, "UPDATE deployments SET due_at = now() + interval '1 minute' WHERE name = 'later'")
     app.tasks["rollway.wake_what_is_due"](interval=1.0)
     assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["deploying"]
     drop_all(client, "lifecycle")

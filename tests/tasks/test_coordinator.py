@@ -14,12 +14,12 @@ from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.check_pending import CheckPendingHandler
 from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
 from tasks.coordinator import DeploymentCoordinator
-from tasks.locks import Slots
-from tasks.wake import Waker
-from tests.domain.pictures import PENDING, PROVISIONING, ROLLING_BACK
-from tests.fleet import make_deployment, read, snapshot, write
-from tests.runtime.support import eventually
-from tests.tasks.queues import drop_all, waiting
+from tasks.redis.locks import Slots
+from tasks.redis.wake import Waker
+from tests.support.fleet import make_deployment, read, snapshot, write
+from tests.support.pictures import PENDING, PROVISIONING, ROLLING_BACK
+from tests.support.queues import drop_all, waiting
+from tests.support.runtimes import eventually
 
 PROVISION = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.PROVISIONING)
 PEND = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)
@@ -95,7 +95,7 @@ def test_asked_to_stop_it_finishes_the_chunk_in_hand_and_claims_no_other(
     mine = DeploymentCoordinator(engine, slots, waker, {PEND: handler}, 2, 10, stopping)
     assert mine.process_deployment_lifecycle(PEND, everything=False) == 2
     assert len(handler.looked_at) == 2
-    assert len(read(engine, "SELECT 1 FROM endpoints WHERE due_at IS NULL")) == 2, "both are written"
+    assert len(read(engine, "SELECT 1 FROM deployments WHERE due_at IS NULL")) == 2, "both are written"
     assert client.keys("rollway:lock:*") == [], "and the lock is free for the next worker"
     assert mine.process_deployment_lifecycle(PEND, everything=False) == 0
 
@@ -126,7 +126,7 @@ def test_what_follows_is_woken_after_the_commit(
     ]
     assert drop_all(client, "lifecycle") == 0
     write(engine, "UPDATE rollouts SET deadline = now()")
-    write(engine, "UPDATE endpoints SET due_at = now()")
+    write(engine, "UPDATE deployments SET due_at = now()")
     mine.process_deployment_lifecycle(PROVISION, everything=False)
     assert snapshot(engine, made.id).status == ROLLING_BACK
     assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["rolling_back"]

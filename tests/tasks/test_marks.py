@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.deployments import mark_what_is_off
+from db.cycle.claim import mark_what_is_off
+from db.engine import transaction
 from domain.handlers.check_replica import CheckReplicaHandler
-from tests.domain.pictures import DESTROYING, PROVISIONING, READY, SCALING
-from tests.fleet import ask, coordinator_without_redis, make_deployment, read, run_until_quiet, write
+from tests.support.fleet import ask, coordinator_without_redis, make_deployment, read, run_until_quiet, write
+from tests.support.pictures import DESTROYING, PROVISIONING, READY, SCALING
 
 
 def versions(engine: Engine) -> list[dict[str, Any]]:
@@ -16,7 +17,7 @@ def versions(engine: Engine) -> list[dict[str, Any]]:
     return read(
         engine,
         """
-        SELECT 'e' AS of, id::text, xmin::text, ctid::text FROM endpoints
+        SELECT 'e' AS of, id::text, xmin::text, ctid::text FROM deployments
         UNION ALL SELECT 'r', id::text, xmin::text, ctid::text FROM routes
         UNION ALL SELECT 'h', id::text, xmin::text, ctid::text FROM deployment_history ORDER BY 1, 2
         """,
@@ -25,11 +26,11 @@ def versions(engine: Engine) -> list[dict[str, Any]]:
 
 def rest(engine: Engine) -> None:
     """As if every deployment had been looked at."""
-    write(engine, "UPDATE endpoints SET due_at = NULL")
+    write(engine, "UPDATE deployments SET due_at = NULL")
 
 
 def marked(engine: Engine, status: Any = READY) -> int:
-    with engine.begin() as connection:
+    with transaction(engine) as connection:
         return mark_what_is_off(connection, [status])
 
 
@@ -50,7 +51,7 @@ def test_a_ready_deployment_whose_replicas_are_off_is_marked(engine: Engine, pic
     make_deployment(engine, "■■■", name="well")
     rest(engine)
     assert marked(engine) == 1
-    assert read(engine, "SELECT name FROM endpoints WHERE due_at <= clock_timestamp()") == [{"name": "off"}]
+    assert read(engine, "SELECT name FROM deployments WHERE due_at <= clock_timestamp()") == [{"name": "off"}]
 
 
 @pytest.mark.parametrize("picture", ["■■■", "■■■~", "~|■■■", "■■■✗"])
@@ -63,9 +64,9 @@ def test_replicas_on_their_way_out_are_nothing_off(engine: Engine, picture: str)
 def test_what_was_given_up_is_not_marked_before_its_time(engine: Engine) -> None:
     make_deployment(engine, "■■")
     rest(engine)
-    write(engine, "UPDATE endpoints SET degraded_reason = 'tired', retry_at = now() + interval '1 minute'")
+    write(engine, "UPDATE deployments SET degraded_reason = 'tired', retry_at = now() + interval '1 minute'")
     assert marked(engine) == 0
-    write(engine, "UPDATE endpoints SET retry_at = now()")
+    write(engine, "UPDATE deployments SET retry_at = now()")
     assert marked(engine) == 1
 
 
@@ -75,7 +76,7 @@ def test_whatever_is_on_its_way_is_marked_and_only_in_the_statuses_asked_for(eng
     make_deployment(engine, "■■", name="not-asked", status=READY)
     rest(engine)
     assert marked(engine, status) == 1
-    assert read(engine, "SELECT name FROM endpoints WHERE due_at IS NOT NULL") == [{"name": "asked"}]
+    assert read(engine, "SELECT name FROM deployments WHERE due_at IS NOT NULL") == [{"name": "asked"}]
 
 
 def test_a_lost_wake_is_made_up_for_by_the_long_tick(engine: Engine) -> None:
@@ -97,4 +98,4 @@ def test_a_command_marks_whatever_it_touches(engine: Engine) -> None:
     ):
         rest(engine)
         ask(engine, task, deployment="web", **payload)
-        assert read(engine, "SELECT 1 FROM endpoints WHERE due_at <= clock_timestamp()") != [], task
+        assert read(engine, "SELECT 1 FROM deployments WHERE due_at <= clock_timestamp()") != [], task

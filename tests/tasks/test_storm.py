@@ -1,6 +1,6 @@
 """Everything at once, by dice: coordinators, reports of health, users, and connections that are cut.
 
-The guards of db/guards.py look over the shoulder of every transaction; that none of them had to refuse one is seen in
+The guards of db/schema/guards.py look over the shoulder of every transaction; that none had to refuse one is seen in
 the timeline, which holds no error. At the end the weather calms down, and everything must come to rest as it was asked
 for.
 """
@@ -16,15 +16,15 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
+from db.audit.impossible import impossible_combinations
 from db.engine import in_transaction
-from db.reports import RouteReport, apply_reports
-from db.routes import record_stopped
-from db.sweeper import impossible_combinations
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import record_stopped
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
-from stack.servers import EmbeddedServer
-from tests.fleet import (
+from tests.soak.report import leave, size
+from tests.support.fleet import (
     SPEC,
     ask,
     coordinator_without_redis,
@@ -36,7 +36,7 @@ from tests.fleet import (
     snapshot,
     write,
 )
-from tests.soak.report import leave, size
+from tests.support.servers import EmbeddedServer
 from tests.tasks.test_two_coordinators import assert_nothing_happened_twice
 
 LONGEST = 600.0
@@ -60,10 +60,10 @@ def coordinate(engine: Engine, dice: random.Random) -> None:
 
 def probe(engine: Engine, dice: random.Random) -> None:
     """Health as it comes; who is on the way out is sometimes found to be gone."""
-    routes = read(engine, "SELECT id, endpoint_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
+    routes = read(engine, "SELECT id, deployment_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
     leaving = [one["id"] for one in routes if one["status"] == "terminating"]
     reports = [
-        RouteReport(one["id"], one["endpoint_id"], RouteStatus(one["status"]), status, reason="seen", address="h:1")
+        RouteReport(one["id"], one["deployment_id"], RouteStatus(one["status"]), status, reason="seen", address="h:1")
         for one in dice.sample(routes, len(routes) // 2)
         if (status := dice.choice(WEATHER)) and one["status"] != "terminating"
     ]
@@ -111,7 +111,7 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
     rollouts = size("storm", quick=25)
     for name in NAMES:
         made = make_deployment(engine, "■■■", name=name)
-        write(engine, "INSERT INTO revisions (endpoint_id, name, spec) VALUES (%s, 'v3', '{}')", made.id)
+        write(engine, "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, 'v3', '{}')", made.id)
     over, broke = threading.Event(), []
     done: dict[str, int] = {}
 
@@ -170,16 +170,16 @@ def calm_down(engine: Engine) -> None:
         write(engine, "UPDATE routes SET parked_until = now() WHERE parked_until IS NOT NULL")
         write(
             engine,
-            "UPDATE endpoints SET due_at = now(), retry_at = retry_at - interval '1 hour',"
+            "UPDATE deployments SET due_at = now(), retry_at = retry_at - interval '1 hour',"
             " last_failed_at = last_failed_at - interval '1 hour' WHERE lifecycle <> 'destroyed'",
         )
         run_until_quiet(coordinator)
         routes = read(
             engine,
-            "SELECT id, endpoint_id, status, parked_until FROM routes WHERE status NOT IN ('terminated', 'failed')",
+            "SELECT id, deployment_id, status, parked_until FROM routes WHERE status NOT IN ('terminated', 'failed')",
         )
         reports = [
-            RouteReport(one["id"], one["endpoint_id"], RouteStatus(one["status"]), RouteStatus.HEALTHY, address="h:1")
+            RouteReport(one["id"], one["deployment_id"], RouteStatus(one["status"]), RouteStatus.HEALTHY, address="h:1")
             for one in routes
         ]
         leaving = [one["id"] for one in routes if one["status"] == "terminating"]
@@ -188,7 +188,7 @@ def calm_down(engine: Engine) -> None:
         parked = [one for one in routes if one["parked_until"] is not None]
         if not (changed or leaving or parked or read(engine, "SELECT 1 FROM rollouts WHERE ended_at IS NULL")):
             break
-    rows = read(engine, "SELECT id, lifecycle, desired_replicas, current_revision_id FROM endpoints")
+    rows = read(engine, "SELECT id, lifecycle, desired_replicas, current_revision_id FROM deployments")
     assert {row["lifecycle"] for row in rows} <= {"ready", "destroyed", "pending"}
     for row in rows:
         wanted = "■" * row["desired_replicas"] if row["lifecycle"] == "ready" else ""

@@ -11,8 +11,7 @@ from sqlalchemy import Engine
 
 from domain.model import DeploymentLifecycleStatus
 from tasks.coordinator import DeploymentCoordinator
-from tests.domain.pictures import PROVISIONING, READY
-from tests.fleet import (
+from tests.support.fleet import (
     ask,
     coordinator_without_redis,
     engine_on,
@@ -23,13 +22,14 @@ from tests.fleet import (
     run_until_quiet,
     start_all,
 )
+from tests.support.pictures import PROVISIONING, READY
 
 N, SURGE, UNAVAILABLE = 3, 1, 1
 OUT_OF_BUDGET = """
-    SELECT e.name, count(r.id) FILTER (WHERE r.status NOT IN ('terminating', 'terminated', 'failed')) AS live,
+    SELECT d.name, count(r.id) FILTER (WHERE r.status NOT IN ('terminating', 'terminated', 'failed')) AS live,
            count(r.id) FILTER (WHERE r.status = 'healthy' AND r.traffic_status = 'active') AS serving
-      FROM endpoints e LEFT JOIN routes r ON r.endpoint_id = e.id
-     GROUP BY e.name
+      FROM deployments d LEFT JOIN routes r ON r.deployment_id = d.id
+     GROUP BY d.name
     HAVING count(r.id) FILTER (WHERE r.status NOT IN ('terminating', 'terminated', 'failed')) > %s
         OR count(r.id) FILTER (WHERE r.status = 'healthy' AND r.traffic_status = 'active') < %s
 """
@@ -105,7 +105,7 @@ def test_two_coordinators_at_once_keep_the_budget_without_a_redis_lock(
     begun = 0
     with watched(database) as seen:
         for _ in range(rounds):
-            if read(engine, "SELECT 1 FROM endpoints WHERE lifecycle = 'deploying'") == []:
+            if read(engine, "SELECT 1 FROM deployments WHERE lifecycle = 'deploying'") == []:
                 begun += 1
                 for number in range(count):
                     ask(engine, "activate_revision", deployment=f"web-{number}", revision=("v1", "v2")[begun % 2])
@@ -147,7 +147,7 @@ def test_every_change_takes_the_next_version_and_none_is_skipped(engine: Engine,
         healthy = read(
             engine, "SELECT count(*) AS c FROM routes WHERE revision_id = %s AND status = 'healthy'", made.v2
         )
-        (row,) = read(engine, "SELECT version, lifecycle FROM endpoints")
+        (row,) = read(engine, "SELECT version, lifecycle FROM deployments")
         version = 1 + changes + healthy[0]["c"]
         assert row["version"] == version
         start_all(engine)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from domain.model import RouteStatus
-from tests.traffic.samples import coming, deployment, hosts, prefixes, route, snapshot
+from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.bootstrap import envoy_bootstrap
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic import Entrance, EntranceKind
-from tests.traffic.samples import coming, deployment, hosts, prefixes, route, snapshot
+from domain.traffic.published import Entrance, EntranceKind
+from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.table import Prefix, Service, derive_table, read_address
 
 

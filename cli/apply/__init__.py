@@ -1,0 +1,1 @@
+"""`rollway apply`: a file of deployments becomes commands."""

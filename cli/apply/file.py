@@ -1,0 +1,182 @@
+"""The file that `rollway apply` reads: its grammar, and every fault by file, field and what would be right."""
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from cli.apply.strict_yaml import StrictLoader, fault_of
+from domain.commands import Replicas
+from domain.errors import InvalidInputError
+from domain.policy import DeploymentPolicy, RolloutLimits
+from domain.replicas.revision import HealthCheck, Name, RevisionSpec, revision_name
+from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
+from domain.strategies import parse_policy
+from domain.traffic.entrances import TrafficSettings
+from domain.traffic.published import Entrance
+
+
+class RevisionSection(RevisionSpec):
+    """What to run; without a name its content names it."""
+
+    name: Name | None = None
+
+    @property
+    def spec(self) -> RevisionSpec:
+        """Without the name, which is no part of the content."""
+        return RevisionSpec.model_validate(self.model_dump(exclude={"name"}))
+
+
+class DeploymentFile(BaseModel):
+    """One document. What is left out stays as it is; `policy: null` removes the policy.
+
+    `traffic: null` brings back where a new deployment is reached.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    deployment: Name
+    replicas: Replicas | None = None
+    revision: RevisionSection | None = None
+    policy: dict[str, Any] | None = None
+    traffic: TrafficSettings | None = None
+    activate: bool = True
+
+    @property
+    def revision_name(self) -> str | None:
+        """The name that the revision has or gets."""
+        if self.revision is None:
+            return None
+        return self.revision.name or revision_name(self.deployment, self.revision.spec)
+
+    @property
+    def mentions_policy(self) -> bool:
+        """Whether the file says anything about the policy, be it null."""
+        return "policy" in self.model_fields_set
+
+    @property
+    def wanted_traffic(self) -> TrafficSettings | None:
+        """Where it shall be reached; None when the file says nothing about that."""
+        return (self.traffic or TrafficSettings()) if "traffic" in self.model_fields_set else None
+
+    @property
+    def asked_entrances(self) -> tuple[Entrance, ...]:
+        """Those that the file names."""
+        if self.traffic is None or self.traffic.is_default:
+            return ()
+        return self.traffic.entrances_of(self.deployment)
+
+    @property
+    def parsed_policy(self) -> DeploymentPolicy | None:
+        """Raises InvalidInputError, which `read_file` has ruled out."""
+        return None if self.policy is None else parse_policy(self.policy)
+
+
+_SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): DeploymentFile,
+    ("revision",): RevisionSection,
+    ("revision", "health_check"): HealthCheck,
+    ("revision", "docker"): DockerSpec,
+    ("revision", "external"): ExternalSpec,
+    ("policy", "limits"): RolloutLimits,
+    ("traffic",): TrafficSettings,
+}
+
+
+def read_file(name: str) -> list[DeploymentFile]:
+    """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
+    text, folder = _text(name)
+    shown = "standard input" if name == "-" else name
+    try:
+        documents = [document for document in yaml.load_all(text, StrictLoader) if document is not None]
+    except yaml.MarkedYAMLError as error:
+        raise _fault(shown, fault_of(error)) from None
+    except yaml.YAMLError as error:
+        raise _fault(shown, f"is no YAML: {str(error).splitlines()[0]}") from None
+    if not documents:
+        raise _fault(shown, "holds no deployment; 'rollway apply --help' shows what belongs in it")
+    parsed = [_document(raw, _label(shown, number, documents), folder) for number, raw in enumerate(documents, 1)]
+    names = [one.deployment for one in parsed]
+    if twice := next((one for one in names if names.count(one) > 1), None):
+        raise _fault(shown, f"deployment: {twice} stands in two documents; give it one")
+    asked = [entrance.value for one in parsed for entrance in one.asked_entrances]
+    if twice := next((one for one in asked if asked.count(one) > 1), None):
+        raise _fault(shown, f"traffic: {twice} stands in two documents; only one deployment can be reached by it")
+    return parsed
+
+
+def _text(name: str) -> tuple[str, Path]:
+    try:
+        if name == "-":
+            return sys.stdin.read(), Path.cwd()
+        path = Path(name)
+        return path.read_text(encoding="utf-8"), path.resolve().parent
+    except OSError as error:
+        raise _fault(name, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _fault(name, "is no UTF-8 text") from None
+
+
+def _label(shown: str, number: int, documents: list[object]) -> str:
+    return shown if len(documents) == 1 else f"{shown} (document {number})"
+
+
+def _document(raw: object, label: str, folder: Path) -> DeploymentFile:
+    if not isinstance(raw, dict):
+        raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
+    try:
+        parsed = DeploymentFile.model_validate(raw)
+        if parsed.policy is not None:
+            parse_policy(parsed.policy)
+    except ValidationError as error:
+        raise _fault(label, "; ".join(dict.fromkeys(_said(fault) for fault in error.errors()))) from None
+    except InvalidInputError as error:
+        raise _fault(label, error.message) from None
+    return _with_absolute_folder(parsed, folder)
+
+
+def _with_absolute_folder(parsed: DeploymentFile, folder: Path) -> DeploymentFile:
+    """A relative working_directory is meant from the file, wherever the workers run."""
+    if parsed.revision is None or parsed.revision.working_directory is None:
+        return parsed
+    absolute = str(folder / parsed.revision.working_directory)
+    revision = parsed.revision.model_copy(update={"working_directory": absolute})
+    return parsed.model_copy(update={"revision": revision})
+
+
+def _said(fault: ErrorDetails) -> str:
+    path = [str(part) for part in fault["loc"]]
+    shown = ".".join(path)
+    match fault["type"]:
+        case "extra_forbidden":
+            return f"{shown}: there is no such field{_instead(path)}"
+        case "missing":
+            return f"{shown}: is missing"
+        case "tuple_type" | "list_type":
+            return f"{shown}: must be a list"
+        case "model_type" | "dict_type":
+            return f"{shown}: must be fields, each with its value"
+        case "string_type" if isinstance(fault["input"], (int, float)):
+            return f"{shown}: must be text; put it in quotes"
+        case "string_pattern_mismatch" if path[-1] in ("deployment", "name"):
+            return f"{shown}: must be lower-case letters, digits, '-' and '.', 63 at most"
+        case _:
+            said = str(fault["msg"]).removeprefix("Value error, ")
+            return f"{shown}: {said[0].lower()}{said[1:]}"
+
+
+def _instead(path: list[str]) -> str:
+    section = _SECTIONS.get(tuple(path[:-1]))
+    if section is None:
+        return ""
+    known = list(section.model_fields)
+    close = difflib.get_close_matches(path[-1], known, 1)
+    return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
+
+
+def _fault(where: str, said: str) -> InvalidInputError:
+    return InvalidInputError(f"{where}: {said}", file=where)

@@ -1,0 +1,1 @@
+"""The commands of `rollway`, a file for each family."""

@@ -1,0 +1,168 @@
+"""`rollway status`, `history` and `routes`."""
+
+import os
+import time
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+
+from cli.exits import UsageError
+from cli.options import AsJson, DeploymentName
+from cli.output import ago, columns, print_json, printer
+from cli.servers import Reader
+from cli.show.film import Film, look
+from cli.show.reached import envoy_address, reached_in_words, urls_of
+from cli.show.status import deployment_page, deployments_table, routes_table, state_of
+from db.views.deployments import DeploymentView, all_routes, deployment_named, last_failed_route, live_deployments
+from db.views.entrances import reached_at
+from db.views.timeline import HistoryView, history_of, revisions_of
+from domain.model import Verdict
+from domain.picture import picture
+from stack.home import find_home
+from stack.status import StackStatus, stack_status
+
+_REVISIONS = 20
+_WATCH_SECONDS = 0.5
+
+
+def status(
+    *,
+    deployment: Annotated[
+        str | None, typer.Argument(metavar="[DEPLOYMENT]", help="One deployment in full.", show_default=False)
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Stay and show every change; end it with Ctrl-C.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how everything is. With a name: one deployment in full, and why it waits.
+
+    In pictures, old | new: ■ healthy, □ healthy without traffic, △ degraded, ▲ unhealthy, ◇ starting, ✗ failed.
+    """
+    if watch and as_json:
+        message = "--watch and --json do not go together: a script should poll 'rollway status --json'"
+        raise UsageError(message)
+    with Reader() as reader:
+        if as_json:
+            print_json(_document(reader, deployment))
+        elif watch:
+            _watch(reader, deployment)
+        else:
+            printer().print(_page(reader, deployment), soft_wrap=False)
+
+
+def history(
+    *,
+    deployment: DeploymentName,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="How many of the last records.")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """Show what happened, who wanted it and why. The newest comes last."""
+    with Reader() as reader:
+        view = reader.read(deployment_named, deployment)
+        records = reader.read(history_of, view.id, lines)
+    if as_json:
+        return print_json(records)
+    table = columns("WHEN", "WHO", "WHAT", "WHY")
+    table.columns[1].max_width = 16
+    states = [""] + [one.target for one in records]
+    for one, state in zip(records, states, strict=False):
+        table.add_row(ago(one.updated_at, view.now), *_record(one, state))
+    return printer().print(table, soft_wrap=False)
+
+
+def _record(one: HistoryView, state: str) -> tuple[str, str, str]:
+    """Who, what and why; a verdict and a state are told when they are news."""
+    bad = f" {one.result}" if one.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
+    moved = f"→ {one.target}: " if one.target != state and state else ""
+    times = f" ({one.attempts} times)" if one.attempts > 1 else ""
+    return "-" if one.actor == one.phase else one.actor, f"{one.phase}{bad}", f"{moved}{one.message}{times}"
+
+
+def routes(
+    *,
+    deployment: DeploymentName,
+    everything: Annotated[bool, typer.Option("--all", help="Those that are gone, too.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="At most so many with --all.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the replicas of a deployment. Each is called by the last 8 digits of its route's id."""
+    with Reader() as reader:
+        view = reader.read(deployment_named, deployment)
+        found = reader.read(all_routes, view.id, lines) if everything else list(view.routes)
+    if as_json:
+        return print_json(found)
+    if not found:
+        more = "" if everything else "; 'rollway routes --all' shows those that are gone"
+        return printer().print(f"{deployment} has no replicas{more}.")
+    return printer().print(routes_table(found, view), soft_wrap=False)
+
+
+def _page(reader: Reader, name: str | None) -> RenderableType:
+    if name is not None:
+        view = reader.read(deployment_named, name)
+        failed = reader.read(last_failed_route, view.id) if _has_failures(view) else None
+        reached = reached_in_words(reader.read(reached_at, view.id), envoy_address())
+        return deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed, reached)
+    views = reader.read(live_deployments)
+    nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
+    return Group(_stack_line(), "", deployments_table(views) if views else nothing)
+
+
+def _has_failures(view: DeploymentView) -> bool:
+    return bool(view.failed_starts or view.degraded_reason or (view.rollout and view.rollout.failed_routes))
+
+
+def _stack_line() -> str:
+    stack = stack_status(find_home(os.environ))
+    if stack.phase == "stopped":
+        return "stack: the servers of DATABASE_URL and REDIS_URL; workers are not started from here"
+    off = [f"{part.name} {part.state}" for part in stack.parts if part.state not in ("running", "external")]
+    parts = ", ".join(part.name for part in stack.parts)
+    return f"stack: {stack.phase} ({parts}){'; ' + ', '.join(off) if off else ''}"
+
+
+def _document(reader: Reader, name: str | None) -> dict[str, Any]:
+    if name is None:
+        stack: StackStatus = stack_status(find_home(os.environ))
+        deployments = [_with_picture(view) for view in reader.read(live_deployments)]
+        return {"stack": asdict(stack), "deployments": deployments}
+    view = reader.read(deployment_named, name)
+    reached = reader.read(reached_at, view.id)
+    return {
+        **_with_picture(view),
+        **asdict(reached),
+        "urls": urls_of(reached, envoy_address()),
+        "revisions": reader.read(revisions_of, view.id, _REVISIONS),
+    }
+
+
+def _with_picture(view: DeploymentView) -> dict[str, Any]:
+    drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+    return {**asdict(view), "state": state_of(view), "picture": drawn}
+
+
+def _watch(reader: Reader, name: str | None) -> None:
+    console = printer()
+    try:
+        if not console.is_terminal:
+            _print_changes(reader, name)
+        with Live(_page(reader, name), console=console, screen=False, refresh_per_second=4) as live:
+            while True:
+                time.sleep(_WATCH_SECONDS)
+                live.update(_page(reader, name))
+    except KeyboardInterrupt:
+        return
+
+
+def _print_changes(reader: Reader, name: str | None) -> None:
+    films: dict[str, Film] = {}
+    while True:
+        views = [reader.read(deployment_named, name)] if name else reader.read(live_deployments)
+        for view in views:
+            film = films.setdefault(view.name, Film(printer(), prefix="" if name else f"{view.name}  "))
+            film.show(reader.read(look, view.id, film.rollout_id, film.last_step))
+        time.sleep(_WATCH_SECONDS)

@@ -1,0 +1,42 @@
+"""`rollway slots`: how many workers may share a handler, while they run."""
+
+from typing import Annotated
+
+import typer
+
+from cli.exits import UnreachableError
+from cli.options import AsJson
+from cli.output import print_json, printer
+from cli.servers import find_servers
+
+
+def slots(
+    *,
+    count: Annotated[
+        int | None, typer.Argument(metavar="N", min=1, max=64, help="The new number.", show_default=False)
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Each worker by its own ROLLWAY_SLOTS again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set how many workers may share a handler. All keep to it within a second.
+
+    A worker that finds more to do than fits into one chunk asks others for help, up to this number.
+    """
+    from redis.exceptions import RedisError  # noqa: PLC0415  (Celery's imports take a second, which --help can save)
+
+    from tasks.composition import redis_client  # noqa: PLC0415
+    from tasks.redis.slot_count import ask_for_slots, slots_asked_for  # noqa: PLC0415
+
+    if reset and count is not None:
+        raise typer.BadParameter("N and --reset do not go together")
+    find_servers()
+    try:
+        if reset or count is not None:
+            ask_for_slots(redis_client(), count)
+        asked = slots_asked_for(redis_client())
+    except RedisError as error:
+        raise UnreachableError(f"Redis does not answer: {error}") from None
+    if as_json:
+        return print_json({"slots": asked})
+    said = "each worker goes by its own ROLLWAY_SLOTS (1, if not set)" if asked is None else f"{asked} for each handler"
+    return printer().print(said)

@@ -1,0 +1,158 @@
+"""`rollway traffic`, `proxies`, `hosts` and `forget-host`: which requests go where, and where replicas run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from rich.text import Text
+
+from cli.commands.write import send_command
+from cli.options import Actor, AsJson, Reason, RequestId
+from cli.output import ago, columns, print_json, printer, roughly
+from cli.servers import Reader, database_errors, find_servers
+from cli.show.status import route_colour, short_id
+from db.views.hosts import HostView, all_hosts
+from domain.commands import ForgetHost
+from traffic.envoy_routes import PREVIEW_HEADER
+from traffic.table import Service, TrafficTable, Upstream, derive_table
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from db.proxies.acks import ProxyView
+
+T = TypeVar("T")
+_API_PORT = 7070
+
+
+def traffic(*, as_json: AsJson = False) -> None:
+    """Show the table as proxies get it: where deployments are reached, and which replicas take their requests.
+
+    live: requests go there; preview: healthy replicas of a revision that is being rolled out and has no traffic yet.
+    """
+    table = _read(_table)
+    if as_json:
+        return print_json({"services": table.services, "faults": table.faults})
+    if not table.services:
+        return printer().print("No deployments yet; 'rollway apply -f examples/web.yaml' makes one.")
+    shown = columns("NAME", "TRAFFIC", "ADDRESS", "STATUS", "REVISION", "ROUTE", "REACHED AS")
+    for service in table.services:
+        for row in _rows(service):
+            shown.add_row(*row)
+    printer().print(shown, soft_wrap=False)
+    for fault in table.faults:
+        printer().print(f"! {fault}", style="yellow")
+    return None
+
+
+def proxies(*, as_json: AsJson = False) -> None:
+    """Show the proxies that were heard of, and what each has acknowledged.
+
+    A replica that leaves is stopped only when every live proxy has acknowledged a table without it; DRAINS counts
+    those that wait for this proxy. A proxy that has been silent for its time counts no more.
+    """
+    found = _read(_proxies)
+    if as_json:
+        return print_json([asdict(one) for one in found])
+    if not found:
+        return printer().print(
+            "No proxy has been heard of; 'rollway up' starts one, 'rollway proxies --help' says more."
+        )
+    shown = columns("NODE", "KIND", "STATE", "ACKNOWLEDGED", "WHEN", "SEEN", "DRAINS")
+    for one in found:
+        shown.add_row(
+            one.node_id,
+            one.kind,
+            Text("live", "green") if one.is_live else Text("silent", "yellow"),
+            one.acked_version or "-",
+            "-" if one.acked_seconds_ago is None else f"{_seconds(one.acked_seconds_ago)} ago",
+            f"{_seconds(one.seen_seconds_ago)} ago",
+            str(one.drains_waiting),
+        )
+    return printer().print(shown, soft_wrap=False)
+
+
+def hosts(*, as_json: AsJson = False) -> None:
+    """Show the hosts that workers run on, and their replicas.
+
+    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    """
+    with Reader() as reader:
+        found = reader.read(all_hosts)
+    if as_json:
+        return print_json([{**asdict(one), "state": "down" if one.down_since else "up"} for one in found])
+    if not found:
+        return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
+    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "REPLICAS")
+    for one in found:
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(one.replicas.items())) or "none"
+        shown.add_row(one.name, one.address, _state(one), ago(one.last_seen_at, one.now), counts)
+    return printer().print(shown, soft_wrap=False)
+
+
+def forget_host(
+    *,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.", show_default=False)],
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a host that is down and never comes back. Its replicas count as stopped."""
+    find_servers()
+    result = send_command(ForgetHost, {"host": host}, reason, actor, request_id)
+    printer(quiet=as_json).print(f"{host} is forgotten")
+    if as_json:
+        print_json(result)
+
+
+def _read(look: "Callable[[Connection], T]") -> T:
+    from db.engine import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
+
+    find_servers()
+    with database_errors():
+        return in_transaction(engine(), look)
+
+
+def _table(connection: "Connection") -> TrafficTable:
+    from db.proxies.table import read_traffic  # noqa: PLC0415
+
+    return derive_table(read_traffic(connection))
+
+
+def _proxies(connection: "Connection") -> Sequence["ProxyView"]:
+    from db.proxies.acks import list_proxies  # noqa: PLC0415
+
+    return list_proxies(connection)
+
+
+def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
+    """The first row of each kind says where it is reached."""
+    prefixes = [one.value if one.strip else f"{one.value} (passed on)" for one in service.prefixes]
+    live = ", ".join((*service.hosts, *prefixes)) or "nowhere"
+    preview = ", ".join((*service.preview_hosts, f"header {PREVIEW_HEADER}"))
+    yield from _upstreams(service.name, "live", service.live, live)
+    if service.preview:
+        yield from _upstreams("", "preview", service.preview, preview)
+
+
+def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: str) -> Iterator[tuple[str | Text, ...]]:
+    if not upstreams:
+        yield name, kind, "-", Text("no replica", "yellow"), "-", "-", reached
+    for number, one in enumerate(upstreams):
+        status = Text(str(one.status), route_colour(one.status))
+        first = (name, kind) if number == 0 else ("", "")
+        address = f"[{one.ip}]:{one.port}" if ":" in one.ip else f"{one.ip}:{one.port}"
+        yield *first, address, status, one.revision, short_id(one.route_id), "" if number else reached
+
+
+def _state(host: HostView) -> Text:
+    if host.down_since is None:
+        return Text("up", "green")
+    return Text(f"down for {roughly(host.now - host.down_since)}", "red")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else roughly(timedelta(seconds=seconds))  # noqa: PLR2004  (with a decimal)

@@ -1,0 +1,1 @@
+"""`rollway demo`: a rolling update and a rollback under load."""

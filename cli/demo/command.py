@@ -1,0 +1,90 @@
+"""`rollway demo`: what the command line shows and promises; the acts are in `cli.demo.acts`."""
+
+import os
+import secrets
+import time
+from dataclasses import asdict
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from cli.demo.acts import ACTS, Demo, leave
+from cli.demo.load import Load
+from cli.demo.stage import Stage, stage
+from cli.interrupts import interruptible
+from cli.options import AsJson
+from cli.output import print_json, printer
+from cli.servers import Reader
+from domain.errors import RollwayError
+
+
+def demo(*, as_json: AsJson = False) -> None:
+    """Show a real rolling update and a real rollback, under load. Takes under a minute and leaves nothing behind.
+
+    A stack of its own in a temporary folder (DATABASE_URL and REDIS_URL are used when they are set), 3 replicas of
+    examples/http_service.py, a rollout to a second revision, then one to a broken revision that comes back by itself.
+    All the while requests go through Envoy, and every one must be answered.
+    Exit code 0 only when everything was as promised; otherwise the logs are kept, and it says where.
+    """
+    console = printer(stderr=as_json)
+    external = os.environ.get("DATABASE_URL") or os.environ.get("REDIS_URL")
+    name = f"demo-{secrets.token_hex(3)}" if external else "demo"
+    if external:  # workers of the same machine that use the same servers must not take these replicas for theirs
+        os.environ["ROLLWAY_HOST"] = name
+    begun = time.monotonic()
+    try:
+        with interruptible(), stage(console) as made:
+            run = _perform(made, name, console)
+    except KeyboardInterrupt:
+        printer(stderr=True).print("Interrupted; everything that was started is stopped.")
+        raise
+    run.promise("nothing is left running", kept=not made.left, seen=", ".join(made.left) or "every process has ended")
+    seconds = time.monotonic() - begun
+    kept = all(one.kept for one in run.promises)
+    if as_json:
+        print_json(_document(run, made, seconds, kept=kept))
+    _summary(run, made, seconds, kept=kept)
+    if not kept:
+        raise typer.Exit(1)
+
+
+def _perform(made: Stage, name: str, console: Console) -> Demo:
+    """All acts until one fails; a refusal or a wait without end is a promise that was not kept."""
+    with Reader() as reader:
+        run = Demo(console, reader, name, Load(made.envoy, name))
+        try:
+            for title, act in ACTS:
+                run.console.print(f"\n{title}", style="bold")
+                act(run)
+        except RollwayError as error:
+            run.promise(title.partition(";")[0], kept=False, seen=error.message)
+        finally:
+            made.keep = not all(one.kept for one in run.promises)
+            leave(run)
+    return run
+
+
+def _summary(run: Demo, made: Stage, seconds: float, *, kept: bool) -> None:
+    run.say()
+    for one in run.promises:
+        mark, colour = ("✓", "green") if one.kept else ("✗", "red")
+        run.console.print(f"{mark} {one.promise}: {one.seen}", style=colour)
+    good = f"All as promised, in {seconds:.0f} s: {run.load.tally}."
+    end = good if kept else f"Not as promised; the logs are in {made.logs}"
+    run.say(f"\n{end}")
+
+
+def _document(run: Demo, made: Stage, seconds: float, *, kept: bool) -> dict[str, Any]:
+    return {
+        "ok": kept,
+        "seconds": round(seconds, 1),
+        "promises": [asdict(one) for one in run.promises],
+        "films": {
+            title: [{"picture": one.picture, "did": one.did or "wait", "why": one.why} for one in cycles]
+            for title, cycles in run.films.items()
+        },
+        "answers": run.answers,
+        "load": run.load.tally.as_json(),
+        "logs": None if kept else made.logs,
+    }

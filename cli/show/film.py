@@ -1,0 +1,180 @@
+"""A rollout as a film: a line for each cycle, from the steps that Postgres keeps, so that none is missed by polling."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+from pydantic import TypeAdapter
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from cli.show.status import overdue, state_of
+from db.views.deployments import DeploymentView, RolloutView, deployment_by_id, rollouts_by_id
+from db.views.timeline import StepView, steps_of
+from domain.changes import RouteChanges
+from domain.model import Deployment, Route, RouteStatus, Verdict
+from domain.picture import picture
+from domain.replay import inputs_from_json
+
+_CHANGES = TypeAdapter(RouteChanges)
+_WIDE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One cycle of a rollout: the picture it saw, what it did in a few words, and why."""
+
+    picture: str
+    did: str
+    why: str
+    live: int
+    serving: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A deployment, the rollout that is followed, and its steps since the last look, all read from one snapshot."""
+
+    view: DeploymentView
+    rollout: RolloutView | None = None
+    steps: tuple[StepView, ...] = ()
+
+
+def look(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID | None, after: int) -> Scene:
+    """The deployment, the rollout, and its steps with numbers above `after`."""
+    view = deployment_by_id(connection, deployment_id)
+    if rollout_id is None:
+        return Scene(view)
+    rollout = rollouts_by_id(connection, [rollout_id])[rollout_id]
+    return Scene(view, rollout, tuple(steps_of(connection, rollout_id, after)))
+
+
+def cycles(step: StepView) -> list[Cycle]:
+    """A step's own cycle; after one that created replicas also the wait for them, drawn as it left them."""
+    before, at = inputs_from_json(step.inputs)
+    changes = _CHANGES.validate_python(step.decision["changes"])
+    own = _cycle(before, _did(changes, step), step.decision["reason"])
+    if not changes.created:
+        return [own]
+    after = replace(before, routes=_after(before, changes, at))
+    starting = sum(route.status is RouteStatus.PROVISIONING for route in after.active_routes)
+    return [own, _cycle(after, "wait", f"waiting: {starting} new starting")]
+
+
+@dataclass(slots=True)
+class Film:
+    """Prints a line for each cycle and each picture; on a terminal, a last line below them is always fresh."""
+
+    console: Console
+    prefix: str = ""
+    numbered: bool = False
+    started: float = field(default_factory=time.monotonic)
+    shown: list[Cycle] = field(default_factory=list)
+    rollout_id: UUID | None = None
+    last_step: int = 0
+    _live: Live | None = None
+    _seen: Cycle | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Since the film began."""
+        return time.monotonic() - self.started
+
+    @contextmanager
+    def rolling(self) -> Iterator[None]:
+        """While it lasts, the fresh line is there."""
+        if not self.console.is_terminal or self.console.quiet:
+            yield
+            return
+        with Live(console=self.console, transient=True, refresh_per_second=10) as self._live:
+            yield
+        self._live = None
+
+    def show(self, scene: Scene) -> None:
+        """Print the cycles since the last look; then the picture of this moment, once it has lasted for two looks.
+
+        A rollout that begins is followed from now on: `rollout_id` and `last_step` say what to look at next.
+        """
+        if scene.view.rollout_id not in (None, self.rollout_id):
+            self.rollout_id, self.last_step = scene.view.rollout_id, 0
+            return
+        for step in scene.steps:
+            self.last_step = step.step_no
+            for cycle in cycles(step):
+                if cycle != self._last:
+                    self._print(cycle)
+        now = _cycle(scene.view.snapshot, "", scene.view.reason)
+        if now == self._seen and not _before_first_step(scene):
+            self._print_if_new(now)
+        self._seen = now
+        if self._live is not None:
+            said = overdue(scene.view) or f"{state_of(scene.view)}: {scene.view.reason}"
+            self._live.update(
+                Text(f"{self.prefix}{self.seconds:6.1f} s  {said}", "dim", no_wrap=True, overflow="ellipsis")
+            )
+
+    def end(self, scene: Scene) -> None:
+        """Print the last picture, if it is not there yet."""
+        self._print_if_new(_cycle(scene.view.snapshot, "", scene.view.reason))
+
+    def _print_if_new(self, now: Cycle) -> None:
+        if now.picture.strip("|") != (self._last.picture.strip("|") if self._last else ""):
+            self._print(now)
+
+    @property
+    def _last(self) -> Cycle | None:
+        return self.shown[-1] if self.shown else None
+
+    def _print(self, cycle: Cycle) -> None:
+        self.shown.append(cycle)
+        width = max(8, len(cycle.picture)) if len(cycle.picture) < _WIDE else 0
+        number = f"cycle {len(self.shown) - 1}  " if self.numbered else ""
+        said = (cycle.did or cycle.why) if self.numbered else cycle.why
+        line = Text(f"{self.prefix}{self.seconds:6.1f} s  {number}{cycle.picture:<{width}}  {said}")
+        self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False)
+
+
+def _before_first_step(scene: Scene) -> bool:
+    """The picture is then the one that the first step will show."""
+    return scene.rollout is not None and scene.rollout.steps == 0 and scene.rollout.outcome is None
+
+
+def _cycle(deployment: Deployment, did: str, why: str) -> Cycle:
+    routes = deployment.active_routes
+    drawn = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
+    return Cycle(drawn, did, why, len(routes), sum(route.is_serving for route in routes))
+
+
+def _did(changes: RouteChanges, step: StepView) -> str:
+    parts = []
+    if changes.created:
+        parts.append(f"create {changes.created}")
+    if changes.promote_route_ids:
+        parts.append(f"promote {len(changes.promote_route_ids)}")
+    if changes.drain_route_ids:
+        parts.append(f"drain {len(changes.drain_route_ids)}")
+    match step.decision["revision"]:
+        case "swap":
+            parts.append("completed, swap, ready")
+        case "clear":
+            parts.append("back where it was, ready")
+    if step.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP, Verdict.ERROR):
+        parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason'].partition('; last:')[0]}")
+    return ", ".join(parts)
+
+
+def _after(before: Deployment, changes: RouteChanges, at: datetime) -> tuple[Route, ...]:
+    """The routes as the step's transaction leaves them."""
+    stay = tuple(route for route in before.active_routes if route.id not in changes.drain_route_ids)
+    fresh = tuple(
+        Route(uuid4(), spec.revision_id, RouteStatus.PROVISIONING, spec.traffic, at, at)
+        for spec in changes.rollout_specs
+        for _ in range(spec.count)
+    )
+    return stay + fresh

@@ -1,0 +1,39 @@
+"""Where a deployment is reached, as something to click on when this machine's stack runs an Envoy."""
+
+import os
+from urllib.parse import urlsplit
+
+from db.views.entrances import ReachedView
+from domain.traffic.entrances import entrances_in_words
+from domain.traffic.published import EntranceKind
+from stack.home import find_home
+from stack.status import stack_status
+
+_LOOPBACK = ".localhost"
+
+
+def envoy_address() -> str:
+    """http://127.0.0.1:port of the Envoy of the stack that runs here; empty when none does."""
+    parts = stack_status(find_home(os.environ)).parts
+    return next((part.address for part in parts if part.name == "envoy" and part.pid is not None), "")
+
+
+def urls_of(reached: ReachedView, envoy: str) -> list[str]:
+    """What works without a name server: hosts that every machine takes for itself, and path prefixes."""
+    if not envoy:
+        return []
+    hosts = [one.value for one in reached.entrances if one.kind is EntranceKind.HOST and one.value.endswith(_LOOPBACK)]
+    prefixes = [one.value for one in reached.entrances if one.kind is EntranceKind.PREFIX]
+    named = [f"http://{host}:{urlsplit(envoy).port}/" for host in hosts if not host.startswith("*.")]
+    return [*named, *(f"{envoy}{prefix}" for prefix in prefixes)]
+
+
+def reached_in_words(reached: ReachedView, envoy: str) -> str:
+    """http://web.localhost:8080/, http://127.0.0.1:8080/web/; hosts web, web.localhost."""
+    urls = urls_of(reached, envoy)
+    hosts = [one for one in reached.entrances if one.kind is EntranceKind.HOST]
+    limit = reached.request_timeout_seconds
+    if not urls:
+        return entrances_in_words(reached.entrances, limit)
+    named = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
+    return f"{', '.join(urls)}{named}{f', each request within {limit:g} s' if limit else ''}"

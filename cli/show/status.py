@@ -1,0 +1,181 @@
+"""A deployment as `status` shows it: words, tables, and why it waits."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cli.output import ago, columns, duration, roughly
+from db.views.deployments import DeploymentView, RouteView
+from db.views.timeline import RevisionView
+from domain.model import Lifecycle, RouteStatus, TrafficStatus
+from domain.picture import picture, symbol
+from domain.policy import RolloutLimits
+
+_LATE = timedelta(seconds=15)
+_SHOWN_REVISIONS = 5
+_COLOURS = {
+    RouteStatus.HEALTHY: "green",
+    RouteStatus.PROVISIONING: "yellow",
+    RouteStatus.DEGRADED: "yellow",
+    RouteStatus.UNHEALTHY: "red",
+    RouteStatus.FAILED: "red",
+}
+
+
+def state_of(view: DeploymentView) -> str:
+    """ready, deploying/provisioning, ready (degraded), ..."""
+    state = f"{view.lifecycle}/{view.sub_step}" if view.sub_step else str(view.lifecycle)
+    return f"{state} (degraded)" if view.degraded_reason else state
+
+
+def overdue(view: DeploymentView) -> str:
+    """A sentence when no worker looks at what is due; empty when all is well."""
+    if view.due_at is None or view.now - view.due_at < _LATE or view.lifecycle is Lifecycle.DESTROYED:
+        return ""
+    return f"due for {duration(view.now - view.due_at)}, but no worker has looked: do workers and beat run?"
+
+
+def short_id(route_id: UUID) -> str:
+    """The last 8 digits: the first ones are a time, which routes of one rollout share."""
+    return route_id.hex[-8:]
+
+
+def route_colour(status: RouteStatus) -> str:
+    """The colour that a status is written in."""
+    return _COLOURS.get(status, "dim")
+
+
+def deployments_table(views: Iterable[DeploymentView]) -> Table:
+    """A line for each deployment."""
+    table = columns("NAME", "STATE", "HEALTHY", "REVISION", "REPLICAS", "WHY")
+    for view in views:
+        healthy = sum(route.snapshot.is_serving for route in view.routes)
+        drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+        why = overdue(view) or view.degraded_reason or view.reason
+        table.add_row(
+            view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
+        )
+    return table
+
+
+def deployment_page(
+    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
+) -> RenderableType:
+    """Everything about one deployment. `reached`: where, in words."""
+    facts = columns("", "")
+    facts.show_header = False
+    for name, said in _facts(view, revisions, failed, reached):
+        facts.add_row(Text(name, "dim"), said)
+    head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
+    return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
+
+
+def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
+    """A line for each replica."""
+    table = columns("ROUTE", "REVISION", "STATUS", "ADDRESS", "SINCE", "WHY")
+    for route in routes:
+        idle = ", no traffic" if route.snapshot.is_active and route.traffic is TrafficStatus.INACTIVE else ""
+        drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{idle}"
+        table.add_row(
+            short_id(route.id),
+            route.revision,
+            Text(drawn, route_colour(route.status)),
+            route.address or "-",
+            roughly(view.now - route.status_changed_at),
+            Text("" if route.status is RouteStatus.HEALTHY else route.reason, "dim"),
+        )
+    return table
+
+
+def _facts(
+    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
+) -> Iterable[tuple[str, str | Text]]:
+    drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+    yield "replicas", f"{drawn}  {_counts(view)}".strip()
+    if late := overdue(view):
+        yield "late", Text(late, "yellow")
+    if view.reason:
+        yield "why", view.reason
+    if view.degraded_reason:
+        again = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
+        yield "degraded", Text(f"{view.degraded_reason}{again}", "yellow")
+    if view.rollout is not None:
+        yield "rollout", _rollout(view)
+    yield "revision", _revision(view)
+    yield "revisions", _names(view, revisions)
+    yield "policy", policy_words(view.policy)
+    yield "reached", reached
+    if failed is not None:
+        said = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
+        yield "last failed", Text(said, "red")
+
+
+def policy_words(policy: dict[str, Any] | None) -> str:
+    """rolling_update: max_surge 1, max_unavailable 1; timeout_seconds 300. Limits that are the default are left out."""
+    if policy is None:
+        return "none: a new revision replaces the old one without a rollout"
+    usual = RolloutLimits().model_dump()
+    spec = ", ".join(f"{name} {_short(value)}" for name, value in policy["spec"].items())
+    limits = ", ".join(
+        f"{name} {_short(value)}"
+        for name, value in policy["limits"].items()
+        if name == "timeout_seconds" or value != usual.get(name)
+    )
+    return f"{policy['strategy']}: {spec}; {limits}"
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _state(view: DeploymentView) -> Text:
+    match view.lifecycle:
+        case Lifecycle.READY:
+            colour = "yellow" if view.degraded_reason else "green"
+        case Lifecycle.DEPLOYING | Lifecycle.SCALING:
+            colour = "cyan"
+        case _:
+            colour = "yellow"
+    return Text(state_of(view), colour)
+
+
+def _revision(view: DeploymentView) -> str:
+    if view.deploying_revision:
+        return f"{view.current_revision} → {view.deploying_revision}"
+    return view.current_revision or "-"
+
+
+def _counts(view: DeploymentView) -> str:
+    counted = Counter(route.status for route in view.routes)
+    seen = ", ".join(f"{count} {status}" for status in RouteStatus if (count := counted[status]))
+    return f"{view.desired_replicas} wanted, {seen or 'none running'}"
+
+
+def _rollout(view: DeploymentView) -> str:
+    rollout = view.rollout
+    if rollout is None:
+        return "none"
+    allowed = RolloutLimits.model_validate(rollout.limits).failures_allowed(view.desired_replicas)
+    why = f' ("{rollout.reason}")' if rollout.reason else ""
+    clock = "its clock stands still" if rollout.clock_stopped_at else _time_left(rollout.deadline - view.now)
+    back = f"; turned back: {rollout.back_reason}" if rollout.back_reason else ""
+    failures = f"{rollout.failed_routes} of {allowed} failures"
+    return f"by {rollout.actor}{why}, begun {ago(rollout.started_at, view.now)}; {clock}; {failures}{back}"
+
+
+def _time_left(left: timedelta) -> str:
+    return f"{duration(left)} left" if left > timedelta() else f"deadline passed {duration(left)} ago"
+
+
+def _names(view: DeploymentView, revisions: Sequence[RevisionView]) -> str:
+    if not revisions:
+        return "none; 'rollway apply' adds one"
+    names = [one.name for one in revisions[:_SHOWN_REVISIONS]]
+    more = ", ..." if len(revisions) > _SHOWN_REVISIONS else ""
+    return f"{', '.join(names)}{more} (newest first; current: {view.current_revision or 'none'})"

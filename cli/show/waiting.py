@@ -1,0 +1,77 @@
+"""--wait: look at a deployment until what was asked for has happened, and show each change on the way."""
+
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from cli.exits import DegradedError, RolledBackError, UnreachableError, WaitTimedOutError
+from cli.servers import Reader
+from cli.show.film import Film, Scene, look
+from cli.show.status import overdue, state_of
+from domain.model import Lifecycle, RolloutOutcome
+
+POLL_SECONDS = 0.1
+_LOST_PATIENCE = 15.0
+
+Goal = Callable[[Scene], bool]
+"""Whether what was waited for has happened. Raises a refusal when it never will."""
+
+
+def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, film: Film) -> Scene:
+    """Returns how things look once the goal is reached, each change shown by the film on the way.
+
+    Raises WaitTimedOutError after `timeout` seconds and what the goal raises.
+    """
+    with film.rolling():
+        while True:
+            scene = _look(reader, deployment_id, film)
+            film.show(scene)
+            if goal(scene):
+                film.end(scene)
+                return scene
+            if film.seconds > timeout:
+                view = scene.view
+                message = f"waited {timeout:g} s; {view.name} is {state_of(view)}: {overdue(view) or view.reason}"
+                raise WaitTimedOutError(message, deployment=view.name, state=state_of(view))
+            time.sleep(POLL_SECONDS)
+
+
+def rollout_completed(scene: Scene) -> bool:
+    """The rollout that the film follows is completed. Any other end of it raises RolledBackError."""
+    rollout = scene.rollout
+    if rollout is None or rollout.outcome in (None, RolloutOutcome.COMPLETED):
+        return rollout is not None and rollout.outcome is not None
+    why = f": {rollout.back_reason}" if rollout.back_reason else ""
+    message = f"the rollout to {rollout.to_revision} was {rollout.outcome.replace('_', ' ')}{why}"
+    raise RolledBackError(message, rollout=rollout.id, outcome=rollout.outcome)
+
+
+def settled(scene: Scene) -> bool:
+    """Ready, complete, and nothing of another revision left. Raises DegradedError when scaling gave up."""
+    view = scene.view
+    if view.degraded_reason:
+        message = f"{view.name} is degraded: {view.degraded_reason}"
+        raise DegradedError(message, deployment=view.name)
+    if view.lifecycle is Lifecycle.DESTROYED:
+        message = f"{view.name} was destroyed meanwhile"
+        raise RolledBackError(message, deployment=view.name)
+    serving = sum(route.snapshot.is_serving and route.revision_id == view.current_revision_id for route in view.routes)
+    live = sum(route.snapshot.is_active and route.snapshot.parked_until is None for route in view.routes)
+    return view.lifecycle is Lifecycle.READY and serving == live == view.desired_replicas
+
+
+def destroyed(scene: Scene) -> bool:
+    """Its last replica has gone."""
+    return scene.view.lifecycle is Lifecycle.DESTROYED
+
+
+def _look(reader: Reader, deployment_id: UUID, film: Film) -> Scene:
+    """Waits through a restart of Postgres."""
+    lost_at = time.monotonic()
+    while True:
+        try:
+            return reader.read(look, deployment_id, film.rollout_id, film.last_step)
+        except UnreachableError:
+            if time.monotonic() - lost_at > _LOST_PATIENCE:
+                raise
+            time.sleep(0.5)

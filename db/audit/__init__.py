@@ -1,0 +1,1 @@
+"""What no transaction of ours leaves behind, and stored decisions made again."""

@@ -1,0 +1,108 @@
+"""Combinations of rows that no transaction of ours leaves behind: looked for, and reported in a sentence; not repaired.
+
+Constraints hold a row to itself and to the rows it names; here stands what no constraint can say. A finding is a fault
+of this program, or somebody's hand in the database. All checks are one statement, so they see one moment.
+"""
+
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+MOST = 1000
+"""Findings for each sweep: more would not tell more."""
+
+_CHECKS = {
+    "open_rollout_unlinked": """
+        SELECT d.name, concat('rollout ', o.id, ' is open, but the deployment, ', d.lifecycle, ', does not point to it')
+          FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+         WHERE o.ended_at IS NULL AND d.rollout_id IS DISTINCT FROM o.id
+    """,
+    "deploying_on_ended_rollout": """
+        SELECT d.name, concat('it is deploying, but its rollout ', o.id, ' has ended: ', o.outcome)
+          FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
+         WHERE o.ended_at IS NOT NULL
+    """,
+    "rollout_leads_elsewhere": """
+        SELECT d.name, concat('its rollout ', o.id, ' leads from or to another revision than the deployment says')
+          FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
+         WHERE (o.deployment_id, o.from_revision_id, o.to_revision_id)
+               IS DISTINCT FROM (d.id, d.current_revision_id, d.deploying_revision_id)
+    """,
+    "direction_contradicts_rollout": """
+        SELECT d.name, concat('rollout ', o.id, ' is ', coalesce(o.outcome, d.sub_step), ', but ',
+                              CASE WHEN o.back_reason IS NULL THEN 'was never turned back'
+                                   ELSE 'was turned back: ' || o.back_reason END)
+          FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+         WHERE CASE coalesce(o.outcome, d.sub_step) WHEN 'completed' THEN o.back_reason IS NOT NULL
+                                                    WHEN 'provisioning' THEN o.back_reason IS NOT NULL
+                                                    WHEN 'rolled_back' THEN o.back_reason IS NULL
+                                                    WHEN 'rolling_back' THEN o.back_reason IS NULL END
+    """,
+    "steps_do_not_add_up": """
+        SELECT d.name, concat('rollout ', o.id, ' counts ', o.steps, ' steps, of which ', count(s.step_no),
+                              ' are recorded, the last as number ', max(s.step_no))
+          FROM rollouts o JOIN deployments d ON d.id = o.deployment_id LEFT JOIN rollout_steps s ON s.rollout_id = o.id
+         WHERE o.ended_at IS NULL OR o.ended_at > now() - interval '1 day'
+         GROUP BY d.id, o.id
+        HAVING o.steps <> count(s.step_no) OR o.steps <> coalesce(max(s.step_no), 0)
+    """,
+    "waits_without_clock": """
+        SELECT d.name, concat_ws('/', 'nothing will ever look at it again: it is ' || d.lifecycle, d.sub_step)
+          FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id
+         WHERE d.due_at IS NULL AND o.clock_stopped_at IS NULL
+           AND (d.lifecycle = 'scaling' OR d.sub_step = 'provisioning')
+    """,
+    "destroyed_but_marked": """
+        SELECT d.name, 'it is destroyed, but marked for a handler, and none will take the mark away'
+          FROM deployments d
+         WHERE d.lifecycle = 'destroyed' AND d.due_at IS NOT NULL
+    """,
+    "route_outlives_deployment": """
+        SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but its deployment is destroyed')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.status NOT IN ('terminated', 'failed') AND d.lifecycle = 'destroyed'
+    """,
+    "route_before_first_revision": """
+        SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but its deployment has not begun to start any')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.status NOT IN ('terminated', 'failed') AND d.lifecycle = 'pending'
+    """,
+    # looked at since it became so; a sick replica may hold up the look at a parked one for its grace
+    "foreign_route_at_rest": """
+        SELECT d.name, concat('route ', r.id, ' runs a revision that is not the current one, and nothing drains it')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.status NOT IN ('terminating', 'terminated', 'failed') AND r.revision_id <> d.current_revision_id
+           AND (r.parked_until IS NULL OR r.parked_until < now() - interval '5 minutes')
+           AND d.lifecycle = 'ready' AND d.degraded_reason IS NULL AND (d.due_at IS NULL OR d.due_at > now())
+    """,
+    "route_of_foreign_rollout": """
+        SELECT d.name, concat('route ', r.id, ' was created by rollout ', o.id, ' of another deployment')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN rollouts o ON o.id = r.rollout_id
+         WHERE r.status NOT IN ('terminated', 'failed') AND o.deployment_id <> r.deployment_id
+    """,
+    "running_without_address": """
+        SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but has no address')
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id
+         WHERE r.status IN ('healthy', 'unhealthy', 'degraded') AND r.address IS NULL
+    """,
+}
+
+CODES = frozenset(_CHECKS)
+"""What a finding can be."""
+
+_FOUND = (f"SELECT name, '{code}', said FROM ({check}) AS found (name, said)" for code, check in _CHECKS.items())  # noqa: S608  (composed of constants)
+_SWEEP = f"{' UNION ALL '.join(_FOUND)} ORDER BY 1, 2, 3 LIMIT {MOST}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that should be impossible, of the deployment of that name. `sentence` says what, for a person."""
+
+    deployment: str
+    code: str
+    sentence: str
+
+
+def impossible_combinations(connection: Connection) -> list[Finding]:
+    """Everything that should be impossible and is so at this moment, at most `MOST`; nothing is locked or changed."""
+    return [Finding(*row) for row in connection.execute(_SWEEP).fetchall()]

@@ -1,0 +1,1 @@
+"""The users' writes: one effect for each command."""

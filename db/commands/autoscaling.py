@@ -1,0 +1,141 @@
+"""Autoscaling in Postgres: the commands for rules and pushed metrics, and what the look at metrics reads and writes."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.commands.locked import lock_named, note, touch
+from db.cycle.rules import Ruled, replace_rules, rules_of, store_values
+from db.engine import database_now
+from domain.autoscaling.judging import MetricValue, evaluate_rules
+from domain.commands import PushMetric, SetAutoscalingRules
+from domain.errors import InvalidInputError
+from domain.model import Deployment
+
+Result = dict[str, Any]
+
+_WATCHED = """
+    SELECT d.id, d.desired_replicas, d.last_autoscaled_at
+      FROM deployments d
+     WHERE d.lifecycle = 'ready' AND (d.retry_at IS NULL OR d.retry_at <= clock_timestamp())
+       AND EXISTS (SELECT FROM autoscaling_rules a WHERE a.deployment_id = d.id)
+     ORDER BY d.id
+"""
+
+_ADDRESSES = """
+    SELECT r.deployment_id, r.address
+      FROM routes r JOIN deployments d ON d.id = r.deployment_id
+     WHERE r.deployment_id = ANY(%s) AND r.revision_id = d.current_revision_id AND r.status = 'healthy'
+       AND r.traffic_status = 'active' AND r.address IS NOT NULL
+     ORDER BY r.deployment_id, r.id
+"""
+
+_MARK = """
+    UPDATE deployments SET due_at = clock_timestamp()
+     WHERE id IN (
+        SELECT id FROM deployments
+         WHERE id = ANY(%s) AND lifecycle = 'ready' AND (due_at IS NULL OR due_at > clock_timestamp())
+         ORDER BY id
+           FOR NO KEY UPDATE SKIP LOCKED)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedDeployment:
+    """A ready deployment with rules, and the addresses of its replicas that serve."""
+
+    id: UUID
+    desired_replicas: int
+    last_autoscaled_at: datetime | None
+    ruled: Ruled
+    addresses: tuple[str, ...]
+
+    def fires(self, measured: Iterable[MetricValue], now: datetime) -> bool:
+        """Whether a rule would move it, what was measured just now taken into account."""
+        metrics = (*self.ruled.metrics, *measured)
+        return (
+            evaluate_rules(self.ruled.rules, metrics, self.desired_replicas, self.last_autoscaled_at, now) is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the look at metrics begins with, and the database's time before any replica was asked."""
+
+    deployments: tuple[WatchedDeployment, ...]
+    now: datetime
+
+
+def has_rules(connection: Connection) -> bool:
+    """Whether there is any rule at all, so that there may be metrics to read."""
+    return connection.execute("SELECT FROM autoscaling_rules LIMIT 1").fetchone() is not None
+
+
+def watched_deployments(connection: Connection) -> Watched:
+    """Every deployment that a rule may move: three statements, one when there is none."""
+    cursor = connection.cursor(binary=True)
+    rows = cursor.execute(_WATCHED).fetchall()
+    now = database_now(connection)
+    if not rows:
+        return Watched((), now)
+    ids = [row[0] for row in rows]
+    ruled = rules_of(cursor, ids)
+    addresses: dict[UUID, list[str]] = defaultdict(list)
+    for deployment_id, address in cursor.execute(_ADDRESSES, (ids,)).fetchall():
+        addresses[deployment_id].append(address)
+    return Watched(
+        tuple(
+            WatchedDeployment(row[0], row[1], row[2], ruled.get(row[0], Ruled()), tuple(addresses[row[0]]))
+            for row in rows
+        ),
+        now,
+    )
+
+
+def store_and_mark(
+    connection: Connection, measured: Mapping[UUID, Sequence[MetricValue]], fires: Sequence[UUID]
+) -> int:
+    """Keep what was measured, and mark the deployments whose rules fire; returns how many were marked anew."""
+    cursor = connection.cursor()
+    store_values(cursor, ((one, value) for one, values in measured.items() for value in values))
+    return cursor.execute(_MARK, (list(fires),)).rowcount if fires else 0
+
+
+def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:
+    """Replace the rules. Raises DeploymentNotFoundError and StaleVersionError."""
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    replace_rules(connection.cursor(), deployment.id, command.rules)
+    said = "; ".join(map(str, command.rules)) or "no rules"
+    note(connection, deployment.id, command, "set_autoscaling_rules", f"autoscaling: {said}")
+    version = touch(connection, deployment)
+    rules = [rule.model_dump(mode="json") for rule in command.rules]
+    return {"deployment": command.deployment, "rules": rules, "version": version}
+
+
+def push_metric(connection: Connection, command: PushMetric) -> Result:
+    """Keep the value, and mark the deployment when a rule fires. Raises InvalidInputError when no rule reads it."""
+    deployment = lock_named(connection, command.deployment)
+    value = MetricValue(command.metric, command.value, database_now(connection))
+    cursor = connection.cursor()
+    if not store_values(cursor, [(deployment.id, value)]):
+        raise InvalidInputError(
+            f"metric: no rule of {command.deployment} with source 'pushed' reads {command.metric}; "
+            "set_autoscaling_rules makes one",
+            field="metric",
+        )
+    fires = _fires(deployment, value)
+    if fires:
+        cursor.execute(_MARK, ([deployment.id],))
+    return {"deployment": command.deployment, "metric": command.metric, "value": command.value, "fires": fires}
+
+
+def _fires(deployment: Deployment, value: MetricValue) -> bool:
+    """Only the rules of a ready deployment are in its snapshot."""
+    metrics = (*deployment.metrics, value)
+    known = (deployment.desired_replicas, deployment.last_autoscaled_at, value.at)
+    return evaluate_rules(deployment.rules, metrics, *known) is not None

@@ -1,0 +1,246 @@
+"""The users' writes: each command once, in one transaction, with what it did as its answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+from sqlalchemy import Engine
+
+from db.commands import autoscaling, steering
+from db.commands.activation import activate_revision
+from db.commands.entrances import set_traffic, take_default_entrances
+from db.commands.locked import lock_named, note, touch
+from db.commands.rollouts import end_rollout, resize
+from db.cycle.claim import lifecycle_status
+from db.engine import in_transaction
+from db.replicas.hosts import forget_host
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import lock_route, record_stopped
+from domain import commands as asked
+from domain.errors import (
+    DeploymentExistsError,
+    InvalidInputError,
+    RequestIdReusedError,
+    RevisionExistsError,
+    WrongStateError,
+)
+from domain.model import DeploymentLifecycleStatus, Lifecycle, RolloutOutcome, RouteStatus
+from domain.replicas.revision import revision_name
+from domain.strategies import parse_policy
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command did. `repeated`: it had been done before. `status`: of the deployment, for the wake."""
+
+    result: Result
+    repeated: bool = False
+    status: DeploymentLifecycleStatus | None = None
+
+
+def execute(engine: Engine, command: asked.Command) -> CommandResult:
+    """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`."""
+    return in_transaction(engine, lambda connection: _once(connection, command))
+
+
+def _once(connection: Connection, command: asked.Command) -> CommandResult:
+    payload = command.model_dump(mode="json", exclude={"request_id"})
+    cursor = connection.cursor(row_factory=dict_row)
+    first = cursor.execute(
+        "INSERT INTO commands (request_id, name, payload, actor) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+        (command.request_id, command.task, Jsonb(payload), command.actor),
+    ).rowcount
+    if not first:
+        return _answer_again(connection, command, payload)
+    result = _perform(connection, command)
+    cursor.execute("UPDATE commands SET result = %s WHERE request_id = %s", (Jsonb(result), command.request_id))
+    return CommandResult(result, status=_status(connection, result.get("deployment")))
+
+
+def _status(connection: Connection, name: str | None) -> DeploymentLifecycleStatus | None:
+    """Of the deployment as the command leaves it; None for a command that is not about one."""
+    query = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
+    row = connection.execute(query, (name,)).fetchone()
+    if row is None:
+        return None
+    return lifecycle_status(row[0], row[1])
+
+
+def _answer_again(connection: Connection, command: asked.Command, payload: Result) -> CommandResult:
+    query = "SELECT name, payload, result FROM commands WHERE request_id = %s"
+    row = connection.cursor(row_factory=dict_row).execute(query, (command.request_id,)).fetchone()
+    if row is None or (row["name"], row["payload"]) != (command.task, payload):
+        message = (
+            f"request_id {command.request_id!r} was used for another request; every request needs an id of its own"
+        )
+        raise RequestIdReusedError(message, request_id=command.request_id)
+    return CommandResult(row["result"], repeated=True)
+
+
+def _perform(connection: Connection, command: asked.Command) -> Result:
+    work: Callable[[Connection, Any], Result] = _WORK[type(command)]
+    return work(connection, command)
+
+
+def _create_deployment(connection: Connection, command: asked.CreateDeployment) -> Result:
+    policy = parse_policy(command.policy) if command.policy is not None else None
+    cursor = connection.execute(
+        """
+        INSERT INTO deployments (name, desired_replicas, due_at, reason)
+        VALUES (%s, %s, clock_timestamp(), 'waiting for a first revision')
+        ON CONFLICT (name) WHERE lifecycle <> 'destroyed' DO NOTHING
+        RETURNING id
+        """,
+        (command.deployment, command.desired_replicas),
+    )
+    row = cursor.fetchone()
+    if row is None:
+        raise DeploymentExistsError(
+            f"a deployment called {command.deployment} exists already; choose another name, or change that one",
+            deployment=command.deployment,
+        )
+    take_default_entrances(connection, row[0], command.deployment)
+    if policy is not None:
+        _store_policy(connection, row[0], policy.as_json())
+    note(connection, row[0], command, "create", f"created with {command.desired_replicas} replicas wanted")
+    return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}
+
+
+def _add_revision(connection: Connection, command: asked.AddRevision) -> Result:
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    name = command.name or revision_name(command.deployment, command.spec)
+    spec = command.spec.model_dump(mode="json")
+    cursor = connection.cursor(row_factory=dict_row)
+    cursor.execute(
+        "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+        (deployment.id, name, Jsonb(spec)),
+    )
+    added = bool(cursor.rowcount)
+    row = cursor.execute(
+        "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s", (deployment.id, name)
+    ).fetchone()
+    if row is None or row["spec"] != spec:
+        raise RevisionExistsError(
+            f"revision {name} of {command.deployment} exists with another content; they never change, use another name",
+            deployment=command.deployment,
+            revision=name,
+        )
+    if added:
+        note(connection, deployment.id, command, "add_revision", f"revision {name} added")
+    return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
+
+
+def _set_policy(connection: Connection, command: asked.SetPolicy) -> Result:
+    policy = parse_policy(command.policy) if command.policy is not None else None
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    if policy is None:
+        connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment.id,))
+    else:
+        _store_policy(connection, deployment.id, policy.as_json())
+    said = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"
+    note(connection, deployment.id, command, "set_policy", said)
+    version = touch(connection, deployment)
+    return {"deployment": command.deployment, "policy": policy.as_json() if policy else None, "version": version}
+
+
+def _store_policy(connection: Connection, deployment_id: UUID, stored: Result) -> None:
+    connection.execute(
+        """
+        INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)
+        ON CONFLICT (deployment_id) DO UPDATE
+           SET strategy = excluded.strategy, spec = excluded.spec, limits = excluded.limits,
+               updated_at = clock_timestamp()
+        """,
+        (deployment_id, stored["strategy"], Jsonb(stored["spec"]), Jsonb(stored["limits"])),
+    )
+
+
+def _scale(connection: Connection, command: asked.Scale) -> Result:
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        raise WrongStateError(
+            f"{command.deployment} is {deployment.status}; it can be scaled until it is destroyed",
+            deployment=command.deployment,
+            state=deployment.status,
+        )
+    before = deployment.desired_replicas
+    if before != command.desired_replicas:
+        note(connection, deployment.id, command, "scale", f"from {before} to {command.desired_replicas} replicas")
+    connection.execute(
+        "UPDATE deployments SET desired_replicas = %s, degraded_reason = NULL, retry_at = NULL WHERE id = %s",
+        (command.desired_replicas, deployment.id),
+    )
+    resize(connection, deployment, command.desired_replicas)
+    version = touch(connection, deployment)
+    return {"deployment": command.deployment, "from": before, "to": command.desired_replicas, "version": version}
+
+
+def _destroy(connection: Connection, command: asked.Destroy) -> Result:
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    if deployment.status.lifecycle is Lifecycle.DESTROYING:
+        return {"deployment": command.deployment, "version": deployment.version, "already": True}
+    if deployment.rollout is not None:
+        end_rollout(connection, deployment, RolloutOutcome.DESTROYED)
+    connection.execute(
+        """
+        UPDATE deployments
+           SET lifecycle = 'destroying', sub_step = NULL, deploying_revision_id = NULL, rollout_id = NULL,
+               paused_at = NULL, phase_started_at = clock_timestamp(), phase_attempts = 0
+         WHERE id = %s
+        """,
+        (deployment.id,),
+    )
+    note(connection, deployment.id, command, "destroy", command.reason or "asked for")
+    return {"deployment": command.deployment, "version": touch(connection, deployment), "already": False}
+
+
+def _activate(connection: Connection, command: asked.ActivateRevision) -> Result:
+    return activate_revision(connection, lock_named(connection, command.deployment, command.expected_version), command)
+
+
+def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
+    row = lock_route(connection, command.route_id)
+    runs = command.status in ("healthy", "unhealthy")
+    if runs and not (row.address or command.address):
+        raise InvalidInputError(
+            "address is needed with the first report of a running replica: host:port", field="address"
+        )
+    detail = command.detail or f"reported {command.status} by {command.actor}"
+    status = RouteStatus(command.status) if runs else RouteStatus.FAILED
+    report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
+    applied = apply_reports(connection, [report])
+    if command.status == "stopped":
+        applied |= record_stopped(connection, [row.id])
+    return {"deployment": row.deployment, "route": str(row.id), "status": command.status, "applied": bool(applied)}
+
+
+def _forget_host(connection: Connection, command: asked.ForgetHost) -> Result:
+    touched = forget_host(connection, command.host)
+    return {"host": command.host, "deployments": len(touched)}
+
+
+_WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
+    asked.CreateDeployment: _create_deployment,
+    asked.AddRevision: _add_revision,
+    asked.SetPolicy: _set_policy,
+    asked.SetTraffic: set_traffic,
+    asked.SetAutoscalingRules: autoscaling.set_rules,
+    asked.PushMetric: autoscaling.push_metric,
+    asked.ActivateRevision: _activate,
+    asked.Pause: steering.pause,
+    asked.Resume: steering.resume,
+    asked.Promote: steering.promote,
+    asked.Abort: steering.abort,
+    asked.Undo: steering.undo,
+    asked.Retry: steering.retry,
+    asked.Scale: _scale,
+    asked.Destroy: _destroy,
+    asked.ForgetHost: _forget_host,
+    asked.ReportRoute: _report_route,
+}

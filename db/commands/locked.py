@@ -1,0 +1,60 @@
+"""One deployment locked for a user's write: found by its name, noted in its history, marked and versioned."""
+
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from db.cycle.claim import lock_deployments
+from domain.commands import Command
+from domain.errors import DeploymentNotFoundError, StaleVersionError
+from domain.model import Deployment, Lifecycle
+
+
+def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
+    """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
+    row = connection.execute(
+        "SELECT id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'", (name,)
+    ).fetchone()
+    locked = lock_deployments(connection, [row[0]]).deployments if row else ()
+    deployment = next((one for one in locked if one.status.lifecycle is not Lifecycle.DESTROYED), None)
+    if deployment is None:  # also when it came to its end while we waited for the lock
+        raise DeploymentNotFoundError(
+            f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
+        )
+    if expected_version not in (None, deployment.version):
+        raise StaleVersionError(
+            f"{name} is at version {deployment.version}, not {expected_version}; look at it again, then repeat",
+            deployment=name,
+            version=deployment.version,
+            expected=expected_version,
+        )
+    return deployment
+
+
+def touch(connection: Connection, deployment: Deployment) -> int:
+    """Mark the deployment, so that its handler looks at it, and give it its next version, which is returned."""
+    row = connection.execute(
+        "UPDATE deployments SET version = version + 1, due_at = clock_timestamp() WHERE id = %s RETURNING version",
+        (deployment.id,),
+    ).fetchone()
+    assert row is not None  # noqa: S101  (the row is locked, so it is there)
+    version: int = row[0]
+    return version
+
+
+def note(connection: Connection, deployment_id: UUID, command: Command, phase: str, message: str) -> None:
+    """A record in the timeline with who and why; a user's record is never merged."""
+    record_id = uuid4()
+    said = f"{message}: {command.reason}" if command.reason else message
+    cursor = connection.cursor()
+    cursor.execute(
+        """
+        INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)
+        SELECT %s, id, rollout_id, %s, 'asked', concat_ws('/', lifecycle, sub_step), %s, %s
+          FROM deployments WHERE id = %s
+        """,
+        (record_id, phase, command.actor, said, deployment_id),
+    )
+    cursor.execute(
+        "UPDATE deployments SET history_id = %s, history_key = NULL WHERE id = %s", (record_id, deployment_id)
+    )

@@ -1,0 +1,1 @@
+"""One pass of a handler: claim, load, write."""

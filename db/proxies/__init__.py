@@ -1,0 +1,1 @@
+"""What proxies should know, and what they have acknowledged."""

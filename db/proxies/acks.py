@@ -1,0 +1,151 @@
+"""Proxies: who is live, what each has acknowledged, and which drains all of them know."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+_IS_LIVE = "last_seen_at > (SELECT max(seen_at) FROM publishers) - make_interval(secs => silence_seconds)"
+
+_MISSES = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
+
+_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
+
+_ALL_KNOW = f"""
+    {_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {_IS_LIVE} AND {_MISSES}))
+"""
+
+_KNOWN = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_ALL_KNOW}"  # noqa: S608  (composed of constants)
+
+_RELEASE = f"""
+    UPDATE routes r SET out_of_traffic_at = clock_timestamp()
+     WHERE r.deployment_id = ANY(%s) AND {_ALL_KNOW}
+    RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
+"""  # noqa: S608
+
+_NOTE_PROXIES = """
+    INSERT INTO proxies (node_id, kind, silence_seconds)
+    SELECT * FROM unnest(%s::text[], %s::text[], %s::float8[]) AS u (node_id, kind, silence_seconds) ORDER BY node_id
+    ON CONFLICT (node_id) DO UPDATE
+       SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds
+"""
+
+_NOTE_ACKS = """
+    UPDATE proxies p SET acked_version = u.version, acked_snapshot = u.seen::pg_snapshot, acked_at = clock_timestamp()
+      FROM unnest(%s::text[], %s::text[], %s::text[]) AS u (node_id, version, seen)
+     WHERE p.node_id = u.node_id
+"""
+
+_NOTE_PUBLISHER = """
+    INSERT INTO publishers (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()
+"""
+
+_PROXIES = f"""
+    SELECT node_id, kind, coalesce({_IS_LIVE}, false) AS is_live, acked_version,
+           extract(epoch FROM clock_timestamp() - acked_at)::float8 AS acked_seconds_ago,
+           extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS seen_seconds_ago,
+           (SELECT count(*)::int FROM routes r WHERE {_DRAINING} AND r.drain_xid IS NOT NULL AND {_MISSES})
+               AS drains_waiting
+      FROM proxies p ORDER BY node_id
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProxy:
+    """A sign of life. `kind`: envoy or traefik. `silence_seconds`: after so long without one it counts no more."""
+
+    node_id: str
+    kind: str
+    silence_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A proxy knows the table of this version, which was read in the snapshot `seen` (`pg_snapshot`, as text)."""
+
+    node_id: str
+    version: str
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedRoute:
+    """A route that every live proxy knows to be gone, `seconds` after it was decided that it leaves."""
+
+    deployment_id: UUID
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyView:
+    """A proxy as people see it. `drains_waiting`: replicas on their way out that it is not known to have let go."""
+
+    node_id: str
+    kind: str
+    is_live: bool
+    acked_version: str | None
+    acked_seconds_ago: float | None
+    seen_seconds_ago: float
+    drains_waiting: int
+
+
+def begin_publishing(connection: Connection, publisher_id: str) -> None:
+    """A server for proxies begins: those that were live when the last one ended get their whole time to be heard again.
+
+    A proxy's silence counts only while there was a server that it could have talked to.
+    """
+    cursor = connection.cursor()
+    cursor.execute(
+        f"""
+        WITH live AS (SELECT node_id FROM proxies WHERE {_IS_LIVE} ORDER BY node_id FOR UPDATE)
+        UPDATE proxies p SET last_seen_at = clock_timestamp() FROM live WHERE p.node_id = live.node_id
+        """  # noqa: S608
+    )
+    cursor.execute("DELETE FROM proxies WHERE last_seen_at < clock_timestamp() - interval '1 day'")
+    note_publisher(connection, publisher_id)
+    cursor.execute("DELETE FROM publishers WHERE seen_at < clock_timestamp() - interval '1 day'")
+
+
+def note_publisher(connection: Connection, publisher_id: str) -> None:
+    """A server for proxies is there."""
+    connection.execute(_NOTE_PUBLISHER, (publisher_id,))
+
+
+def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
+    """These proxies are there; one that nobody knew counts from now on."""
+    rows = list(seen)
+    if rows:
+        columns = ([one.node_id for one in rows], [one.kind for one in rows], [one.silence_seconds for one in rows])
+        connection.execute(_NOTE_PROXIES, columns)
+
+
+def note_acks(connection: Connection, acks: Sequence[Ack]) -> None:
+    """What these proxies know from now on. Unknown proxies are left out."""
+    if acks:
+        columns = ([one.node_id for one in acks], [one.version for one in acks], [one.seen for one in acks])
+        connection.execute(_NOTE_ACKS, columns)
+
+
+def release_drained(connection: Connection) -> frozenset[UUID]:
+    """Note of each draining route that every live proxy knows of it; returns the deployments of those routes."""
+    return frozenset(one.deployment_id for one in release_drained_routes(connection))
+
+
+def release_drained_routes(connection: Connection) -> list[DrainedRoute]:
+    """The same, with each of those routes and how long it took. Without a live proxy there is nothing to wait for."""
+    cursor = connection.cursor()
+    owners = [row[0] for row in cursor.execute(_KNOWN).fetchall()]
+    if not owners:
+        return []
+    cursor.execute("SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", (owners,))
+    released = [DrainedRoute(*row) for row in cursor.execute(_RELEASE, (owners,)).fetchall()]
+    touched = list({one.deployment_id for one in released})
+    cursor.execute("UPDATE deployments SET version = version + 1 WHERE id = ANY(%s)", (touched,))
+    return released
+
+
+def list_proxies(connection: Connection) -> list[ProxyView]:
+    """Every proxy that was heard of, live or silent, by its node id."""
+    return connection.cursor(row_factory=class_row(ProxyView)).execute(_PROXIES).fetchall()

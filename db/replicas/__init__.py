@@ -1,0 +1,1 @@
+"""Routes and hosts, as the workers that run replicas see and report them."""

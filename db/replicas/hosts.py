@@ -1,0 +1,161 @@
+"""Worker hosts: who is up, which routes they run, and what becomes of those of a host that fell silent."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import record_stopped
+from db.schema.tables import ACTIVE
+from domain.errors import HostNotFoundError, WrongStateError
+from domain.model import RouteStatus
+from domain.replicas.events import RouteLifecycleType
+from domain.replicas.placement import EXTERNAL, Unplaced, place
+
+_SIGN_OF_LIFE = """
+    INSERT INTO hosts (name, address) VALUES (%s, %s)
+    ON CONFLICT (name) DO UPDATE SET last_seen_at = clock_timestamp(), address = excluded.address
+"""
+
+_UNPLACED = """
+    SELECT r.id AS route_id, r.deployment_id, v.spec->>'runtime' = 'external' AS is_external
+      FROM routes r JOIN revisions v ON v.id = r.revision_id
+     WHERE r.host IS NULL AND r.stopped_at IS NULL AND (r.deployment_id = ANY(%(owners)s) OR %(owners)s::uuid[] IS NULL)
+     ORDER BY r.id LIMIT %(limit)s
+"""
+
+_OF_DEPLOYMENT = f"""
+    SELECT deployment_id, host, count(*)::int FROM routes
+     WHERE deployment_id = ANY(%s) AND {ACTIVE} AND host IS NOT NULL GROUP BY deployment_id, host
+"""  # noqa: S608  (composed of constants, as are the others here)
+
+_OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"  # noqa: S608
+
+_PLACE = """
+    UPDATE routes r SET host = u.host
+      FROM unnest(%s::uuid[], %s::text[]) AS u (id, host)
+     WHERE r.id = u.id AND r.host IS NULL
+"""
+
+_WORK: dict[RouteLifecycleType, str] = {
+    RouteLifecycleType.START: "status = 'provisioning' AND started_at IS NULL AND stopped_at IS NULL",
+    RouteLifecycleType.PROBE: f"{ACTIVE} AND started_at IS NOT NULL AND stopped_at IS NULL",
+    RouteLifecycleType.STOP: "status IN ('terminating', 'failed') AND stopped_at IS NULL",
+}
+"""Which routes make a look at their host worth while. A host is swept whatever its routes are."""
+
+_LOOK = """
+    UPDATE hosts
+       SET silent_looks = CASE WHEN %(alive)s THEN 0 ELSE silent_looks + 1 END,
+           down_since = CASE WHEN %(alive)s THEN NULL
+                             WHEN silent_looks + 1 >= %(looks)s THEN coalesce(down_since, clock_timestamp()) END
+     WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT %(alive)s
+    RETURNING name, old.down_since IS NULL AND new.down_since IS NOT NULL, old.down_since IS NOT NULL AND
+              new.down_since IS NULL
+""".replace("%(alive)s", "last_seen_at > clock_timestamp() - make_interval(secs => %(fresh)s)")
+
+_DOWN = "SELECT name FROM hosts WHERE down_since IS NOT NULL"
+
+_LOST = f"""
+    SELECT r.id, r.deployment_id, r.status, r.host,
+           extract(epoch FROM clock_timestamp() - h.last_seen_at)::int AS silent_seconds
+      FROM routes r JOIN hosts h ON h.name = r.host
+     WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{ACTIVE}
+     ORDER BY r.id LIMIT %s
+"""  # noqa: S608
+
+
+def show_sign_of_life(connection: Connection, host: str, address: str) -> None:
+    """The host is up; its first sign of life makes it known."""
+    connection.execute(_SIGN_OF_LIFE, (host, address))
+
+
+def place_routes(connection: Connection, limit: int) -> int:
+    """Give up to `limit` routes that have no host one that is up; returns how many got one."""
+    cursor = connection.cursor()
+    waiting = _unplaced(connection, None, limit)
+    if not waiting:
+        return 0
+    owners = sorted({one.deployment_id for one in waiting})
+    cursor.execute("SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", (owners,))
+    up = cursor.execute("SELECT name FROM hosts WHERE down_since IS NULL ORDER BY name").fetchall()
+    chosen = place(
+        _unplaced(connection, owners, limit),
+        [row[0] for row in up],
+        {(row[0], row[1]): row[2] for row in cursor.execute(_OF_DEPLOYMENT, (owners,)).fetchall()},
+        dict(cursor.execute(_OF_ALL).fetchall()),
+    )
+    if chosen:
+        cursor.execute(_PLACE, (list(chosen), list(chosen.values())))
+        cursor.execute("UPDATE deployments SET version = version + 1 WHERE id = ANY(%s)", (owners,))
+    return len(chosen)
+
+
+def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[str]:
+    """The hosts that are up and have something for this look; EXTERNAL among them when it has."""
+    some = _WORK.get(kind)
+    if some is None:
+        query = "SELECT name FROM hosts WHERE down_since IS NULL"
+    else:
+        # not EXISTS, which Postgres makes a join that reads every route
+        query = f"""
+            SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
+             WHERE (SELECT true FROM routes WHERE host = up.name AND {some} LIMIT 1)
+        """  # noqa: S608  (composed of constants)
+    return [row[0] for row in connection.execute(query).fetchall()]
+
+
+def look_at_signs_of_life(
+    connection: Connection, fresh_seconds: float, looks: int
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Count the looks that found a host silent: (hosts that are down from now on, hosts that are back).
+
+    Looks are counted, not seconds: while nobody looked, nobody could be heard, so that Postgres or all workers being
+    away for a while does not make every host silent.
+    """
+    rows = connection.execute(_LOOK, {"fresh": fresh_seconds, "looks": looks}).fetchall()
+    return frozenset(row[0] for row in rows if row[1]), frozenset(row[0] for row in rows if row[2])
+
+
+def fail_lost_routes(connection: Connection, limit: int | None) -> frozenset[UUID]:
+    """Up to `limit` routes of hosts that are down fail, which no revision is blamed for; returns their deployments."""
+    down = [row[0] for row in connection.execute(_DOWN).fetchall()]
+    if not down:  # nearly always; the join reads every route
+        return frozenset()
+    lost = connection.execute(_LOST, (down, limit)).fetchall()
+    reports = [
+        RouteReport(
+            route_id,
+            deployment_id,
+            RouteStatus(status),
+            RouteStatus.FAILED,
+            reason=f"its host {host} has been silent for {silent} s",
+        )
+        for route_id, deployment_id, status, host, silent in lost
+    ]
+    return apply_reports(connection, reports, blame_revisions=False)
+
+
+def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
+    """Forget a host that never comes back, its replicas taken as stopped; returns their deployments.
+
+    Raises HostNotFoundError, and WrongStateError for a host that is up.
+    """
+    cursor = connection.cursor()
+    host = cursor.execute("SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,)).fetchone()
+    if host is None:
+        raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)
+    if host[0] is None:
+        raise WrongStateError(f"host {name} is up; only a host that is down can be forgotten", host=name)
+    touched = fail_lost_routes(connection, None)
+    left = cursor.execute("SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,)).fetchall()
+    touched |= record_stopped(connection, [row[0] for row in left])
+    cursor.execute("DELETE FROM hosts WHERE name = %s", (name,))
+    return touched
+
+
+def _unplaced(connection: Connection, owners: Iterable[UUID] | None, limit: int) -> list[Unplaced]:
+    parameters = {"owners": None if owners is None else list(owners), "limit": limit}
+    return connection.cursor(row_factory=class_row(Unplaced)).execute(_UNPLACED, parameters).fetchall()

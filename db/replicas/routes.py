@@ -1,0 +1,164 @@
+"""Routes as a host sees them: which replicas are to be started, probed and stopped, and that one is gone."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, cast
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from db.cycle.claim import lifecycle_status
+from db.schema.tables import ACTIVE
+from domain.errors import RouteNotFoundError
+from domain.model import DeploymentLifecycleStatus, RouteStatus
+from domain.replicas.revision import RevisionSpec
+
+_ROUTE = """
+    SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, r.status, r.address,
+           r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at, r.stop_requested_at
+      FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
+"""
+
+_TO_START = f"""
+    {_ROUTE}
+     WHERE r.host = %s AND r.status = 'provisioning' AND r.started_at IS NULL AND r.stopped_at IS NULL
+     ORDER BY r.id LIMIT %s
+"""
+
+_RUNNING = f"""
+    {_ROUTE}
+     WHERE r.host = %s AND r.{ACTIVE} AND r.started_at IS NOT NULL AND r.stopped_at IS NULL
+     ORDER BY r.id
+"""
+
+_STARTING = _RUNNING.replace(f"r.{ACTIVE}", "r.status = 'provisioning'")
+
+_TO_STOP = f"""
+    {_ROUTE} WHERE r.host = %s AND r.status IN ('terminating', 'failed') AND r.stopped_at IS NULL ORDER BY r.id
+"""
+
+_BY_ID = f"{_ROUTE} WHERE r.id = %s"
+
+_LOCK_DEPLOYMENTS = "SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRow:
+    """A route with what its runtime needs to know. `started_at`: when its replica was started."""
+
+    id: UUID
+    deployment_id: UUID
+    deployment: str
+    revision: str
+    spec: RevisionSpec
+    status: RouteStatus
+    address: str | None
+    started_at: datetime | None
+    probe_streak: int
+    drain_started_at: datetime | None
+    out_of_traffic_at: datetime | None
+    stop_requested_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", _parsed(cast("str", self.spec)))
+        object.__setattr__(self, "status", RouteStatus(self.status))
+
+
+def routes_to_start(connection: Connection, host: str, limit: int) -> list[RouteRow]:
+    """Provisioning routes of a host whose replica nobody has started yet, oldest first."""
+    return _rows(connection, _TO_START, (host, limit))
+
+
+def running_routes(connection: Connection, host: str, *, only_starting: bool = False) -> list[RouteRow]:
+    """Live routes of a host whose replica was started: those to probe, or of them those that were never healthy yet."""
+    return _rows(connection, _STARTING if only_starting else _RUNNING, (host,))
+
+
+def routes_to_stop(connection: Connection, host: str) -> list[RouteRow]:
+    """Routes of a host on their way out, and failed ones, whose replica is not known to be gone."""
+    return _rows(connection, _TO_STOP, (host,))
+
+
+def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
+    """One route, its deployment locked before it is read. Raises RouteNotFoundError."""
+    cursor = connection.cursor()
+    owners = cursor.execute("SELECT deployment_id FROM routes WHERE id = %s", (route_id,)).fetchall()
+    cursor.execute(_LOCK_DEPLOYMENTS, ([row[0] for row in owners],))
+    rows = _rows(connection, _BY_ID, (route_id,))
+    if not rows:
+        raise RouteNotFoundError(
+            f"there is no route {route_id}; 'rollway routes' lists those that exist", route=route_id
+        )
+    return rows[0]
+
+
+def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
+    """The statuses these deployments are in: whose handlers a change of theirs wakes."""
+    query = "SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE id = ANY(%s)"
+    rows = connection.execute(query, (list(deployment_ids),)).fetchall()
+    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
+
+
+def unstopped(connection: Connection, host: str, route_ids: Iterable[UUID]) -> frozenset[UUID]:
+    """Which of these routes are still expected to have a replica on this host."""
+    query = "SELECT id FROM routes WHERE id = ANY(%s) AND host = %s AND stopped_at IS NULL"
+    return frozenset(row[0] for row in connection.execute(query, (list(route_ids), host)).fetchall())
+
+
+def request_stop(connection: Connection, route_ids: Sequence[UUID]) -> None:
+    """Remember when the replicas of these routes were asked to end, once."""
+    _change_leaving(connection, route_ids, "stop_requested_at = coalesce(stop_requested_at, clock_timestamp())")
+
+
+def record_stopped(connection: Connection, route_ids: Sequence[UUID]) -> frozenset[UUID]:
+    """The replicas of these routes are gone: terminating becomes terminated, failed stays failed."""
+    return _change_leaving(
+        connection,
+        route_ids,
+        """
+        stopped_at = clock_timestamp(), status = CASE status WHEN 'terminating' THEN 'terminated' ELSE status END,
+        status_changed_at = CASE status WHEN 'terminating' THEN clock_timestamp() ELSE status_changed_at END
+        """,
+    )
+
+
+def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignments: str) -> frozenset[UUID]:
+    """Change routes on their way out, under their deployments' locks. Who may be waiting for their end is marked."""
+    if not route_ids:
+        return frozenset()
+    cursor = connection.cursor()
+    ids = list(route_ids)
+    owners = cursor.execute("SELECT DISTINCT deployment_id FROM routes WHERE id = ANY(%s)", (ids,)).fetchall()
+    cursor.execute(_LOCK_DEPLOYMENTS, ([row[0] for row in owners],))
+    changed = cursor.execute(
+        f"""
+        UPDATE routes SET {assignments}
+         WHERE id = ANY(%s) AND status IN ('terminating', 'failed') AND stopped_at IS NULL
+        RETURNING deployment_id
+        """,  # noqa: S608  (both callers pass literals)
+        (ids,),
+    ).fetchall()
+    touched = frozenset(row[0] for row in changed)
+    cursor.execute(
+        """
+        UPDATE deployments
+           SET version = version + 1,
+               due_at = CASE WHEN lifecycle IN ('destroying', 'deploying') THEN clock_timestamp() ELSE due_at END
+         WHERE id = ANY(%s)
+        """,
+        (list(touched),),
+    )
+    return touched
+
+
+@lru_cache(1024)
+def _parsed(spec: str) -> RevisionSpec:
+    """A revision never changes, and thousands of routes that are looked at every second have few of them."""
+    return RevisionSpec.model_validate_json(spec)
+
+
+def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> list[RouteRow]:
+    return connection.cursor(row_factory=class_row(RouteRow)).execute(query, parameters).fetchall()

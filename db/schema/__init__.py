@@ -1,0 +1,1 @@
+"""The schema: tables, and the triggers that hold the budgets."""

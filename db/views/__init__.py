@@ -1,0 +1,1 @@
+"""The reads for people. No lock is taken."""

@@ -1,0 +1,88 @@
+"""The reads for people: what has happened to a deployment, as frozen values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+_REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
+
+_HISTORY = """
+    SELECT phase, result, error_code, target, actor, message, attempts, rollout_id, created_at, updated_at
+      FROM deployment_history
+     WHERE deployment_id = %s
+     ORDER BY updated_at DESC, id DESC
+     LIMIT %s
+"""
+
+_STEPS = """
+    SELECT step_no, phase, at, verdict, inputs, decision
+      FROM rollout_steps
+     WHERE rollout_id = %s AND step_no > %s
+     ORDER BY step_no
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionView:
+    """A revision and what it runs, as JSON."""
+
+    id: UUID
+    name: str
+    spec: dict[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryView:
+    """One line of the timeline; `attempts` records of the same kind in a row became this one."""
+
+    phase: str
+    result: str
+    error_code: str | None
+    target: str
+    actor: str
+    message: str
+    attempts: int
+    rollout_id: UUID | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One cycle of a rollout that changed something: what it was decided from, and what was decided."""
+
+    step_no: int
+    phase: str
+    at: datetime
+    verdict: str
+    inputs: dict[str, Any]
+    decision: dict[str, Any]
+
+
+def revisions_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RevisionView]:
+    """The newest revisions of a deployment, newest first."""
+    cursor = connection.cursor(row_factory=class_row(RevisionView))
+    return cursor.execute(_REVISIONS, (deployment_id, limit)).fetchall()
+
+
+def revision_named(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:
+    """The revision of that name."""
+    query = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s AND name = %s"
+    return connection.cursor(row_factory=class_row(RevisionView)).execute(query, (deployment_id, name)).fetchone()
+
+
+def history_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[HistoryView]:
+    """The last records of the timeline, oldest first."""
+    cursor = connection.cursor(row_factory=class_row(HistoryView))
+    return cursor.execute(_HISTORY, (deployment_id, limit)).fetchall()[::-1]
+
+
+def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[StepView]:
+    """The cycles of a rollout with numbers above `after`, in order."""
+    cursor = connection.cursor(row_factory=class_row(StepView))
+    return cursor.execute(_STEPS, (rollout_id, after)).fetchall()

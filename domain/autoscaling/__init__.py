@@ -1,0 +1,1 @@
+"""Autoscaling: the rules people set, and what they come to."""

@@ -1,0 +1,1 @@
+"""Replicas: what to run, where, when it is healthy, and how it leaves."""

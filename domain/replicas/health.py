@@ -1,0 +1,86 @@
+"""What the probes of one replica make of its route: the next health, or none.
+
+provisioning --success x success_threshold--> healthy
+provisioning --start deadline passed, or the process ended--> failed
+healthy      --failure x failure_threshold--> unhealthy --success x success_threshold--> healthy
+any live     --the process ended--> failed
+healthy, unhealthy --no fresh probe--> degraded --a probe--> healthy or unhealthy
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from domain.model import RouteStatus
+from domain.replicas.revision import HealthCheck
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """One look at a replica. `answered` is None when no probe was due; `detail` says what was seen."""
+
+    running: bool
+    answered: bool | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedRoute:
+    """What is known of a route before the probe. `streak` counts results in a row that speak against its status."""
+
+    status: RouteStatus
+    started_at: datetime
+    streak: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthVerdict:
+    """The route's next status and streak, with the reason when the status changes."""
+
+    status: RouteStatus
+    streak: int
+    reason: str | None = None
+
+
+def probe_is_due(check: HealthCheck, route: ProbedRoute, now: datetime) -> bool:
+    """The initial delay counts from the replica's start, not from the route's creation."""
+    return now >= route.started_at + timedelta(seconds=check.initial_delay_seconds)
+
+
+def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeResult, now: datetime) -> HealthVerdict:
+    """Status and streak after one look. A look that changes nothing returns what went in."""
+    unchanged = HealthVerdict(route.status, route.streak)
+    if not route.status.is_active:
+        return unchanged
+    if not result.running:
+        return HealthVerdict(RouteStatus.FAILED, 0, result.detail)
+    if check is None:
+        return unchanged if route.status is RouteStatus.HEALTHY else HealthVerdict(RouteStatus.HEALTHY, 0, "it runs")
+    match route.status, result.answered:
+        case RouteStatus.PROVISIONING, True:
+            return _against(route, check.success_threshold, RouteStatus.HEALTHY, result)
+        case RouteStatus.PROVISIONING, _:
+            return _still_starting(check, route, result, now)
+        case _, None:
+            return unchanged
+        case RouteStatus.HEALTHY, False:
+            return _against(route, check.failure_threshold, RouteStatus.UNHEALTHY, result)
+        case RouteStatus.UNHEALTHY, True:
+            return _against(route, check.success_threshold, RouteStatus.HEALTHY, result)
+        case RouteStatus.DEGRADED, answered:
+            return HealthVerdict(RouteStatus.HEALTHY if answered else RouteStatus.UNHEALTHY, 0, result.detail)
+    return HealthVerdict(route.status, 0)
+
+
+def _against(route: ProbedRoute, threshold: int, status: RouteStatus, result: ProbeResult) -> HealthVerdict:
+    streak = route.streak + 1
+    if streak < threshold:
+        return HealthVerdict(route.status, streak)
+    return HealthVerdict(status, 0, result.detail)
+
+
+def _still_starting(check: HealthCheck, route: ProbedRoute, result: ProbeResult, now: datetime) -> HealthVerdict:
+    if now < route.started_at + timedelta(seconds=check.start_deadline_seconds):
+        # no probe says nothing: it must not undo the successes counted so far
+        return HealthVerdict(route.status, route.streak if result.answered is None else 0)
+    reason = f"not healthy within {check.start_deadline_seconds:g} s of its start: {result.detail}"
+    return HealthVerdict(RouteStatus.FAILED, 0, reason)

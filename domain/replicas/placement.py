@@ -1,0 +1,46 @@
+"""Which worker host gets a new replica: the one that is up and has the fewest of that deployment.
+
+Equal ones: the one with the fewest of all, then the first by name, so that every worker would choose the same.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+EXTERNAL = "external"
+"""Stands where a host's name would, for replicas that another system runs. No host may be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A route whose replica has no host yet. `is_external`: it needs none."""
+
+    route_id: UUID
+    deployment_id: UUID
+    is_external: bool
+
+
+def place(
+    unplaced: Iterable[Unplaced],
+    hosts: Sequence[str],
+    of_deployment: Mapping[tuple[UUID, str], int],
+    of_all: Mapping[str, int],
+) -> dict[UUID, str]:
+    """A host for each route; without a host that is up, only external ones get theirs.
+
+    `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host.
+    """
+    own, every = Counter(of_deployment), Counter(of_all)
+    chosen: dict[UUID, str] = {}
+    for route in unplaced:
+        if route.is_external:
+            chosen[route.route_id] = EXTERNAL
+            continue
+        if not hosts:
+            continue
+        host = min(hosts, key=lambda name, of=route.deployment_id: (own[of, name], every[name], name))  # type: ignore[misc]
+        chosen[route.route_id] = host
+        own[route.deployment_id, host] += 1
+        every[host] += 1
+    return chosen

@@ -1,0 +1,1 @@
+"""Traffic: where a deployment is reached, and what proxies are told."""

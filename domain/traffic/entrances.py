@@ -1,0 +1,104 @@
+"""Where a deployment is reached: which host names and path prefixes are valid, and those that a new deployment gets."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from domain.traffic.published import Entrance, EntranceKind
+
+MAX_HOSTS = 100
+PREVIEW_PREFIX = "preview."
+"""A deployment that is reached as web.example.com shows its new revision as preview.web.example.com."""
+_LONGEST_HOST = 253
+_LONGEST_PREFIX = 200
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+_SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+def _checked_host(value: str) -> str:
+    if ":" in value:
+        raise ValueError(f"{value!r} must be a host name alone, without a port")
+    if len(value) > _LONGEST_HOST or not _HOST.fullmatch(value):
+        raise ValueError(f"{value!r} must be a lower-case host name such as web.example.com or *.example.com")
+    if value.removeprefix("*.").startswith(PREVIEW_PREFIX):
+        raise ValueError(f"{value!r} must not begin with {PREVIEW_PREFIX!r}, where new revisions are looked at")
+    return value
+
+
+def _checked_prefix(value: str) -> str:
+    segments = value.split("/")[1:-1]
+    known = value.startswith("/") and value.endswith("/") and len(value) <= _LONGEST_PREFIX
+    if known and all(_SEGMENT.fullmatch(one) and one not in {".", ".."} for one in segments):
+        return value
+    raise ValueError(
+        f"{value!r} must begin and end with '/', such as /api/, and hold letters, digits, '.', '_', '~' and '-' only"
+    )
+
+
+Host = Annotated[str, AfterValidator(_checked_host)]
+PathPrefix = Annotated[str, AfterValidator(_checked_prefix)]
+
+
+class TrafficSettings(BaseModel):
+    """Where a deployment is reached. With neither hosts nor a prefix: where a new deployment is.
+
+    `request_timeout_seconds`: None for no limit.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hosts: tuple[Host, ...] | None = Field(default=None, max_length=MAX_HOSTS)
+    path_prefix: PathPrefix | None = None
+    strip_prefix: bool = True
+    request_timeout_seconds: float | None = Field(default=None, gt=0, le=86400)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether they leave it to Rollway, which takes what no other deployment has."""
+        return self.hosts is None and self.path_prefix is None
+
+    def entrances_of(self, deployment: str) -> tuple[Entrance, ...]:
+        """Sorted, each once."""
+        if self.is_default:
+            return default_entrances(deployment, strip_prefix=self.strip_prefix)
+        hosts = {Entrance(EntranceKind.HOST, host) for host in self.hosts or ()}
+        prefix = {Entrance(EntranceKind.PREFIX, self.path_prefix, self.strip_prefix)} if self.path_prefix else set()
+        return in_order(hosts | prefix)
+
+
+def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[Entrance, ...]:
+    """Hosts NAME and NAME.localhost, prefix /NAME/; without those that such a name cannot have."""
+    hosts = [host for host in (deployment, f"{deployment}.localhost") if _is(_checked_host, host)]
+    prefixes = [prefix for prefix in (f"/{deployment}/",) if _is(_checked_prefix, prefix)]
+    return in_order(
+        [
+            *(Entrance(EntranceKind.HOST, host) for host in hosts),
+            *(Entrance(EntranceKind.PREFIX, prefix, strip_prefix) for prefix in prefixes),
+        ]
+    )
+
+
+def in_order(entrances: Iterable[Entrance]) -> tuple[Entrance, ...]:
+    """Hosts before prefixes, each by name."""
+    return tuple(sorted(entrances, key=lambda one: (one.kind, one.value)))
+
+
+def entrances_in_words(entrances: Iterable[Entrance], request_timeout_seconds: float | None = None) -> str:
+    """web, web.localhost, /web/, each request within 30 s; a prefix that is passed on says so."""
+    said = [
+        one.value if one.kind is EntranceKind.HOST or one.strip_prefix else f"{one.value} (passed on)"
+        for one in in_order(entrances)
+    ]
+    limit = f", each request within {request_timeout_seconds:g} s" if request_timeout_seconds else ""
+    return (", ".join(said) or "nowhere") + limit
+
+
+def _is(check: Callable[[str], str], value: str) -> bool:
+    try:
+        check(value)
+    except ValueError:
+        return False
+    return True

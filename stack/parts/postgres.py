@@ -1,0 +1,193 @@
+"""The embedded PostgreSQL: its data folder, made once, and how to start it."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from stack.errors import StackError, folder_errors
+from stack.parts.account import MAJOR_VERSION, Account
+from stack.plan import Part, Ready
+from stack.ports import HOST
+
+ROLE = DATABASE = "rollway"
+_SPACE_NEEDED = 150 * 1024 * 1024
+_LAST_OF_INITDB = 5  # template1, template0 and postgres are 1, 4 and 5; a database made later has a larger number
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+
+
+def postgres_url(port: int, password: str) -> str:
+    """The address of the embedded server's database, with its password."""
+    return f"postgresql://{ROLE}:{password}@{HOST}:{port}/{DATABASE}"
+
+
+def prepare_data(
+    folder: Path, account: Account, password: str, *, durable: bool = True, say: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Make sure that `folder`/data holds a whole cluster with our role and database, and return it.
+
+    A cluster is made beside and renamed, so what is called data was once complete. `durable` waits for the disk.
+    `say` hears what was found broken. Raises StackError: no space, not writable, another version, not a cluster.
+    """
+    data = folder / "data"
+    with folder_errors(folder):
+        for left in folder.glob("initdb-*"):
+            say("an earlier first start was interrupted, its half-made PostgreSQL data folder is removed")
+            shutil.rmtree(left)
+        if data.exists() and not _holds_cluster(data):
+            say("the PostgreSQL data folder holds no cluster, it is made anew")
+            shutil.rmtree(data)
+        if not data.exists():
+            _initialise(data, account, password, durable=durable)
+        _give(data, account)
+    _refuse_other_version(data)
+    return data
+
+
+def reset_password(data: Path, account: Account, password: str) -> None:
+    """Give the role a new password while no server runs: the remembered one was lost. Raises StackError."""
+    _single_user(data, account, f"ALTER ROLE {ROLE} PASSWORD '{password}'", DATABASE)
+
+
+def postgres_part(data: Path, account: Account, port: int, *, fsync: bool = True) -> Part:
+    """The server as a part of the stack: loopback TCP only, no socket file."""
+    settings = {
+        "listen_addresses": HOST,
+        "port": str(port),
+        "unix_socket_directories": "",
+        "max_connections": "200",
+        "log_checkpoints": "off",
+        "fsync": "on" if fsync else "off",
+    }
+    arguments = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+    return Part(
+        name="postgres",
+        command=account.command("postgres", "-D", account.data_argument(data), *arguments),
+        cwd=str(data),
+        ready=Ready("log", "database system is ready to accept connections"),
+        server=True,
+        env=_ENVIRONMENT,
+        inherit_env=False,
+        user=account.user,
+        address=f"{HOST}:{port}/{DATABASE}",
+        stop_signal=2,  # SIGINT is PostgreSQL's fast shutdown: sessions are cut, data is flushed
+        grace=30.0,
+        pid_file=str(data / "postmaster.pid"),
+    )
+
+
+def remove_stale_pid_file(pid_file: Path) -> None:
+    """Remove the file when the process it names is gone, or is another program that got the pid later."""
+    try:
+        pid = int(pid_file.read_text(encoding="utf-8").split("\n", 1)[0])
+        in_use = Path(psutil.Process(pid).cwd()) == pid_file.parent
+    except FileNotFoundError:
+        return
+    except psutil.AccessDenied:
+        in_use = True
+    except (psutil.Error, ValueError):
+        in_use = False
+    if not in_use:
+        pid_file.unlink(missing_ok=True)
+
+
+def _holds_cluster(data: Path) -> bool:
+    """Whether there is something that may be data. Raises StackError when there is, and it is not whole."""
+    version, control = data / "PG_VERSION", data / "global" / "pg_control"
+    if version.exists() and control.exists():
+        return True
+    ours = [base for base in data.glob("base/*") if base.name.isdigit() and int(base.name) > _LAST_OF_INITDB]
+    if not data.is_dir() or ours:
+        raise StackError(f"{data} is not a whole PostgreSQL cluster, but may hold data: move it away and start again.")
+    return False
+
+
+def _refuse_other_version(data: Path) -> None:
+    with folder_errors(data):
+        version = (data / "PG_VERSION").read_text(encoding="utf-8").strip()
+    if version != str(MAJOR_VERSION):
+        raise StackError(
+            f"{data} was made by PostgreSQL {version} and the embedded one is {MAJOR_VERSION}: "
+            f"move it away to start empty, or dump it with PostgreSQL {version} first.",
+        )
+
+
+def _initialise(data: Path, account: Account, password: str, *, durable: bool) -> None:
+    free = shutil.disk_usage(data.parent).free
+    if free < _SPACE_NEEDED:
+        raise StackError(
+            f"The disk of {data.parent} has {free >> 20} MiB left and a new PostgreSQL needs {_SPACE_NEEDED >> 20}: "
+            "free some, or set ROLLWAY_HOME to a folder on another disk.",
+        )
+    fresh = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
+    try:
+        _give(fresh, account)
+        _initdb(fresh, account, password, durable=durable)
+        _single_user(fresh, account, f"CREATE DATABASE {DATABASE}", "postgres")
+        fresh.rename(data)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _initdb(fresh: Path, account: Account, password: str, *, durable: bool) -> None:
+    with tempfile.TemporaryFile(dir=fresh.parent) as password_file:
+        password_file.write(password.encode())
+        password_file.seek(0)
+        if account.user is not None:
+            os.fchown(password_file.fileno(), account.user, account.user)
+        options = [
+            *("-D", account.data_argument(fresh), "-U", ROLE, f"--pwfile=/dev/fd/{password_file.fileno()}"),
+            *("--auth-local=reject", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"),
+            *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", *(() if durable else ("--no-sync",))),
+        ]
+        _run(fresh, account, account.command("initdb", *options), "", pass_fds=(password_file.fileno(),))
+
+
+def _single_user(data: Path, account: Account, statement: str, database: str) -> None:
+    options = ("--single", "-D", account.data_argument(data), "-c", "log_checkpoints=off", database)
+    _run(data, account, account.command("postgres", *options), statement + "\n")
+
+
+def _run(folder: Path, account: Account, command: tuple[str, ...], words: str, pass_fds: tuple[int, ...] = ()) -> None:
+    """Run one of PostgreSQL's programs to its end in `folder`. Raises StackError with its own last words."""
+    done = subprocess.run(  # noqa: S603 -- the wheel's own programs
+        command,
+        input=words,
+        pass_fds=pass_fds,
+        cwd=folder,
+        user=account.user,
+        group=account.user,
+        extra_groups=None if account.user is None else [],
+        env=_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode == 0 and "ERROR:" not in done.stderr and "FATAL:" not in done.stderr:
+        return
+    if "No space left on device" in done.stderr:
+        raise StackError(f"There is no space left for {folder}: free some, or set ROLLWAY_HOME to another disk.")
+    telling = [line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line]
+    reason = (telling or done.stderr.splitlines() or [f"exit code {done.returncode}"])[0]
+    raise StackError(f"PostgreSQL's data folder {folder} cannot be prepared: {reason.strip()}.")
+
+
+def _give(data: Path, account: Account) -> None:
+    """Make the folder its account's own; an earlier start may have been as another user."""
+    owner = os.geteuid() if account.user is None else account.user
+    if data.stat().st_uid == owner:
+        return
+    started = time.monotonic()
+    for folder, folders, files in os.walk(data):
+        for name in (*folders, *files):
+            os.chown(Path(folder) / name, owner, owner, follow_symlinks=False)
+        if time.monotonic() - started > 60:  # noqa: PLR2004
+            raise StackError(f"{data} is too large to change its owner: run rollway as the user who made it.")
+    os.chown(data, owner, owner)

@@ -1,0 +1,1 @@
+"""The process that keeps the parts running."""

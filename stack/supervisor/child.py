@@ -1,0 +1,171 @@
+"""One supervised process: started so that it cannot be lost, watched, asked whether it is ready."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from stack.home import open_log
+from stack.parts.postgres import remove_stale_pid_file
+from stack.plan import Part
+from stack.state import Identity, PartCondition, PartState, identify
+from stack.supervisor.ready import is_ready
+
+# Seconds before the next start, by the number of crashes in a row.
+DELAYS = (0.0, 0.5, 2.0, 5.0, 10.0, 30.0)
+CRASHING_FROM = 4
+_LONG_ENOUGH = 30.0
+
+# The program waits in a shell until its pid is written down: whoever starts it may die at any moment, and the shell
+# then ends at the end of its input. A pid, and its creation time, stay the same through exec.
+_GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
+
+
+class Child:
+    """A part and the process that is it at the moment. Times are of the monotonic clock unless said otherwise."""
+
+    def __init__(self, part: Part, log: Path) -> None:
+        self.part = part
+        self.log = log
+        self.restarts = 0
+        self.crashes = 0
+        self.error = ""
+        self.finished = False
+        self.ready = False
+        self.since = time.time()
+        self.start_at = time.monotonic()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._identity: Identity | None = None
+        self._started = 0.0
+        self._log_start = 0
+        self.timed_out = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether what comes after it may start."""
+        return self.ready or self.finished
+
+    @property
+    def waiting_until(self) -> float | None:
+        """When it will be started; None while there is a process or it has done its work."""
+        return None if self._process is not None or self.finished else self.start_at
+
+    def start(self, written_down: Callable[[], None]) -> None:
+        """Start the process and call `written_down` before it does anything."""
+        self.ready, self.timed_out = False, False
+        self._started = time.monotonic()
+        try:
+            if self.part.pid_file is not None:
+                remove_stale_pid_file(Path(self.part.pid_file))
+            self._process = self._spawn()
+        except (OSError, subprocess.SubprocessError) as error:
+            self._crashed(str(error))
+            return
+        self._identity = identify(self._process.pid)
+        self.since = time.time()
+        written_down()
+        self._open_gate(self._process)
+
+    def look(self) -> None:
+        """See whether it ended or became ready, and remember when to start it again."""
+        if self._process is None:
+            return
+        code = self._process.poll()
+        if code == 0 and self.part.ready.kind == "exit":
+            self._process, self.finished = None, True
+        elif code is not None:
+            self._crashed(self._why(code))
+        elif not self.ready and is_ready(self.part.ready, self.log, self._log_start):
+            self.ready, self.error = True, ""
+        elif not self.ready and time.monotonic() - self._started > self.part.start_timeout:
+            self.timed_out = True
+            self._process.kill()
+
+    def reap(self) -> None:
+        """Take note of its end, after somebody stopped it."""
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):  # it is dying, but the kernel may take a moment to say so
+                self._process.wait(timeout=5)
+        self._process, self._identity, self.ready = None, None, False
+
+    def _last_words(self) -> str:
+        """The most telling line of its log since it started; empty when there is none."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(self._log_start, self.log.stat().st_size - 65536))
+                lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            return ""
+        telling = [line for line in lines if "FATAL" in line or "Error" in line or "No space left" in line]
+        return (telling or lines or [""])[-1][:300]
+
+    def state(self) -> PartState:
+        """How it stands, for the state file."""
+        return PartState(
+            name=self.part.name,
+            condition=self._condition(),
+            server=self.part.server,
+            process=self._identity if self._process is not None else None,
+            address=self.part.address,
+            restarts=self.restarts,
+            since=self.since,
+            stop_signal=self.part.stop_signal,
+            grace=self.part.grace,
+            error=self.error,
+        )
+
+    def _condition(self) -> PartCondition:
+        if self.finished:
+            return "done"
+        if self.ready:
+            return "running"
+        if self.crashes >= CRASHING_FROM:
+            return "crashing"
+        return "restarting" if self.restarts else "starting"
+
+    def _why(self, code: int) -> str:
+        if self.timed_out:
+            return f"it was not ready after {self.part.start_timeout:.0f} s"
+        if code < 0:
+            return f"it was ended by signal {-code}"
+        return self._last_words() or f"it ended with code {code}"
+
+    def _crashed(self, reason: str) -> None:
+        lived = time.monotonic() - self._started
+        self.crashes = 1 if self.ready and lived > _LONG_ENOUGH else self.crashes + 1
+        self.restarts += 1
+        self.start_at = time.monotonic() + DELAYS[min(self.crashes, len(DELAYS)) - 1]
+        self.error = reason
+        self.since = time.time()
+        self._process, self.ready = None, False
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        output = open_log(self.log)
+        try:
+            self._log_start = os.fstat(output).st_size
+            return subprocess.Popen(  # noqa: S603 -- what the plan says is what is to be run
+                [*_GATE, self.part.name, *self.part.command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                cwd=self.part.cwd,
+                env={**(os.environ if self.part.inherit_env else {}), **self.part.env},
+                user=self.part.user,
+                group=self.part.user,
+                extra_groups=None if self.part.user is None else [],
+                start_new_session=True,
+            )
+        finally:
+            os.close(output)
+
+    @staticmethod
+    def _open_gate(process: subprocess.Popen[bytes]) -> None:
+        if process.stdin is None:
+            return
+        try:
+            process.stdin.write(b"go\n")
+            process.stdin.close()
+        except OSError:  # it is gone already, which `look` finds
+            return

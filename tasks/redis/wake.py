@@ -1,0 +1,107 @@
+"""Wakes: an event sent right after the commit that made it necessary, so that nothing waits for a tick."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import redis
+import structlog
+from celery import Celery
+from kombu.entity import Queue
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from domain.events import DoDeploymentLifecycleEvent
+from domain.handlers import HANDLERS, woken_by
+from domain.model import DeploymentLifecycleStatus
+from domain.replicas.events import RouteLifecycleType
+from domain.replicas.placement import EXTERNAL
+from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
+from tasks.settings import KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE, TRAFFIC_CHANNEL, host_queue, queue
+
+_QUEUED_SECONDS = 5
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Waker:
+    """Sends events, one of each kind while one is queued. A wake that is lost costs one tick, never the work."""
+
+    app: Celery
+    client: redis.Redis
+
+    def deployments(self, statuses: Iterable[DeploymentLifecycleStatus]) -> None:
+        """Wake the handlers that look at these statuses."""
+        self.again({str(event) for event in map(woken_by, statuses) if event is not None})
+
+    def routes(self, *kinds: RouteLifecycleType) -> None:
+        """Wake these looks at routes; whoever takes one that is made on each host asks the hosts."""
+        self.again(map(route_key, kinds))
+
+    def routes_on(self, hosts: Iterable[str], *kinds: RouteLifecycleType) -> None:
+        """Wake these looks on these hosts."""
+        self.again(route_key(kind, host) for host in hosts for kind in kinds)
+
+    def traffic(self) -> None:
+        """Say that what proxies should know may have changed; whoever serves them also looks by itself."""
+        try:
+            self.client.publish(TRAFFIC_CHANNEL, b"")
+        except RedisError as error:
+            _log.warning("traffic not announced; it is read within a second", error=str(error))
+
+    def again(self, keys: Iterable[str]) -> None:
+        """Send the events of these keys."""
+        for key in keys:
+            self._send(key, *_message(key))
+
+    def arrived(self, key: str) -> None:
+        """The event has left the queue, so the next wake is sent again."""
+        try:
+            self.client.delete(_queued(key))
+        except RedisError:
+            _log.warning("wake mark not cleared", key=key)
+
+    def first_of_interval(self, key: str, interval: float) -> bool:
+        """True for the first tick of an interval, however many beats sent one."""
+        life = int(interval * 800)  # milliseconds; less than the interval, or a beat's own next tick would be dropped
+        return bool(self.client.set(f"{KEY_PREFIX}tick:{key}:{interval}", 1, nx=True, px=life))
+
+    def _send(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue | str) -> None:
+        try:
+            if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS):
+                # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now
+                options = {"queue": queue, "expires": _QUEUED_SECONDS, "ignore_result": True}
+                self.app.send_task(task, kwargs=arguments, **options)
+        except (RedisError, OperationalError) as error:
+            _log.warning("wake lost; the next tick does it", key=key, error=str(error))
+
+
+def _queued(key: str) -> str:
+    return f"{KEY_PREFIX}queued:{key}"
+
+
+def route_key(kind: RouteLifecycleType, host: str | None = None) -> str:
+    """The key of a look at routes, among the keys of all events."""
+    return f"routes/{kind}@{host}" if host else f"routes/{kind}"
+
+
+def _deployment_arguments(event: DoDeploymentLifecycleEvent) -> dict[str, str | None]:
+    return {"lifecycle_type": event.lifecycle_type.value, "sub_step": event.sub_step and event.sub_step.value}
+
+
+def _message(key: str) -> tuple[str, dict[str, str | None], Queue | str]:
+    """The task of an event's key, its arguments and its queue."""
+    event, _, host = key.partition("@")
+    task, arguments, name = _MESSAGES[event]
+    if not host:
+        return task, arguments, name
+    return task, {**arguments, "host": host}, name if host == EXTERNAL else queue(host_queue(host))
+
+
+_MESSAGES: dict[str, tuple[str, dict[str, str | None], str]] = {
+    **{str(event): (DO_IF_NEEDED_TASK, _deployment_arguments(event), LIFECYCLE_QUEUE) for event in HANDLERS},
+    **{
+        route_key(kind): (DO_ROUTE_TASK, {"route_lifecycle_type": kind.value}, ROUTES_QUEUE)
+        for kind in RouteLifecycleType
+    },
+}
+"""For each event: the task, its arguments and its queue."""

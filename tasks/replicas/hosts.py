@@ -1,0 +1,80 @@
+"""Worker hosts: each shows signs of life, gets the replicas it should run, and is given up when it falls silent."""
+
+import threading
+from functools import partial
+
+import structlog
+from psycopg import Connection
+from sqlalchemy import Engine
+
+from db.engine import in_transaction
+from db.replicas.hosts import (
+    fail_lost_routes,
+    hosts_with_work,
+    look_at_signs_of_life,
+    place_routes,
+    show_sign_of_life,
+)
+from db.replicas.routes import statuses_of
+from domain.model import DeploymentLifecycleStatus
+from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
+from tasks.redis.wake import Waker
+
+SIGN_OF_LIFE_SECONDS = 1.0
+_FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
+_AT_ONCE = 500
+_log = structlog.get_logger(__name__)
+
+
+def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
+    """Wake these looks on every host that is up and has work for them; new routes get their hosts first."""
+
+    def work(connection: Connection) -> tuple[int, dict[RouteLifecycleType, list[str]]]:
+        placed = place_routes(connection, _AT_ONCE) if RouteLifecycleType.START in kinds else 0
+        return placed, {kind: hosts_with_work(connection, kind) for kind in kinds}
+
+    placed, hosts = in_transaction(engine, work)
+    for kind in kinds:
+        waker.routes_on(hosts[kind], kind)
+    if placed == _AT_ONCE:
+        waker.routes(RouteLifecycleType.START)
+
+
+def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
+    """Give up hosts that fell silent, welcome those that are back. True while routes of lost hosts are left."""
+    looks = max(1, round(silence_seconds / ROUTE_CADENCES[RouteLifecycleType.HOSTS]))
+    down, back = in_transaction(engine, partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=looks))
+    for host in down:
+        _log.error("host is down; its replicas are replaced", host=host, silence_seconds=silence_seconds)
+    for host in back:
+        _log.warning("host is back; what it should no longer run is stopped", host=host)
+    waker.routes_on(back, RouteLifecycleType.STOP, RouteLifecycleType.SWEEP)
+    if back:
+        waker.routes(RouteLifecycleType.START)
+    lost = in_transaction(engine, _fail_lost)
+    if lost:
+        waker.traffic()
+        waker.deployments(lost)
+    return bool(lost)
+
+
+def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
+    """From a thread of its own: it goes on when Redis is away or all threads of this worker are at work."""
+    thread = threading.Thread(target=_show, args=(engine, host, address, until), name="signs of life", daemon=True)
+    thread.start()
+    return thread
+
+
+def _show(engine: Engine, host: str, address: str, until: threading.Event) -> None:
+    show = partial(show_sign_of_life, host=host, address=address)
+    while True:
+        try:
+            in_transaction(engine, show)
+        except Exception as error:  # noqa: BLE001  (whatever Postgres is in trouble with, it may be over in a second)
+            _log.warning("no sign of life shown", host=host, error=str(error).partition("\n")[0])
+        if until.wait(SIGN_OF_LIFE_SECONDS):
+            return
+
+
+def _fail_lost(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
+    return statuses_of(connection, fail_lost_routes(connection, _AT_ONCE))

@@ -1,0 +1,64 @@
+"""Routes have events of their own: start their replicas, probe them, stop them, sweep up, and read their metrics."""
+
+from collections.abc import Callable
+from time import monotonic
+
+from db.engine import engine
+from domain.errors import InvalidInputError
+from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
+from tasks.app import app
+from tasks.composition import redis_client, replicas_of, runtimes, settings, slots, stopping, waker
+from tasks.redis.wake import route_key
+from tasks.replicas.hosts import ask_hosts, look_at_hosts
+from tasks.replicas.metrics import look_at_metrics
+from tasks.replicas.probing import ProbePass
+from tasks.schedule import DO_ROUTE_TASK
+
+PAUSE_SECONDS = 0.1
+"""Between two looks while something is on its way."""
+
+Look = Callable[[], bool]
+
+
+@app.task(name=DO_ROUTE_TASK)
+def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None, host: str | None = None) -> None:
+    """DoRouteLifecycle: one kind of look at routes, repeated while something moves and the time is not up.
+
+    Without `host`, a look that is made on each host becomes one event for each that is up and has work for it.
+    """
+    kind = _parse(route_lifecycle_type)
+    key = route_key(kind, host)
+    if interval is None:
+        waker().arrived(key)
+    elif not waker().first_of_interval(key, interval):
+        return
+    if kind in ON_EACH_HOST and host is None:
+        ask_hosts(engine(), waker(), kind)
+        return
+    with slots().hold(key, key, alone=True) as slot:
+        if slot is None:
+            return
+        look, ends_at = LOOKS[kind](host or settings().host), monotonic() + settings().work_seconds
+        while look() and monotonic() < ends_at and slot.is_held and not stopping.wait(PAUSE_SECONDS):
+            pass
+
+
+LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
+    RouteLifecycleType.START: lambda host: replicas_of(host).start,
+    RouteLifecycleType.PROBE: lambda host: ProbePass(engine(), runtimes(), waker(), redis_client(), host).look,
+    RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
+    RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
+    RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),
+    RouteLifecycleType.HOSTS: lambda _: lambda: look_at_hosts(engine(), waker(), settings().host_silence_seconds),
+}
+"""Each look says whether something is still on its way, so that it is worth looking again at once."""
+
+
+def _parse(kind: str) -> RouteLifecycleType:
+    try:
+        return RouteLifecycleType(kind)
+    except ValueError:
+        raise InvalidInputError(
+            f"route_lifecycle_type must be one of {', '.join(RouteLifecycleType)}, not {kind!r}",
+            field="route_lifecycle_type",
+        ) from None

@@ -1,0 +1,185 @@
+"""Looks at the running replicas of a host: are they there, do they answer, and what does that make of their routes."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import cache
+from time import monotonic
+from uuid import UUID
+
+import redis
+from redis.exceptions import RedisError
+from sqlalchemy import Engine
+
+from db.engine import database_now, in_transaction
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import RouteRow, running_routes, statuses_of
+from domain.model import RouteStatus
+from domain.replicas.health import ProbeResult, judge_health
+from domain.replicas.revision import HealthCheck
+from runtime.base import Replica, Runtime
+from runtime.probes import ProbeAnswer, Prober
+from tasks.redis.wake import Waker
+from tasks.replicas.liveness import Liveness
+from tasks.replicas.timetable import Timetable, known
+from tasks.settings import KEY_PREFIX
+
+LOG_TAIL_LINES = 20
+_LAST_LOOK = f"{KEY_PREFIX}probe:last"
+_TICK = timedelta(seconds=1)
+_READ_SECONDS = 1.0
+_PATIENCE_SECONDS = 0.05
+_REPORT_IN_TIME = HealthCheck()
+_STAYS_ABOVE = 25
+"""Probes a second: with fewer, a look at each tick sends small bursts, and a thread of the worker is free between."""
+
+
+@cache
+def prober_of(host: str) -> Prober:
+    """The prober that this worker process has for the replicas of a host: what one pass sent, a later one judges."""
+    return Prober(f"probes of {host}")
+
+
+class ProbePass:
+    """Looks at the running routes of one host, again and again while it is worth it. For one thread.
+
+    What runs is read once a second, what is starting at each look. A probe that is in flight when the pass ends stays
+    so in `prober`, by default that of this process: so a replica may hang for longer than any pass lasts.
+    """
+
+    def __init__(  # noqa: PLR0913  (what it works with, and whose replicas)
+        self,
+        engine: Engine,
+        runtimes: Mapping[str, Runtime],
+        waker: Waker,
+        client: redis.Redis,
+        host: str,
+        prober: Prober | None = None,
+    ) -> None:
+        self._engine = engine
+        self._runtimes = runtimes
+        self._waker = waker
+        self._client = client
+        self._host = host
+        self._prober = prober or prober_of(host)
+        self._liveness = Liveness(runtimes)
+        self._rows: dict[UUID, RouteRow] = {}
+        self._timetable = Timetable()
+        self._next_read = 0.0
+        self._looked_at: datetime | None = None
+        self._said: dict[UUID, str] = {}
+
+    def look(self) -> bool:
+        """Send the probes that are due, judge what was answered since the last look, write what changed.
+
+        True while it is worth looking again at once: something starts, is unanswered, or is due every moment.
+        """
+        now = self._read()
+        since = self._since(now)
+        self._prober.submit(self._timetable.due(since, now))
+        answers = self._prober.answers(_PATIENCE_SECONDS)
+        self._note(answers)
+        found = self._liveness.ask(self._rows.values())
+        seen = found.keys() | answers.keys() | {route.id for route in self._timetable.starting}
+        routes = [route for route_id in seen if (route := self._rows.get(route_id))]
+        self._write([report for route in routes if (report := self._report(route, found, answers, now))])
+        return (
+            bool(self._timetable.starting)
+            or self._timetable.per_second > _STAYS_ABOVE
+            or self._prober.is_busy
+            or self._liveness.is_behind
+        )
+
+    def _read(self) -> datetime:
+        everything = monotonic() >= self._next_read
+        rows, now = in_transaction(
+            self._engine,
+            lambda connection: (
+                running_routes(connection, self._host, only_starting=not everything),
+                database_now(connection),
+            ),
+        )
+        if everything:
+            self._next_read = monotonic() + _READ_SECONDS
+            self._rows = {}
+            self._timetable.cover(rows)
+        self._rows.update((route.id, route) for route in rows)
+        self._timetable.starting = [route for route in rows if route.status is RouteStatus.PROVISIONING]
+        return now
+
+    def _since(self, now: datetime) -> datetime:
+        """When the last look was, whichever worker made it; one tick ago when nobody remembers."""
+        before = None
+        with suppress(RedisError):
+            before = self._client.getset(f"{_LAST_LOOK}:{self._host}", now.isoformat())
+        last = datetime.fromisoformat(before.decode()) if isinstance(before, bytes) else self._looked_at
+        self._looked_at = now
+        return min(last or now - _TICK, now)
+
+    def _note(self, answers: Mapping[UUID, ProbeAnswer]) -> None:
+        """What was seen last is the reason when a start deadline passes; a failure may be the end of the replica."""
+        for route_id, answer in answers.items():
+            self._said[route_id] = answer.detail
+            if not answer.ok:
+                self._liveness.hurry(route_id)
+
+    def _report(
+        self, route: RouteRow, found: Mapping[UUID, Replica | None], answers: Mapping[UUID, ProbeAnswer], now: datetime
+    ) -> RouteReport | None:
+        """What changed, or None."""
+        answer = answers.get(route.id)
+        check = _check_of(route)
+        if route.id in found and not _runs(found[route.id]):
+            result = _ended(found[route.id])
+        elif not self._can_be_judged(route, answer, asked=route.id in found):
+            return None
+        else:
+            detail = answer.detail if answer else self._said.get(route.id, "no probe was answered yet")
+            result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
+        verdict = judge_health(check, known(route), result, now)
+        if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
+            return None
+        tail = self._last_words(route) if verdict.status is RouteStatus.FAILED else None
+        return RouteReport(
+            route.id, route.deployment_id, route.status, verdict.status, verdict.streak, verdict.reason, log_tail=tail
+        )
+
+    def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, asked: bool) -> bool:
+        """A replica without a check must have been seen, and be somewhere; one that is unknown must not be failed."""
+        if _check_of(route) is None:
+            return asked and route.address is not None and route.spec.external is None
+        good = answer is not None and answer.ok
+        return good or route.status is not RouteStatus.PROVISIONING or not self._liveness.is_unknown(route)
+
+    def _last_words(self, route: RouteRow) -> str | None:
+        with suppress(OSError):
+            return self._runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES)
+        return None
+
+    def _write(self, reports: Sequence[RouteReport]) -> None:
+        if not reports:
+            return
+        statuses = in_transaction(
+            self._engine, lambda connection: statuses_of(connection, apply_reports(connection, reports))
+        )
+        self._next_read = 0.0
+        if statuses:
+            self._waker.traffic()
+        self._waker.deployments(statuses)
+
+
+def _check_of(route: RouteRow) -> HealthCheck | None:
+    """An external replica without a check is as it was reported; it is waited for as long as one with a check."""
+    waits_for_report = route.spec.external is not None and route.status is RouteStatus.PROVISIONING
+    return route.spec.health_check or (_REPORT_IN_TIME if waits_for_report else None)
+
+
+def _runs(replica: Replica | None) -> bool:
+    return replica is not None and replica.running
+
+
+def _ended(replica: Replica | None) -> ProbeResult:
+    if replica is None:
+        return ProbeResult(running=False, answered=None, detail="its process is gone")
+    code = "" if replica.exit_code is None else f" with exit code {replica.exit_code}"
+    return ProbeResult(running=False, answered=None, detail=f"its process ended{code}")

@@ -1,0 +1,151 @@
+"""Starting, stopping and sweeping the replicas of one host: what Postgres says against what the runtimes see."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+from sqlalchemy import Engine
+
+from db.engine import database_now, in_transaction
+from db.proxies.acks import release_drained
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import (
+    RouteRow,
+    record_stopped,
+    request_stop,
+    routes_to_start,
+    routes_to_stop,
+    statuses_of,
+    unstopped,
+)
+from domain.model import RouteStatus
+from domain.replicas.drain import Leaving, Patience, StopStep, next_stop_step
+from domain.replicas.events import RouteLifecycleType
+from runtime.base import ReplicaRequest, ReplicaStartError, Runtime
+from tasks.redis.wake import Waker
+
+STARTS_AT_ONCE = 50
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReplicas:
+    """The replicas of the host `name`, which this worker runs on. `drain_deadline`: for proxies to acknowledge."""
+
+    engine: Engine
+    runtimes: Mapping[str, Runtime]
+    waker: Waker
+    name: str
+    drain_deadline: timedelta
+
+    def start(self) -> bool:
+        """Start the replicas of new routes, some at a time. True while there may be more."""
+        routes = in_transaction(self.engine, lambda connection: routes_to_start(connection, self.name, STARTS_AT_ONCE))
+        if not routes:
+            return False
+        reports = [report for route in routes if (report := self._start(route)) is not None]
+        statuses = in_transaction(
+            self.engine, lambda connection: statuses_of(connection, apply_reports(connection, reports))
+        )
+        self.waker.deployments(statuses)
+        self.waker.routes_on([self.name], RouteLifecycleType.PROBE)
+        return len(routes) == STARTS_AT_ONCE
+
+    def stop(self) -> bool:
+        """Take each leaving replica one step further. True while one is still leaving."""
+        in_transaction(self.engine, release_drained)
+        routes, now = in_transaction(
+            self.engine, lambda connection: (routes_to_stop(connection, self.name), database_now(connection))
+        )
+        steps = {route.id: self._step(route, now) for route in routes}
+        asked = [route.id for route in routes if steps[route.id] is StopStep.ASK and self._terminate(route)]
+        in_transaction(self.engine, partial(request_stop, route_ids=asked))
+        for route in routes:
+            if steps[route.id] is StopStep.KILL:
+                self._kill(route)
+        gone = [route.id for route in routes if steps[route.id] is StopStep.GONE]
+        if gone:
+            self.waker.deployments(
+                in_transaction(
+                    self.engine, lambda connection: statuses_of(connection, record_stopped(connection, gone))
+                )
+            )
+        return len(gone) < len(routes)
+
+    def sweep(self) -> bool:
+        """End replicas that no route expects here any more, and forget those that have ended."""
+        for name, runtime in self.runtimes.items():
+            try:
+                self._sweep(name, runtime)
+            except OSError as error:  # on most hosts: there is no Docker engine, and so nothing to sweep
+                _log.debug("replicas not swept; tried again at the next look", runtime=name, why=str(error))
+        return False
+
+    def _runtime(self, route: RouteRow) -> Runtime:
+        return self.runtimes[route.spec.runtime]
+
+    def _start(self, route: RouteRow) -> RouteReport | None:
+        """What became of the start; None when the runtime itself is in trouble, so that the next look tries again."""
+        try:
+            replica = self._runtime(route).start(_request(route))
+        except ReplicaStartError as error:
+            return RouteReport(route.id, route.deployment_id, route.status, RouteStatus.FAILED, reason=str(error))
+        except OSError as error:
+            _log.warning("replica not started; tried again at the next look", route=str(route.id), why=str(error))
+            return None
+        return RouteReport(
+            route.id, route.deployment_id, route.status, route.status, address=replica.address, handle=replica.handle
+        )
+
+    def _terminate(self, route: RouteRow) -> bool:
+        try:
+            self._runtime(route).terminate(route.id, _request(route))
+        except OSError as error:
+            _log.warning("replica not asked to end; tried again", route=str(route.id), why=str(error))
+            return False
+        return True
+
+    def _kill(self, route: RouteRow) -> None:
+        try:
+            self._runtime(route).kill(route.id, _request(route))
+        except OSError as error:
+            _log.warning("replica not killed; tried again", route=str(route.id), why=str(error))
+
+    def _sweep(self, name: str, runtime: Runtime) -> None:
+        replicas = runtime.everyone()
+        ids = [replica.route_id for replica in replicas]
+        expected = in_transaction(self.engine, partial(unstopped, host=self.name, route_ids=ids))
+        for replica in replicas:
+            if replica.route_id in expected:
+                continue
+            if replica.running:
+                _log.warning("a replica without a route is ended", runtime=name, route=str(replica.route_id))
+                runtime.kill(replica.route_id)
+            else:
+                runtime.forget(replica.route_id)
+
+    def _step(self, route: RouteRow, now: datetime) -> StopStep:
+        try:
+            replica = self._runtime(route).find(route.id)
+        except OSError as error:
+            _log.warning("replica not looked at; tried again at the next look", route=str(route.id), why=str(error))
+            return StopStep.WAIT
+        leaving = Leaving(
+            status=route.status,
+            running=replica is not None and replica.running,
+            drain_started_at=route.drain_started_at,
+            out_of_traffic_at=route.out_of_traffic_at,
+            stop_requested_at=route.stop_requested_at,
+        )
+        patience = Patience(
+            deadline=self.drain_deadline,
+            drain=timedelta(seconds=route.spec.drain_seconds),
+            stop_grace=timedelta(seconds=route.spec.stop_grace_seconds),
+        )
+        return next_stop_step(leaving, patience, now)
+
+
+def _request(route: RouteRow) -> ReplicaRequest:
+    return ReplicaRequest(route.id, route.deployment, route.revision, route.spec)

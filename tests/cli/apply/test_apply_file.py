@@ -1,0 +1,106 @@
+"""What `rollway apply` understands, and how it says what it does not."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.apply.file import DeploymentFile, read_file
+from domain.errors import InvalidInputError
+from stack.home import project_root
+
+WEB = """
+deployment: web
+replicas: 3
+revision:
+  command: python app.py --port 80
+  env: {VERSION: "1"}
+policy:
+  strategy: rolling_update
+"""
+
+
+def read(folder: Path, text: str) -> list[DeploymentFile]:
+    path = folder / "web.yaml"
+    path.write_text(text)
+    return read_file(str(path))
+
+
+def fault(folder: Path, text: str) -> str:
+    with pytest.raises(InvalidInputError) as refused:
+        read(folder, text)
+    return refused.value.message.removeprefix(str(folder) + "/")
+
+
+@pytest.mark.parametrize("example", sorted((project_root() / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_examples_are_understood(example: Path) -> None:
+    assert read_file(str(example))
+
+
+def test_a_revision_without_a_name_gets_one_from_its_content(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, WEB)
+    (same,) = read(tmp_path, WEB.replace('"1"', "'1'"))
+    (other,) = read(tmp_path, WEB.replace('"1"', '"2"'))
+    assert one.revision_name is not None
+    assert one.revision_name.startswith("web-")
+    assert one.revision_name == same.revision_name != other.revision_name
+
+
+def test_a_relative_working_directory_is_meant_from_the_file(tmp_path: Path) -> None:
+    (one,) = read(tmp_path, WEB.replace("  env:", "  working_directory: app\n  env:"))
+    assert one.revision is not None
+    assert one.revision.spec.working_directory == str(tmp_path / "app")
+
+
+def test_several_documents_are_several_deployments(tmp_path: Path) -> None:
+    two = read(tmp_path, f"{WEB}---{WEB.replace('deployment: web', 'deployment: api')}---\n")
+    assert [one.deployment for one in two] == ["web", "api"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("replicas: 3", "replica: 3"), "web.yaml: replica: there is no such field; did you mean replicas?"),
+        (("  env:", "  enviroment:"), "revision.enviroment: there is no such field; the fields are runtime, command"),
+        (("deployment: web", "name: web"), "deployment: is missing; name: there is no such field"),
+        (("deployment: web", "deployment: My_Web"), "deployment: must be lower-case letters, digits, '-' and '.'"),
+        (("replicas: 3", "replicas: three"), "replicas: input should be a valid integer"),
+        (("replicas: 3", "replicas: -1"), "replicas: input should be greater than or equal to 0"),
+        (('"1"', "1.10"), "revision.env.VERSION: must be text; put it in quotes"),
+        (('"1"', "true"), "revision.env.VERSION: must be text; put it in quotes"),
+        (("  command: python app.py --port 80\n", ""), "revision.command: is required"),
+        (("rolling_update", "canary"), "policy.strategy must be one of"),
+        (("rolling_update", "rolling_update\n  spec: {max_surge: 0, max_unavailable: 0}"), "cannot both be 0"),
+        (("rolling_update", "rolling_update\n  limits: {timeout_seconds: 0}"), "policy.limits.timeout_seconds"),
+        (("replicas: 3", "replicas: 3\nreplicas: 4"), "replicas stands twice"),
+        (("replicas: 3", "replicas: ["), "line 5, column 10: expected"),
+    ],
+)
+def test_a_fault_names_the_file_the_field_and_what_would_be_right(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    found = fault(tmp_path, WEB.replace(*change))
+    assert found.startswith("web.yaml: ")
+    assert said in found
+    assert "\n" not in found
+
+
+def test_a_fault_in_one_of_several_documents_says_in_which(tmp_path: Path) -> None:
+    assert fault(tmp_path, f"{WEB}---\ndeployment: 7").startswith("web.yaml (document 2): deployment: must be text")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "web.yaml: holds no deployment"),
+        ("- web", "web.yaml: must be fields such as 'deployment: web'"),
+        (f"{WEB}---{WEB}", "deployment: web stands in two documents"),
+        ("a: !!python/object:os.system x", "web.yaml: line 1"),
+    ],
+)
+def test_what_is_no_deployment_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    assert said in fault(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"^nowhere\.yaml: cannot be read: No such file or directory$"):
+        read_file("nowhere.yaml")

@@ -1,0 +1,108 @@
+"""The demo's load counts what fails: a promise that cannot be broken would be worth nothing."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from cli.demo import load as demo_load
+from cli.demo.load import Load, Tally
+from cli.exits import WaitTimedOutError
+from stack.ports import free_port
+from tests.support.runtimes import eventually
+
+
+class Replica(BaseHTTPRequestHandler):
+    """Answers as the example service does, or as the test says."""
+
+    protocol_version = "HTTP/1.1"
+    mode = "good"
+    connections: set[object]
+
+    def do_GET(self) -> None:
+        type(self).connections.add(self.connection)
+        if self.headers["Host"] != "demo" or self.mode == "broken":
+            return self.answer(503, b"")
+        if self.mode == "cut":
+            self.close_connection = True
+            return None
+        if self.path.startswith("/slow"):
+            time.sleep(0.2 if self.mode == "good" else 3)
+        return self.answer(200, b"oops" if self.mode == "nonsense" else json.dumps({"revision": "v1"}).encode())
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+@pytest.fixture
+def replica() -> Iterator[tuple[str, type[Replica]]]:
+    handler = type("Handler", (Replica,), {"connections": set()})
+    with Server(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", handler
+        server.shutdown()
+        thread.join()
+
+
+def test_good_answers_are_counted_by_revision_and_none_is_lost_at_the_end(replica: tuple[str, type[Replica]]) -> None:
+    load = Load(replica[0], "demo")
+    load.start()
+    eventually(lambda: load.tally.requests > 150)
+    load.stop()
+    assert load.tally.failed == 0
+    assert load.tally.revisions == {"v1": load.tally.requests}
+    assert str(load.tally) == f"0 of {load.tally.requests} requests failed"
+    assert 10 < len(replica[1].connections) < load.tally.requests
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"), [("broken", "503"), ("cut", "RemoteProtocolError"), ("nonsense", "JSONDecodeError")]
+)
+def test_a_refusal_a_cut_and_a_wrong_answer_are_failures(
+    replica: tuple[str, type[Replica]], mode: str, kind: str
+) -> None:
+    load = Load(replica[0], "demo")
+    load.start()
+    eventually(lambda: load.tally.revisions.total() > 10)
+    replica[1].mode = mode
+    eventually(lambda: load.tally.failures[kind] > 10)
+    load.stop()
+    assert load.tally.failed + load.tally.revisions.total() == load.tally.requests
+    assert f"{load.tally.failures[kind]} {kind}" in str(load.tally)
+    told = json.loads(json.dumps(load.tally.as_json()))
+    assert (told["failed"], told["failures"][kind]) == (load.tally.failed, load.tally.failures[kind])
+
+
+def test_what_has_no_answer_at_the_end_failed(replica: tuple[str, type[Replica]]) -> None:
+    replica[1].mode = "hangs"
+    load = Load(replica[0], "demo")
+    load.start()
+    eventually(lambda: load.tally.requests > 60)
+    began = time.monotonic()
+    load.stop(patience=0)
+    assert time.monotonic() - began < 2
+    assert load.tally.failures["no answer"] >= 1
+    assert load.tally.failed + load.tally.revisions.total() == load.tally.requests
+
+
+def test_a_load_that_reaches_nobody_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_load, "_PATIENCE_SECONDS", 0.3)
+    load = Load(f"http://127.0.0.1:{free_port()}", "demo")
+    with pytest.raises(WaitTimedOutError, match="Envoy does not pass requests on to demo: ConnectError"):
+        load.start()
+    load.stop()
+    assert load.tally == Tally()

@@ -1,0 +1,96 @@
+"""What is stored of a step is enough to decide it once more, and to see when the code decides otherwise today."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db.audit.replay import ReplayReport, replay_rollouts
+from db.engine import transaction
+from domain.changes import Decision, RouteChanges
+from domain.errors import InvalidInputError
+from domain.model import Deployment
+from tests.db.schema.test_budget_guards import DecidesWrongly, busy_fleet, drains_everything
+from tests.support.fleet import (
+    ask,
+    coordinator_without_redis,
+    handler_for,
+    make_deployment,
+    mark,
+    read,
+    snapshot,
+    write,
+)
+from tests.support.pictures import PROVISIONING, ROLLING_BACK
+
+
+def replayed(engine: Engine, rollout_id: Any = None) -> ReplayReport:
+    with transaction(engine) as connection:
+        return replay_rollouts(connection, rollout_id)
+
+
+def test_every_step_of_every_strategy_and_every_way_comes_out_as_it_is_stored(engine: Engine) -> None:
+    for _ in busy_fleet(engine, 2):
+        pass
+    (stored,) = read(engine, "SELECT count(*) AS c, count(DISTINCT (phase, verdict)) AS kinds FROM rollout_steps")
+    assert stored["c"] > 150
+    assert stored["kinds"] >= 4
+    assert replayed(engine) == ReplayReport(stored["c"], 0, ())
+
+
+def test_one_rollout_can_be_replayed_alone(engine: Engine) -> None:
+    made = [make_deployment(engine, "■■■|", name=name, status=PROVISIONING) for name in ("a", "b")]
+    coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
+    assert replayed(engine).equal == 2
+    assert replayed(engine, made[0].rollout_id).equal == 1
+
+
+@pytest.mark.decides_wrongly
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("decision = jsonb_set(decision, '{verdict}', '\"skipped\"')", "verdict was 'skipped', is now 'need_retry'"),
+        ("decision = jsonb_set(decision, '{changes,rollout_specs,0,count}', '2')", "'count': 2"),
+        ("inputs = jsonb_set(inputs, '{deployment,desired_replicas}', '4')", "desired_replicas was 3, is now 4"),
+    ],
+)
+def test_a_step_that_does_not_come_out_again_is_told(engine: Engine, change: str, what: str) -> None:
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
+    write(engine, f"UPDATE rollout_steps SET {change}")
+    (differing,) = replayed(engine).differing
+    assert (differing.deployment, differing.step_no) == ("web", 1)
+    assert what in str(differing)
+
+
+@pytest.mark.decides_wrongly
+def test_a_step_that_another_handler_decided_is_told(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■|", status=PROVISIONING)
+
+    def too_careful(one: Deployment) -> Decision:
+        assert one.deploying_revision_id
+        return Decision.moved("slowly", RouteChanges.create(one.deploying_revision_id, 1))
+
+    coordinator_without_redis(engine).process_chunk(DecidesWrongly(too_careful, made.id))
+    (differing,) = replayed(engine).differing
+    assert differing.stored["reason"] == "slowly"
+
+
+def test_what_postgres_refused_to_write_is_no_decision_to_replay(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■|", status=PROVISIONING)
+    coordinator = coordinator_without_redis(engine)
+    for _ in range(5):
+        coordinator.process_chunk(DecidesWrongly(drains_everything, made.id))
+        mark(engine, made.id)
+    assert snapshot(engine, made.id).status == ROLLING_BACK
+    assert replayed(engine) == ReplayReport(0, 5, ())
+
+
+@pytest.mark.decides_wrongly
+def test_a_phase_that_no_handler_has_is_an_error(engine: Engine) -> None:
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    ask(engine, "abort", deployment="web")
+    coordinator_without_redis(engine).process_chunk(handler_for(ROLLING_BACK))
+    write(engine, "UPDATE rollout_steps SET phase = 'daydreaming'")
+    with pytest.raises(InvalidInputError, match="daydreaming"):
+        replayed(engine)

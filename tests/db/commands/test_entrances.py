@@ -1,0 +1,209 @@
+"""Where deployments are reached: what a new one gets, what a command changes, and who may have what."""
+
+import threading
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db.commands.entrances import take_default_entrances
+from db.engine import transaction
+from db.proxies.table import read_traffic
+from db.views.entrances import reached_at
+from domain.errors import EntranceTakenError, InvalidInputError, RollwayError, StaleVersionError, WrongStateError
+from tests.support.fleet import ask, make_deployment, read, write
+from tests.support.pictures import DESTROYED, DESTROYING
+
+DEFAULTS = ["host web", "host web.localhost", "prefix /web/"]
+
+
+def entrances(engine: Engine, name: str = "web") -> list[str]:
+    """Of the deployment that is not destroyed, as proxies are told."""
+    with transaction(engine) as connection:
+        found = next(one for one in read_traffic(connection).deployments if one.name == name)
+    return [f"{one.kind} {one.value}{'' if one.strip_prefix else ' passed on'}" for one in found.entrances]
+
+
+def timeout_of(engine: Engine) -> float | None:
+    (row,) = read(engine, "SELECT request_timeout_seconds FROM deployments WHERE name = 'web'")
+    timeout: float | None = row["request_timeout_seconds"]
+    return timeout
+
+
+def test_a_new_deployment_is_reached_by_its_name_as_host_and_as_prefix(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="web")
+    assert entrances(engine) == DEFAULTS
+    assert timeout_of(engine) is None
+
+
+def test_a_name_that_is_no_host_gives_only_a_prefix(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="a..b")
+    ask(engine, "create_deployment", deployment="preview.web")
+    assert entrances(engine, "a..b") == ["prefix /a..b/"]
+    assert entrances(engine, "preview.web") == ["prefix /preview.web/"]
+
+
+def test_where_it_is_reached_is_replaced_told_and_marked(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="web")
+    done = ask(
+        engine,
+        "set_traffic",
+        deployment="web",
+        hosts=["www.example.com", "*.example.com"],
+        path_prefix="/api/",
+        strip_prefix=False,
+        request_timeout_seconds=30,
+        actor="ann",
+    )
+    assert entrances(engine) == ["host *.example.com", "host www.example.com", "prefix /api/ passed on"]
+    assert timeout_of(engine) == 30
+    assert done.result["version"] == 2
+    assert [one["value"] for one in done.result["entrances"]] == ["*.example.com", "www.example.com", "/api/"]
+    (row,) = read(engine, "SELECT actor, message FROM deployment_history WHERE phase = 'set_traffic'")
+    assert row == {
+        "actor": "ann",
+        "message": "reached as *.example.com, www.example.com, /api/ (passed on), each request within 30 s",
+    }
+
+
+def test_what_is_named_replaces_everything_and_naming_nothing_brings_the_beginning_back(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="web")
+    ask(engine, "set_traffic", deployment="web", hosts=["www.example.com"])
+    assert entrances(engine) == ["host www.example.com"]
+    ask(engine, "set_traffic", deployment="web", path_prefix="/")
+    assert entrances(engine) == ["prefix /"]
+    ask(engine, "set_traffic", deployment="web", hosts=[])
+    assert entrances(engine) == []
+    ask(engine, "set_traffic", deployment="web", request_timeout_seconds=5)
+    assert (entrances(engine), timeout_of(engine)) == (DEFAULTS, 5)
+    ask(engine, "set_traffic", deployment="web")
+    assert (entrances(engine), timeout_of(engine)) == (DEFAULTS, None)
+
+
+def test_another_deployments_entrance_is_refused_by_name_and_nothing_changes(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="web")
+    ask(engine, "create_deployment", deployment="api")
+    ask(engine, "set_traffic", deployment="api", hosts=["example.com"])
+    for wanted in ({"hosts": ["example.com"]}, {"hosts": ["free.example.com", "example.com"], "path_prefix": "/x/"}):
+        with pytest.raises(EntranceTakenError, match=r"host example\.com is api's, so web cannot have it; take it"):
+            ask(engine, "set_traffic", deployment="web", **wanted)
+    with pytest.raises(EntranceTakenError, match="prefix /web/ is web's, so api cannot have it"):
+        ask(engine, "set_traffic", deployment="api", path_prefix="/web/")
+    assert entrances(engine) == DEFAULTS
+    assert entrances(engine, "api") == ["host example.com"]
+
+
+def test_an_explicit_entrance_wins_over_what_a_new_deployment_would_get(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="front")
+    ask(engine, "set_traffic", deployment="front", hosts=["web", "front"])
+    ask(engine, "create_deployment", deployment="web")
+    assert entrances(engine) == ["host web.localhost", "prefix /web/"]
+    done = ask(engine, "set_traffic", deployment="web")
+    assert entrances(engine) == ["host web.localhost", "prefix /web/"]
+    assert [one["value"] for one in done.result["entrances"]] == ["web.localhost", "/web/"]
+    assert entrances(engine, "front") == ["host front", "host web"]
+
+
+def test_what_was_a_destroyed_deployments_is_free(engine: Engine) -> None:
+    gone = make_deployment(engine, name="old")
+    with transaction(engine) as connection:
+        take_default_entrances(connection, gone.id, "web")
+    write(engine, "UPDATE deployments SET lifecycle = 'destroyed' WHERE id = %s", gone.id)
+    ask(engine, "create_deployment", deployment="api")
+    ask(engine, "set_traffic", deployment="api", hosts=["web.localhost"])
+    ask(engine, "create_deployment", deployment="web")
+    assert entrances(engine, "api") == ["host web.localhost"]
+    assert entrances(engine) == ["host web", "prefix /web/"]
+
+
+@pytest.mark.parametrize("status", [DESTROYING, DESTROYED])
+def test_a_deployment_that_ends_keeps_where_it_was_reached(engine: Engine, status: Any) -> None:
+    make_deployment(engine, status=status)
+    with pytest.raises(RollwayError) as refused:
+        ask(engine, "set_traffic", deployment="web", hosts=["example.com"])
+    assert refused.value.code == ("wrong_state" if status is DESTROYING else "deployment_not_found")
+    assert isinstance(refused.value, WrongStateError) == (status is DESTROYING)
+    assert read(engine, "SELECT * FROM entrances") == []
+
+
+def test_whoever_saw_an_older_version_is_refused(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="web")
+    ask(engine, "set_traffic", deployment="web", hosts=["example.com"], expected_version=1)
+    with pytest.raises(StaleVersionError):
+        ask(engine, "set_traffic", deployment="web", hosts=[], expected_version=1)
+    assert entrances(engine) == ["host example.com"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"hosts": ["Web.example.com"]}, "hosts.0: 'Web.example.com' must be a lower-case host name"),
+        ({"hosts": ["web:80"]}, "hosts.0: 'web:80' must be a host name alone, without a port"),
+        ({"hosts": ["web", "a_b"]}, "hosts.1: 'a_b' must be a lower-case host name"),
+        ({"hosts": ["*"]}, "must be a lower-case host name"),
+        ({"hosts": ["a.*.b"]}, "must be a lower-case host name"),
+        ({"hosts": ["-web"]}, "must be a lower-case host name"),
+        ({"hosts": ["web."]}, "must be a lower-case host name"),
+        ({"hosts": ["a" * 64]}, "must be a lower-case host name"),
+        ({"hosts": [".".join(["a" * 60] * 5)]}, "must be a lower-case host name"),
+        ({"hosts": ["preview.web"]}, "must not begin with 'preview.', where new revisions are looked at"),
+        ({"hosts": ["*.preview.web"]}, "must not begin with 'preview.'"),
+        ({"path_prefix": "api/"}, "path_prefix: 'api/' must begin and end with '/', such as /api/"),
+        ({"path_prefix": "/api"}, "must begin and end with '/'"),
+        ({"path_prefix": ""}, "must begin and end with '/'"),
+        ({"path_prefix": "//"}, "must begin and end with '/'"),
+        ({"path_prefix": "/a/../b/"}, "must begin and end with '/'"),
+        ({"path_prefix": "/./"}, "must begin and end with '/'"),
+        ({"path_prefix": "/a?b=/"}, "and hold letters, digits"),
+        ({"path_prefix": "/a%2Fb/"}, "and hold letters, digits"),
+        ({"path_prefix": f"/{'a' * 200}/"}, "must begin and end with '/'"),
+        ({"request_timeout_seconds": 0}, "request_timeout_seconds: Input should be greater than 0"),
+        ({"request_timeout_seconds": 1e9}, "request_timeout_seconds: Input should be less than or equal to 86400"),
+        ({"port": 80}, "port: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_is_named(engine: Engine, wanted: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        ask(engine, "set_traffic", deployment="web", **wanted)
+    assert said in refused.value.message
+
+
+def test_of_two_deployments_that_want_the_same_at_once_one_gets_all_of_it(engine: Engine) -> None:
+    for name in ("one", "two"):
+        ask(engine, "create_deployment", deployment=name)
+    hosts = [f"h{number}.example.com" for number in range(50)]
+    refused: list[str] = []
+
+    def take(name: str, wanted: list[str]) -> None:
+        try:
+            ask(engine, "set_traffic", deployment=name, hosts=wanted)
+        except EntranceTakenError:
+            refused.append(name)
+
+    threads = [
+        threading.Thread(target=take, args=arguments) for arguments in (("one", hosts), ("two", list(reversed(hosts))))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 1
+    (winner,) = {"one", "two"} - set(refused)
+    assert len(entrances(engine, winner)) == 50
+    assert entrances(engine, refused[0]) == [
+        f"host {refused[0]}",
+        f"host {refused[0]}.localhost",
+        f"prefix /{refused[0]}/",
+    ]
+
+
+def test_people_read_the_same_as_proxies(engine: Engine) -> None:
+    ask(engine, "create_deployment", deployment="web")
+    (row,) = read(engine, "SELECT id FROM deployments")
+    with transaction(engine) as connection:
+        seen = reached_at(connection, row["id"])
+    assert [f"{one.kind} {one.value}" for one in seen.entrances] == entrances(engine)
+    ask(engine, "set_traffic", deployment="web", hosts=[], request_timeout_seconds=3)
+    with transaction(engine) as connection:
+        assert reached_at(connection, row["id"]).request_timeout_seconds == 3
+        assert reached_at(connection, row["id"]).entrances == ()

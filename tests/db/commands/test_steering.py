@@ -1,0 +1,120 @@
+"""Steering a rollout: each command in each state either does what it says, or refuses with its own error."""
+
+import pytest
+from sqlalchemy import Engine
+
+from domain.errors import (
+    DeploymentAlreadyInProgressError,
+    NoPreviousRevisionError,
+    NoRolloutError,
+    RollwayError,
+    WrongStateError,
+)
+from domain.model import DeploymentLifecycleStatus
+from tests.support.fleet import ROLLING, ask, make_deployment, read, snapshot
+from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+
+BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
+
+AT_REST = (PENDING, SCALING, READY, DESTROYING)
+
+
+@pytest.mark.parametrize("status", AT_REST, ids=str)
+@pytest.mark.parametrize("command", ["pause", "resume", "promote", "abort"])
+def test_without_a_rollout_there_is_nothing_to_steer(
+    engine: Engine, status: DeploymentLifecycleStatus, command: str
+) -> None:
+    made = make_deployment(engine, "■■■", status=status)
+    with pytest.raises(NoRolloutError, match=f"there is no rollout to {command}"):
+        ask(engine, command, deployment=made.name)
+
+
+@pytest.mark.parametrize(
+    ("status", "policy", "first", "command", "refusal"),
+    [
+        (PROVISIONING, ROLLING, (), "resume", WrongStateError),
+        (PROVISIONING, ROLLING, (), "promote", WrongStateError),
+        (ROLLING_BACK, BLUE_GREEN, (), "promote", WrongStateError),
+        (PROVISIONING, BLUE_GREEN, ("pause",), "promote", WrongStateError),
+        (READY, ROLLING, (), "undo", NoPreviousRevisionError),
+        (READY, ROLLING, (), "retry", NoRolloutError),
+        (DESTROYING, ROLLING, (), "retry", NoRolloutError),
+    ],
+)
+def test_a_command_out_of_place_is_refused_and_changes_nothing(
+    engine: Engine,
+    status: DeploymentLifecycleStatus,
+    policy: dict[str, object],
+    first: tuple[str, ...],
+    command: str,
+    refusal: type[RollwayError],
+) -> None:
+    made = make_deployment(engine, "■■|◇" if status.sub_step else "■■■", status=status, policy=policy)
+    for earlier in first:
+        ask(engine, earlier, deployment=made.name)
+    before = snapshot(engine, made.id)
+    with pytest.raises(refusal):
+        ask(engine, command, deployment=made.name)
+    assert snapshot(engine, made.id) == before
+
+
+@pytest.mark.parametrize(
+    ("status", "policy", "command"),
+    [
+        (PROVISIONING, ROLLING, "pause"),
+        (ROLLING_BACK, ROLLING, "pause"),
+        (ROLLING_BACK, ROLLING, "abort"),
+        (PROVISIONING, BLUE_GREEN, "promote"),
+    ],
+)
+def test_asking_twice_is_no_error_and_says_so(
+    engine: Engine, status: DeploymentLifecycleStatus, policy: dict[str, object], command: str
+) -> None:
+    made = make_deployment(engine, "■■|◇", status=status, policy=policy)
+    ask(engine, command, deployment=made.name)
+    assert ask(engine, command, deployment=made.name).result["already"] is True
+
+
+def test_a_pause_stops_the_clock_and_resuming_lets_it_run_again(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    ask(engine, "pause", deployment=made.name)
+    paused = snapshot(engine, made.id)
+    assert paused.paused_at is not None
+    assert paused.rollout is not None
+    assert paused.rollout.clock_stopped_at is not None
+    ask(engine, "resume", deployment=made.name)
+    assert snapshot(engine, made.id).paused_at is None
+
+
+def test_an_abort_says_who_and_why_and_resumes_what_was_paused(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    ask(engine, "pause", deployment=made.name)
+    ask(engine, "abort", deployment=made.name, actor="mia", reason="too slow")
+    after = snapshot(engine, made.id)
+    assert (after.status, after.paused_at) == (ROLLING_BACK, None)
+    (rollout,) = read(engine, "SELECT back_reason FROM rollouts")
+    assert rollout["back_reason"] == "aborted by mia: too slow"
+
+
+def test_undo_names_another_revision_in_the_middle_of_a_rollout_and_is_refused(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    ask(engine, "add_revision", deployment=made.name, name="v3", spec={"command": ["sleep", "1"]})
+    with pytest.raises(DeploymentAlreadyInProgressError):
+        ask(engine, "undo", deployment=made.name, revision="v3")
+
+
+def test_retrying_what_rolls_back_turns_it_forward_in_a_rollout_of_its_own(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=ROLLING_BACK)
+    assert ask(engine, "retry", deployment=made.name).result["activation"] == "superseded"
+    after = snapshot(engine, made.id)
+    assert (after.status, after.deploying_revision_id) == (PROVISIONING, made.v2)
+    outcomes = read(engine, "SELECT outcome FROM rollouts ORDER BY started_at")
+    assert [row["outcome"] for row in outcomes] == ["superseded", None]
+
+
+def test_a_policy_changed_in_the_middle_of_a_rollout_holds_for_the_next_one(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    ask(engine, "set_policy", deployment=made.name, policy=BLUE_GREEN)
+    rollout = snapshot(engine, made.id).rollout
+    assert rollout is not None
+    assert rollout.policy.strategy == "rolling_update"

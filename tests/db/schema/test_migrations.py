@@ -1,0 +1,115 @@
+"""Migrations make the tables of db/schema/tables.py, there and back; two at once do each other no harm."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, event
+
+from db.engine import transaction
+from db.schema.tables import metadata
+from stack.home import project_root
+from tests.support.fleet import read
+from tests.support.runtimes import eventually
+
+COLUMNS = """
+    SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull, a.attidentity,
+           pg_get_expr(d.adbin, d.adrelid) AS default
+      FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S') AND c.relname <> 'alembic_version'
+"""
+CONSTRAINTS = """
+    SELECT conrelid::regclass::text AS table, conname, pg_get_constraintdef(oid) AS is, convalidated, condeferrable
+      FROM pg_constraint
+     WHERE connamespace = 'public'::regnamespace AND conrelid::regclass::text <> 'alembic_version'
+"""
+INDEXES = """
+    SELECT pg_get_indexdef(indexrelid) AS is FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+     WHERE relnamespace = 'public'::regnamespace AND relname <> 'alembic_version'
+"""
+TRIGGERS = "SELECT pg_get_triggerdef(oid) AS is FROM pg_trigger WHERE NOT tgisinternal"
+FUNCTIONS = "SELECT pg_get_functiondef(oid) AS is FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+
+
+def shape(engine: Engine) -> dict[str, list[str]]:
+    """Everything Postgres knows of our tables, as sorted text."""
+    return {
+        name: sorted(str(row) for row in read(engine, query))
+        for name, query in {
+            "columns": COLUMNS,
+            "constraints": CONSTRAINTS,
+            "indexes": INDEXES,
+            "triggers": TRIGGERS,
+            "functions": FUNCTIONS,
+        }.items()
+    }
+
+
+def migrate(engine: Engine, to: str) -> None:
+    config = Config(project_root() / "alembic.ini")
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        (command.downgrade if to == "base" else command.upgrade)(config, to)
+
+
+def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine, empty: Engine) -> None:
+    metadata.create_all(empty)
+    migrated, declared = shape(engine), shape(empty)
+    assert len(declared["columns"]) > 80
+    assert len(declared["constraints"]) > 40
+    for what, rows in declared.items():
+        assert migrated[what] == rows
+
+
+def test_every_migration_can_be_undone_and_done_again(empty: Engine) -> None:
+    migrate(empty, "head")
+    first = shape(empty)
+    migrate(empty, "base")
+    assert not any(shape(empty).values())
+    migrate(empty, "head")
+    assert shape(empty) == first
+
+
+def test_a_migration_waits_for_no_lock_longer_than_its_timeouts(empty: Engine) -> None:
+    seen: set[tuple[str, str]] = set()
+
+    @event.listens_for(empty, "before_cursor_execute")
+    def look(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        if "CREATE TABLE deployments" in statement:
+            values = [connection.exec_driver_sql(f"SHOW {name}").fetchone() for name in TIMEOUTS]
+            seen.add(tuple(str(value[0]) for value in values if value))  # type: ignore[arg-type]
+
+    migrate(empty, "head")
+    assert seen == {("4s", "1min")}
+
+
+TIMEOUTS = ("lock_timeout", "statement_timeout")
+
+
+def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, empty_database: str) -> None:
+    environment = {**os.environ, "DATABASE_URL": empty_database}
+    upgrade = [sys.executable, "-m", "alembic", "upgrade", "head"]
+    with transaction(empty) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('rollway migrations'))")
+        both = [
+            subprocess.Popen(
+                upgrade,
+                cwd=project_root(),
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        eventually(lambda: len(connection.execute(waiting).fetchall()) == len(both), 20)
+    for one in both:
+        said, _ = one.communicate(timeout=30)
+        assert one.returncode == 0, said
+    assert len(read(empty, "SELECT * FROM alembic_version")) == 1
+    assert len(shape(empty)["columns"]) > 80

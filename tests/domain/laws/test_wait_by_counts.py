@@ -1,0 +1,59 @@
+"""A wait that is told by counting is the one that looking at each route would tell."""
+
+from collections.abc import Iterable
+
+from hypothesis import given
+
+from domain.evaluator import EVALUATOR
+from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.model import Route, RouteStatus, TrafficStatus
+from domain.strategies.base import RouteCounts
+from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying
+from tests.support.snapshots import Case, cases
+
+HANDLER = DeployingProvisioningHandler()
+
+
+def counted(routes: Iterable[Route]) -> RouteCounts:
+    live = [route for route in routes if route.is_active]
+    return RouteCounts(
+        starting=sum(route.status is RouteStatus.PROVISIONING for route in live),
+        healthy=sum(route.status is RouteStatus.HEALTHY for route in live),
+        idle=sum(route.traffic is TrafficStatus.INACTIVE for route in live),
+    )
+
+
+@given(cases())
+def test_counts_tell_the_same_wait_or_nothing(case: Case) -> None:
+    one = case.deployment
+    if one.rollout is None or one.status != PROVISIONING:
+        return
+    counts = counted(route for route in one.routes if route.revision_id == one.deploying_revision_id)
+    told = EVALUATOR.wait_by_counts(one, counts)
+    assert told is None or told == case.decide()
+
+
+def test_a_wave_that_is_coming_up_is_told_by_counts() -> None:
+    told = EVALUATOR.wait_by_counts(deploying("■■|◇"), RouteCounts(starting=1, healthy=0, idle=0))
+    assert told is not None
+    assert told.reason == "waiting: 1 new starting; 0 of 3 ready"
+
+
+def test_whatever_takes_the_routes_or_the_clock_is_not() -> None:
+    starting = RouteCounts(starting=1, healthy=0, idle=0)
+    for one, counts in (
+        (deploying("■■|◇", spec={"pacing": "continuous"}), starting),
+        (deploying("■■|◇", spec={"min_ready_seconds": 1}), starting),
+        (deploying("■■|◇", policy=blue_green()), starting),
+        (deploying("■■|◇", paused_at=NOW), starting),
+        (deploying("■■|□◇"), RouteCounts(starting=1, healthy=1, idle=1)),
+        (deploying("■■|■"), RouteCounts(starting=0, healthy=1, idle=0)),
+    ):
+        assert EVALUATOR.wait_by_counts(one, counts) is None
+
+
+def test_a_wait_that_is_over_is_looked_at_with_its_routes() -> None:
+    starting = RouteCounts(starting=1, healthy=0, idle=0)
+    assert HANDLER.glance(deploying("■■|◇"), starting, NOW) is not None
+    assert HANDLER.glance(deploying("■■|◇", rollout={"deadline": NOW}), starting, NOW) is None
+    assert HANDLER.glance(deploying("■■|◇", rollout={"failed_routes": 3}), starting, NOW) is None

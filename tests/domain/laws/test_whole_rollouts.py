@@ -1,0 +1,102 @@
+"""Whole rollouts through bad times and good ones: safe at every step, and in the end complete."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.model import Deployment, Lifecycle, RouteStatus
+from tests.support.pictures import DESTROYED, DESTROYING, NOW, READY
+from tests.support.safety import check_safety
+from tests.support.simulation import all_started, applied, cycle, with_status
+from tests.support.snapshots import Case, cases
+
+BAD_TIMES = 25
+ENOUGH = 400
+
+
+class Run:
+    """A deployment, its clock, and what must never happen."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.now = NOW
+        self.due_at: datetime | None = NOW
+        self.waits_for_person = False
+
+    def look(self) -> None:
+        one = cycle(self.deployment, self.now)
+        check_safety(one, self.now)
+        self.deployment = applied(one, self.now)
+        self.due_at = one.due_at
+        self.waits_for_person = one.clock_stopped
+
+    def bad_time(self, chance: random.Random) -> None:
+        """Time passes, replicas come up, fail, sicken and recover; sometimes a user has a wish."""
+        self.now += timedelta(seconds=chance.choice([0, 1, 5, 31, 200]))
+        for route in self.deployment.routes:
+            match route.status:
+                case RouteStatus.PROVISIONING:
+                    becomes = chance.choice([None, None, RouteStatus.HEALTHY, RouteStatus.HEALTHY, RouteStatus.FAILED])
+                case RouteStatus.HEALTHY:
+                    becomes = chance.choice([None] * 12 + [RouteStatus.UNHEALTHY, RouteStatus.FAILED])
+                case RouteStatus.UNHEALTHY | RouteStatus.DEGRADED:
+                    becomes = chance.choice([None, None, RouteStatus.HEALTHY, RouteStatus.DEGRADED])
+                case _:
+                    becomes = None
+            if becomes is not None:
+                self.deployment = with_status(self.deployment, [route.id], becomes, self.now)
+        self.deployment = self.wish(chance)
+
+    def wish(self, chance: random.Random) -> Deployment:
+        one = self.deployment
+        match chance.choice(["none"] * 30 + ["scale", "scale", "pause", "resume", "resume", "destroy"]):
+            case "scale":
+                return replace(one, desired_replicas=chance.randint(0, 12))
+            case "pause" if one.status.lifecycle is Lifecycle.DEPLOYING:
+                return replace(one, paused_at=self.now)
+            case "resume":
+                return replace(one, paused_at=None)
+            case "destroy" if chance.random() < 0.2:
+                return replace(one, status=DESTROYING, rollout=None, deploying_revision_id=None, paused_at=None)
+        return one
+
+    def good_times(self) -> None:
+        """Everything that starts becomes healthy; what is sick stays sick; nobody looks unless it is due."""
+        self.deployment = replace(self.deployment, paused_at=None)
+        self.due_at = self.now
+        for _ in range(ENOUGH):
+            starting = any(route.status is RouteStatus.PROVISIONING for route in self.deployment.routes)
+            if self.waits_for_person and self.deployment.rollout is not None:
+                promoted = replace(self.deployment.rollout, promote_requested=True)
+                self.deployment, self.due_at = replace(self.deployment, rollout=promoted), self.now
+            if self.deployment.status == DESTROYED or (self.due_at is None and not starting):
+                return
+            self.now = max(self.now, self.now + timedelta(seconds=1) if starting else self.due_at or self.now)
+            self.deployment = all_started(self.deployment, self.now)
+            self.look()
+        raise AssertionError(f"no end after {ENOUGH} cycles: {self.deployment}")
+
+
+@given(cases(st.sampled_from([one for one in RouteStatus if one.is_active])), st.randoms(use_true_random=False))
+def test_from_any_start_through_bad_times_every_rollout_ends_complete(case: Case, chance: random.Random) -> None:
+    run = Run(case.deployment)
+    for _ in range(BAD_TIMES):
+        run.bad_time(chance)
+        if run.deployment.status == DESTROYED:
+            break
+        run.look()
+    run.good_times()
+    one = run.deployment
+    if one.status == DESTROYED:
+        assert one.routes == ()
+        return
+    assert one.status == READY
+    assert one.deploying_revision_id is None
+    assert one.degraded_reason is None
+    kinds = Counter((route.revision_id, route.status, route.is_serving) for route in one.routes)
+    complete = {(one.current_revision_id, RouteStatus.HEALTHY, True): one.desired_replicas}
+    assert kinds == {key: count for key, count in complete.items() if count}

@@ -1,0 +1,86 @@
+"""What asking for a revision comes to, in every state."""
+
+from dataclasses import replace
+
+import pytest
+
+from domain.activation import Activation, ActivationRequest, decide_activation
+from domain.errors import DeploymentAlreadyInProgressError, WrongStateError
+from domain.model import Deployment, DeploymentLifecycleStatus
+from domain.policy import DeploymentPolicy
+from tests.support.pictures import (
+    DESTROYED,
+    DESTROYING,
+    PENDING,
+    READY,
+    SCALING,
+    V1,
+    V2,
+    V3,
+    deploying,
+    resting,
+    rolling_back,
+    rolling_update,
+)
+
+NAMES = {V1: "v1", V2: "v2", V3: "v3"}
+
+
+def asked(
+    deployment: Deployment, revision: object, policy: DeploymentPolicy | None = None, *, supersede: bool = False
+) -> Activation:
+    deploying_id = deployment.deploying_revision_id
+    (revision_id,) = (one for one in NAMES if one == revision)
+    request = ActivationRequest(
+        revision_id, NAMES[revision_id], NAMES[deploying_id] if deploying_id else None, policy, supersede
+    )
+    return decide_activation(deployment, request)
+
+
+@pytest.mark.parametrize("policy", [None, rolling_update()])
+def test_the_first_revision_of_a_pending_deployment(policy: DeploymentPolicy | None) -> None:
+    pending = resting("", status=PENDING, current_revision_id=None)
+    assert asked(pending, V1, policy) is Activation.FIRST
+    assert asked(replace(pending, current_revision_id=V1), V2, policy) is Activation.FIRST
+
+
+@pytest.mark.parametrize("status", [READY, SCALING], ids=str)
+def test_at_rest(status: DeploymentLifecycleStatus) -> None:
+    at_rest = resting("■■■", status=status)
+    assert asked(at_rest, V3, rolling_update()) is Activation.BEGUN
+    assert asked(at_rest, V3) is Activation.MOVED
+    assert asked(at_rest, V2, rolling_update()) is Activation.ALREADY_ACTIVE
+    assert asked(resting("~|■■■", status=status), V2) is Activation.ALREADY_ACTIVE
+    assert asked(resting("■|■■■", status=status), V2, rolling_update()) is Activation.CONVERGING
+    assert asked(resting("□|■■■", status=status), V2) is Activation.CONVERGING
+
+
+def test_asking_again_for_what_is_being_deployed_resumes() -> None:
+    assert asked(deploying("■■|■"), V2, rolling_update()) is Activation.RESUMED
+    assert asked(deploying("■■|■"), V2, supersede=True) is Activation.RESUMED
+
+
+@pytest.mark.parametrize(
+    ("deployment", "revision", "doing"),
+    [
+        (deploying("■■|■"), V1, "deploying v2"),
+        (deploying("■■|■"), V3, "deploying v2"),
+        (rolling_back("■■|■"), V1, "rolling back from v2"),
+        (rolling_back("■■|■"), V2, "rolling back from v2"),
+        (rolling_back("■■|■"), V3, "rolling back from v2"),
+    ],
+)
+def test_another_revision_in_the_middle_is_refused_naming_both_ways_out(
+    deployment: Deployment, revision: object, doing: str
+) -> None:
+    with pytest.raises(DeploymentAlreadyInProgressError, match=f"web is {doing}; wait until that .* supersede"):
+        asked(deployment, revision, rolling_update())
+    assert asked(deployment, revision, rolling_update(), supersede=True) is Activation.SUPERSEDED
+
+
+@pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)
+@pytest.mark.parametrize("supersede", [False, True])
+def test_trap_no_activation_is_accepted_while_destroying(status: DeploymentLifecycleStatus, supersede: bool) -> None:  # noqa: FBT001
+    with pytest.raises(WrongStateError, match=f"web is {status}") as refused:
+        asked(resting("■■■", status=status), V2, rolling_update(), supersede=supersede)
+    assert refused.value.as_json()["detail"] == {"deployment": "web", "state": str(status)}

@@ -1,0 +1,60 @@
+"""Starts that fail are tried again ever more slowly, and a deployment that was given up after a pause."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.handlers.scaling import ScalingHandler
+from domain.model import Deployment, RouteStatus, StartFailures
+from tests.support.pictures import NOW, READY, V1, V2, happens, resting
+from tests.support.simulation import World, all_started, applied, cycle
+
+
+def scaling(deployment: Deployment) -> str:
+    return happens(deployment, ScalingHandler().decide(deployment, NOW))
+
+
+@pytest.mark.parametrize("n", [1, 3, 5])
+@pytest.mark.parametrize("start_seconds", [1, 60])
+def test_a_broken_command_writes_no_more_than_a_dozen_routes_in_its_30_minutes(n: int, start_seconds: float) -> None:
+    world = World(resting("", n), starts_fail=True, start_seconds=start_seconds)
+    world.run(seconds=30 * 60)
+    assert n + 3 <= world.created <= 12
+    assert world.deployment.status == READY
+    assert world.deployment.degraded_reason is not None
+    assert "30 minutes" in world.deployment.degraded_reason
+
+
+def test_looking_more_often_tries_no_more_starts() -> None:
+    world = World(resting("", 5), starts_fail=True, start_seconds=60)
+    for _ in range(360):
+        world.run(seconds=5)
+        world.now += timedelta(seconds=5)
+        world.due_at = world.now
+    assert world.created <= 12
+
+
+def test_one_start_that_succeeds_ends_the_back_off() -> None:
+    failing = StartFailures(V2, in_a_row=6, last_at=NOW - timedelta(minutes=5))
+    deployment = applied(cycle(resting("", 3, start_failures=failing), NOW), NOW)
+    assert len(deployment.routes) == 1
+    assert scaling(all_started(deployment, NOW)) == "create 2"
+
+
+def test_failures_of_another_revision_hold_nothing_back() -> None:
+    assert scaling(resting("", 3, start_failures=StartFailures(V1, 6, NOW))) == "create 3"
+
+
+def test_a_degraded_deployment_is_tried_again_after_a_pause_and_not_before() -> None:
+    world = World(resting("", 1), starts_fail=True)
+    world.run(seconds=30 * 60)
+    created, retry_at = world.created, world.deployment.retry_at
+    assert retry_at is not None
+    assert retry_at >= world.now + timedelta(seconds=59)
+    world.run(seconds=(retry_at - world.now).total_seconds() - 1)
+    assert (world.created, world.deployment.status) == (created, READY)
+    world.starts_fail = False
+    world.run(seconds=30 * 60)
+    assert world.deployment.status == READY
+    assert world.deployment.degraded_reason is None
+    assert [route.status for route in world.deployment.routes] == [RouteStatus.HEALTHY]

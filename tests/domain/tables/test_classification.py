@@ -1,0 +1,175 @@
+"""Classification, rung by rung: what a verdict hardens to and where it leads."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain.changes import Decision, RouteChanges
+from domain.handlers import HANDLERS
+from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.scaling import ScalingHandler
+from domain.model import Deployment, Verdict
+from domain.policy import RolloutLimits
+from domain.transitions import MAX_ATTEMPTS, ClassifiedDecision, RevisionMove, classify
+from tests.support.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting, rolling_back
+from tests.support.simulation import World, applied, cycle
+
+MOVED = Decision.moved("creating 1", RouteChanges.create(V2, 1))
+WAIT = Decision.wait("waiting")
+DONE = Decision.success("done", RouteChanges.create(V2, 1))
+GIVE_UP = Decision.give_up("hopeless")
+ERROR = Decision(Verdict.ERROR, "ValueError: no")
+FOR_A_PERSON = Decision.wait_for_person("paused")
+PAST_DEADLINE = NOW + timedelta(minutes=30)
+
+
+def rolled(decision: Decision, now: datetime = NOW, deployment: Deployment | None = None) -> ClassifiedDecision:
+    one = deployment or deploying("■■|■")
+    handler = DeployingProvisioningHandler()
+    return classify(decision, one, handler.transitions, handler.limits(one), now)
+
+
+@pytest.mark.parametrize(
+    ("decision", "in_time", "too_late"),
+    [
+        (DONE, Verdict.SUCCESS, Verdict.SUCCESS),
+        (FOR_A_PERSON, Verdict.SKIPPED, Verdict.SKIPPED),
+        (MOVED, Verdict.NEED_RETRY, Verdict.EXPIRED),
+        (WAIT, Verdict.SKIPPED, Verdict.EXPIRED),
+        (ERROR, Verdict.ERROR, Verdict.EXPIRED),
+        (GIVE_UP, Verdict.GIVE_UP, Verdict.EXPIRED),
+    ],
+)
+def test_the_ladder_of_deadlines(decision: Decision, in_time: Verdict, too_late: Verdict) -> None:
+    assert rolled(decision, PAST_DEADLINE - timedelta(microseconds=1)).verdict is in_time
+    assert rolled(decision, PAST_DEADLINE).verdict is too_late
+
+
+@pytest.mark.parametrize(
+    ("decision", "hardened"),
+    [
+        (DONE, Verdict.SUCCESS),
+        (FOR_A_PERSON, Verdict.SKIPPED),
+        (MOVED, Verdict.GIVE_UP),
+        (WAIT, Verdict.GIVE_UP),
+        (ERROR, Verdict.GIVE_UP),
+        (GIVE_UP, Verdict.GIVE_UP),
+    ],
+)
+def test_the_ladder_of_failed_routes(decision: Decision, hardened: Verdict) -> None:
+    assert rolled(decision, deployment=deploying("■■|■", rollout={"failed_routes": 2})).verdict is decision.verdict
+    assert rolled(decision, deployment=deploying("■■|■", rollout={"failed_routes": 3})).verdict is hardened
+
+
+def test_a_deadline_comes_before_the_failure_budget() -> None:
+    late = deploying("■■|■", rollout={"failed_routes": 9})
+    assert rolled(MOVED, PAST_DEADLINE, late).verdict is Verdict.EXPIRED
+
+
+@pytest.mark.parametrize(
+    ("n", "allowed"), [(0, 3), (1, 3), (3, 3), (5, 3), (6, 3), (7, 4), (10, 5), (399, 200), (400, 200), (10_000, 200)]
+)
+def test_the_failure_budget_is_half_the_replicas_at_least_3_and_at_most_200(n: int, allowed: int) -> None:
+    assert RolloutLimits().failures_allowed(n) == allowed
+    assert RolloutLimits(failure_budget=1).failures_allowed(n) == 1
+
+
+def test_five_errors_in_a_row_are_given_up() -> None:
+    deployment, now, pauses = deploying("■■|■"), NOW, []
+    for attempt in range(1, MAX_ATTEMPTS):
+        one = rolled(ERROR, now, deployment)
+        assert (one.verdict, one.attempts) == (Verdict.ERROR, attempt)
+        assert one.due_at is not None
+        pauses.append((one.due_at - now).total_seconds())
+        deployment, now = applied(one, now), one.due_at
+    assert pauses == [5, 10, 15, 20]
+    one = rolled(ERROR, now, deployment)
+    assert (one.found, one.verdict, one.to, one.attempts) == (Verdict.ERROR, Verdict.GIVE_UP, ROLLING_BACK, 0)
+    assert "5 errors in a row" in one.reason
+    assert "ValueError: no" in one.reason
+
+
+def test_one_good_cycle_forgets_the_errors_before_it() -> None:
+    assert rolled(WAIT, deployment=deploying("■■|■", phase_attempts=4)).attempts == 0
+
+
+@pytest.mark.parametrize("now", [PAST_DEADLINE, PAST_DEADLINE + timedelta(days=1)])
+def test_trap_a_mutating_cycle_is_not_exempt_from_the_deadline_and_nothing_of_it_is_applied(now: datetime) -> None:
+    one = rolled(MOVED, now)
+    assert (one.found, one.verdict, one.to) == (Verdict.NEED_RETRY, Verdict.EXPIRED, ROLLING_BACK)
+    assert not one.changes
+    assert "the timeout of 1800 s has passed; last: creating 1" in one.reason
+
+
+def test_a_hardened_verdict_keeps_both_revision_pointers() -> None:
+    assert rolled(MOVED, PAST_DEADLINE).revision is RevisionMove.KEEP
+
+
+def test_success_applies_its_changes_even_after_the_deadline() -> None:
+    one = rolled(DONE, PAST_DEADLINE)
+    assert (one.to, one.revision, bool(one.changes)) == (READY, RevisionMove.SWAP, True)
+
+
+def test_scaling_that_converged_clears_the_mark() -> None:
+    one = cycle(resting("■■■", degraded_reason="before", retry_at=NOW), NOW)
+    assert (one.to, one.degraded_reason, one.retry_at) == (READY, None, None)
+
+
+def test_scaling_on_its_way_keeps_the_mark() -> None:
+    assert cycle(resting("■■", degraded_reason="before"), NOW).degraded_reason == "before"
+
+
+def test_five_errors_while_scaling_end_degraded() -> None:
+    handler = ScalingHandler()
+    one = resting("■■■", phase_attempts=4)
+    given_up = classify(ERROR, one, handler.transitions, handler.limits(one), NOW)
+    assert (given_up.verdict, given_up.to, given_up.attempts) == (Verdict.GIVE_UP, READY, 0)
+    assert given_up.degraded_reason is not None
+
+
+def test_five_errors_on_the_way_back_pause_and_go_on() -> None:
+    deployment = rolling_back("■|■■", current_revision_id=None, phase_attempts=4)
+    one = cycle(deployment, NOW)
+    assert (one.verdict, one.to, one.due_at) == (Verdict.GIVE_UP, ROLLING_BACK, NOW + timedelta(seconds=60))
+    assert one.attempts == 0
+
+
+def test_an_autoscaling_decision_carries_its_new_count() -> None:
+    handler = ScalingHandler()
+    one = resting("■■■")
+    more = replace(DONE, desired_replicas=7)
+    assert classify(more, one, handler.transitions, handler.limits(one), NOW).desired_replicas == 7
+    none = replace(DONE, desired_replicas=0)
+    assert classify(none, one, handler.transitions, handler.limits(one), NOW).desired_replicas == 0
+    assert classify(DONE, one, handler.transitions, handler.limits(one), NOW).desired_replicas == 3
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=lambda handler: handler.name)
+@pytest.mark.parametrize("decision", [DONE, MOVED, WAIT, ERROR, GIVE_UP], ids=lambda one: str(one.verdict))
+def test_every_verdict_of_every_handler_leads_on_or_has_a_clock(handler: Any, decision: Decision) -> None:
+    for target in handler.targets:
+        one = replace(deploying("■■|■"), status=target)
+        if target.sub_step is None:
+            one = resting("■■", status=target)
+        limits = handler.limits(one)
+        for now in (NOW, NOW + timedelta(days=1)):
+            classified = classify(decision, one, handler.transitions, limits, now)
+            if classified.verdict in (Verdict.SKIPPED, Verdict.NEED_RETRY):
+                continue  # a change of a route wakes it, as long as it stays a target of some handler
+            assert classified.to != one.status or classified.due_at is not None
+
+
+@pytest.mark.parametrize("start_seconds", [0.5, 2])
+def test_trap_routes_that_fail_at_once_end_the_rollout_instead_of_being_created_for_ever(start_seconds: float) -> None:
+    world = World(deploying("■■■|"), start_seconds=start_seconds, starts_fail=True)
+    while world.deployment.status == PROVISIONING and world.now < PAST_DEADLINE:
+        world.run(seconds=1)
+        world.now += timedelta(seconds=1)
+    assert world.deployment.status == ROLLING_BACK
+    assert world.created <= 4
+    world.starts_fail = False
+    world.run(seconds=60)
+    assert world.deployment.status == READY
+    assert len(world.deployment.routes) == 3

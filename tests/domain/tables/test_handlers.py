@@ -1,0 +1,164 @@
+"""The small handlers: check_pending, check_replica, reconcile, destroying; and how a batch is executed."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.handlers.check_replica import CheckReplicaHandler
+from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
+from domain.handlers.reconcile import ReconcileHandler
+from domain.handlers.scaling import ScalingHandler
+from domain.model import RouteStatus, Verdict
+from domain.policy import DeploymentPolicy, StrategySpec
+from tests.support.pictures import (
+    DESTROYED,
+    DESTROYING,
+    NOW,
+    PENDING,
+    READY,
+    SCALING,
+    deploying,
+    drawn_changes,
+    resting,
+    rolling_back,
+    route_id,
+)
+from tests.support.simulation import World, applied, cycle, with_status
+
+DRIFT = [CheckReplicaHandler(), ReconcileHandler()]
+
+
+def test_a_pending_deployment_without_a_revision_waits_and_says_what_for() -> None:
+    one = cycle(resting("", status=PENDING, current_revision_id=None), NOW)
+    assert (one.verdict, one.to, one.due_at) == (Verdict.SKIPPED, PENDING, None)
+    assert "rollway activate web" in one.reason
+
+
+def test_a_pending_deployment_with_a_revision_starts_scaling_at_once() -> None:
+    one = cycle(resting("", status=PENDING), NOW)
+    assert (one.verdict, one.to, one.due_at) == (Verdict.SUCCESS, SCALING, NOW)
+
+
+@pytest.mark.parametrize("handler", DRIFT, ids=lambda handler: handler.name)
+@pytest.mark.parametrize(
+    ("picture", "n", "status_for", "to"),
+    [
+        ("■■■", 3, 3600, READY),
+        ("■■■~", 3, 3600, READY),
+        ("■■◇", 3, 3600, READY),
+        ("", 0, 3600, READY),
+        ("■■", 3, 3600, SCALING),
+        ("■■■■", 3, 3600, SCALING),
+        ("■", 0, 3600, SCALING),
+        ("■|■■■", 3, 3600, SCALING),
+        ("◇|■■■", 3, 3600, SCALING),
+        ("~|■■■", 3, 3600, READY),
+        ("■■□", 3, 3600, SCALING),
+        ("■■▲", 3, 3600, SCALING),
+        ("■■■▲", 3, 3600, SCALING),
+        ("■■▲", 3, 5, READY),
+        ("■■△", 3, 5, READY),
+    ],
+)
+def test_drift(handler: Any, picture: str, n: int, status_for: float, to: Any) -> None:
+    one = cycle(resting(picture, n, READY, status_for=status_for), NOW, handler)
+    assert one.to == to
+    assert one.verdict is (Verdict.SUCCESS if to == SCALING else Verdict.SKIPPED)
+    assert not one.changes
+
+
+def test_a_sick_replica_is_looked_at_again_when_its_grace_ends() -> None:
+    one = cycle(resting("■■▲", 3, READY, status_for=5), NOW)
+    assert one.due_at == NOW + timedelta(seconds=25)
+
+
+@pytest.mark.parametrize("handler", DRIFT, ids=lambda handler: handler.name)
+def test_what_was_given_up_is_left_alone_until_retry_at(handler: Any) -> None:
+    degraded = resting("■", 3, READY, degraded_reason="given up", retry_at=NOW + timedelta(seconds=60))
+    one = cycle(degraded, NOW, handler)
+    assert (one.to, one.due_at) == (READY, NOW + timedelta(seconds=60))
+    assert cycle(degraded, NOW + timedelta(seconds=60), handler).to == SCALING
+
+
+def test_a_degraded_deployment_that_is_well_again_loses_its_mark() -> None:
+    world = World(resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1)))
+    world.run(seconds=10)
+    assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
+    assert world.deployment.retry_at is None
+
+
+def test_a_rollback_that_succeeded_leaves_no_mark_from_before() -> None:
+    world = World(rolling_back("■■■|", degraded_reason="given up", retry_at=NOW + timedelta(hours=1)))
+    world.run(seconds=10)
+    assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
+
+
+def test_destroying_drains_everything_at_once_whatever_the_budget() -> None:
+    one = cycle(resting("■◇|■■▲□~", 4, DESTROYING), NOW)
+    assert drawn_changes(one.deployment, one.changes) == "drain ■◇■■▲□"
+    assert one.to == DESTROYING
+
+
+def test_destroying_waits_for_what_is_stopping_and_ends_with_the_last() -> None:
+    assert cycle(resting("~", 3, DESTROYING), NOW).verdict is Verdict.SKIPPED
+    assert cycle(resting("", 3, DESTROYING), NOW).to == DESTROYED
+
+
+def test_trap_destroying_finds_what_a_cycle_in_flight_created() -> None:
+    deployment = applied(cycle(resting("■■■", 5), NOW), NOW)
+    one = cycle(replace(deployment, status=DESTROYING), NOW)
+    assert drawn_changes(one.deployment, one.changes) == "drain ■■■◇◇"
+
+
+@pytest.mark.parametrize(
+    ("handler", "deployment"),
+    [
+        (ScalingHandler(), resting("", current_revision_id=None)),
+        (CheckReplicaHandler(), resting("", status=READY, current_revision_id=None)),
+        (DeployingRollingBackHandler(), rolling_back("■|", current_revision_id=None)),
+        (DeployingProvisioningHandler(), deploying("■|", rollout=None) and replace(deploying("■|"), rollout=None)),
+        (DeployingProvisioningHandler(), deploying("■|", deploying_revision_id=None)),
+        (
+            DeployingProvisioningHandler(),
+            deploying("■|", policy=DeploymentPolicy("gone", StrategySpec())),
+        ),
+    ],
+)
+def test_a_snapshot_that_makes_no_sense_is_an_error_in_words(handler: Any, deployment: Any) -> None:
+    one = cycle(deployment, NOW, handler)
+    assert (one.verdict, one.to, bool(one.changes)) == (Verdict.ERROR, deployment.status, False)
+    assert one.reason.startswith("ValueError: ")
+
+
+def test_one_that_raises_is_an_error_of_that_one_alone() -> None:
+    good, bad = resting("■■"), replace(resting("■■"), id=UUID(int=7), current_revision_id=None)
+    result = ScalingHandler().execute([bad, good], NOW)
+    assert [one.deployment.id for one in result.errors] == [bad.id]
+    assert [one.deployment.id for one in result.need_retry] == [good.id]
+
+
+def test_trap_no_flag_for_a_whole_batch_each_deployment_gets_its_own_verdict() -> None:
+    moving, waiting, done = (
+        replace(resting(picture), id=UUID(int=number)) for number, picture in enumerate(["■■", "■■◇", "■■■"])
+    )
+    result = ScalingHandler().execute([moving, waiting, done], NOW)
+    assert [one.deployment.id for one in result.need_retry] == [moving.id]
+    assert [one.deployment.id for one in result.skipped] == [waiting.id]
+    assert [one.deployment.id for one in result.successes] == [done.id]
+    assert [one.changes_anything for one in result.everything] == [True, True, False]
+
+
+def test_trap_swap_and_ready_are_one_decision() -> None:
+    one = cycle(deploying("|■■■"), NOW)
+    assert (str(one.to), str(one.revision)) == ("ready", "swap")
+
+
+def test_trap_a_probe_changes_what_the_gate_waits_for() -> None:
+    deployment = deploying("■■|◇")
+    assert cycle(deployment, NOW).verdict is Verdict.SKIPPED
+    deployment = with_status(deployment, [route_id(2)], RouteStatus.HEALTHY, NOW)
+    assert cycle(deployment, NOW).verdict is Verdict.NEED_RETRY

@@ -1,0 +1,56 @@
+"""Adding a strategy is one file (domain/strategies/recreate.py) and one line in a registry; nothing else changes."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from domain.errors import InvalidInputError
+from domain.evaluator import DeploymentStrategyEvaluator
+from domain.model import Verdict
+from domain.policy import UnreadableSpec
+from domain.strategies import STRATEGIES, parse_policy
+from domain.strategies.recreate import RecreateStrategy
+from tests.support.pictures import NOW, ROLLING_BACK, deploying, drawn_changes, happens, rolling_update
+from tests.support.simulation import cycle
+
+BEFORE = {name: strategy for name, strategy in STRATEGIES.items() if name != "recreate"}
+AFTER = {**BEFORE, "recreate": RecreateStrategy()}
+
+
+def test_a_new_strategy_is_one_file_and_one_registry_line() -> None:
+    with pytest.raises(InvalidInputError, match="one of blue_green, rolling_update, not 'recreate'"):
+        parse_policy({"strategy": "recreate"}, BEFORE)
+    policy = parse_policy({"strategy": "recreate"}, AFTER)
+    deployment = deploying("■■■|", policy=policy)
+    assert DeploymentStrategyEvaluator(BEFORE).evaluate([deployment], NOW).errors
+    evaluator = DeploymentStrategyEvaluator(AFTER)
+    assert happens(deployment, evaluator.evaluate_one(deployment, NOW)) == "drain ■■■"
+    assert evaluator.budget(deployment).ceiling == 3
+
+
+def test_its_policy_is_validated_like_any_other() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy\.spec\.max_surge"):
+        parse_policy({"strategy": "recreate", "spec": {"max_surge": 1}}, AFTER)
+    with pytest.raises(InvalidInputError, match=f"one of {', '.join(sorted(AFTER))}, not 'recreated'"):
+        parse_policy({"strategy": "recreated"}, AFTER)
+
+
+def test_each_rollout_of_a_batch_goes_to_its_own_strategy() -> None:
+    recreate = deploying("■■■|", policy=parse_policy({"strategy": "recreate"}, AFTER))
+    rolling = replace(deploying("■■■|", policy=rolling_update(1, 0)), id=UUID(int=5))
+    broken = replace(recreate, id=UUID(int=6), deploying_revision_id=None)
+    summary = DeploymentStrategyEvaluator(AFTER).evaluate([recreate, rolling, broken], NOW)
+    assert happens(recreate, summary.assignments[recreate.id]) == "drain ■■■"
+    assert happens(rolling, summary.assignments[rolling.id]) == "create 1"
+    assert set(summary.errors) == {broken.id}
+    assert (summary.merged_changes.created, len(summary.merged_changes.drain_route_ids)) == (1, 3)
+
+
+def test_when_it_is_removed_again_or_its_settings_are_no_longer_known_the_way_back_stays_open() -> None:
+    unreadable = UnreadableSpec(stored={"max_surge": 1})
+    for policy in (replace(rolling_update(), strategy="gone"), replace(rolling_update(), spec=unreadable)):
+        forward = deploying("■■■|◇", policy=policy)
+        assert cycle(forward, NOW).verdict is Verdict.ERROR
+        back = cycle(replace(forward, status=ROLLING_BACK), NOW)
+        assert (back.verdict, drawn_changes(forward, back.changes)) == (Verdict.NEED_RETRY, "drain ◇")

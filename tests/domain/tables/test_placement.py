@@ -1,0 +1,52 @@
+"""New replicas are spread: each goes to the host that is up and has the fewest of its deployment."""
+
+from collections import Counter
+from uuid import UUID, uuid4
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.replicas.placement import EXTERNAL, Unplaced, place
+
+WEB, API = UUID(int=1), UUID(int=2)
+
+
+def routes(*owners: UUID, external: bool = False) -> list[Unplaced]:
+    return [Unplaced(uuid4(), owner, external) for owner in owners]
+
+
+def spread(unplaced: list[Unplaced], chosen: dict[UUID, str]) -> Counter[tuple[UUID, str]]:
+    return Counter((one.deployment_id, chosen[one.route_id]) for one in unplaced)
+
+
+def test_the_host_with_the_fewest_of_the_deployment_is_chosen() -> None:
+    new = routes(WEB)
+    assert place(new, ["a", "b"], {(WEB, "a"): 2, (WEB, "b"): 1, (API, "b"): 9}, {"a": 2, "b": 10}) == {
+        new[0].route_id: "b"
+    }
+
+
+def test_of_equal_hosts_the_one_with_the_fewest_of_all_then_the_first_by_name() -> None:
+    assert list(place(routes(WEB), ["a", "b"], {}, {"a": 3, "b": 1}).values()) == ["b"]
+    assert list(place(routes(WEB), ["a", "b"], {}, {}).values()) == ["a"]
+
+
+def test_without_a_host_that_is_up_only_external_replicas_have_their_place() -> None:
+    new = routes(WEB) + routes(API, external=True)
+    assert place(new, [], {}, {}) == {new[1].route_id: EXTERNAL}
+
+
+@given(
+    counts=st.lists(st.integers(0, 8), min_size=1, max_size=5),
+    new=st.lists(st.sampled_from([WEB, API]), max_size=20),
+)
+def test_however_they_stood_before_new_replicas_never_widen_the_gap(counts: list[int], new: list[UUID]) -> None:
+    hosts = [f"host-{number}" for number in range(len(counts))]
+    before = {(WEB, host): count for host, count in zip(hosts, counts, strict=True)}
+    unplaced = routes(*new)
+    chosen = place(unplaced, hosts, before, dict(zip(hosts, counts, strict=True)))
+    after = Counter(before) + spread(unplaced, chosen)
+    for owner in (WEB, API):
+        own = [after[owner, host] for host in hosts]
+        had = [before.get((owner, host), 0) for host in hosts]
+        assert max(own) - min(own) <= max(max(had) - min(had), 1)

@@ -1,0 +1,92 @@
+"""The design's table, n=3 s=1 u=1, read and stepped through."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.changes import RouteChanges
+from domain.model import Verdict
+from domain.picture import picture
+from domain.transitions import RevisionMove
+from tests.support.pictures import NOW, READY, V2, deploying
+from tests.support.simulation import all_started, applied, cycle
+
+N3_S1_U1 = """
+| 0 | ■■■ |     | create 1, drain 1      |
+| 1 | ■■  | ◇   | wait                   |
+| 2 | ■■  | ■   | create 1, drain 1      |
+| 3 | ■   | ■◇  | wait                   |
+| 4 | ■   | ■■  | create 1, drain 1      |
+| 5 |     | ■■◇ | wait                   |
+| 6 |     | ■■■ | completed, swap, ready |
+"""
+
+N3_S1_U0 = """
+| 0 | ■■■ |     | create 1               |
+| 1 | ■■■ | ◇   | wait                   |
+| 2 | ■■■ | ■   | drain 1                |
+| 3 | ■■  | ■   | create 1               |
+| 4 | ■■  | ■◇  | wait                   |
+| 5 | ■■  | ■■  | drain 1                |
+| 6 | ■   | ■■  | create 1               |
+| 7 | ■   | ■■◇ | wait                   |
+| 8 | ■   | ■■■ | drain 1                |
+| 9 |     | ■■■ | completed, swap, ready |
+"""
+
+N2_S0_U1 = """
+| 0 | ■■ |    | drain 1                |
+| 1 | ■  |    | create 1               |
+| 2 | ■  | ◇  | wait                   |
+| 3 | ■  | ■  | drain 1                |
+| 4 |    | ■  | create 1               |
+| 5 |    | ■◇ | wait                   |
+| 6 |    | ■■ | completed, swap, ready |
+"""
+
+CONTINUOUS_N3_S1_U1 = """
+| 0 | ■■■ |     | create 1, drain 1      |
+| 1 | ■■  | ◇   | create 1               |
+| 2 | ■■  | ◇◇  | wait                   |
+| 3 | ■■  | ■■  | drain 2                |
+| 4 |     | ■■  | create 1               |
+| 5 |     | ■■◇ | wait                   |
+| 6 |     | ■■■ | completed, swap, ready |
+"""
+
+
+def said(changes: RouteChanges) -> str:
+    parts = []
+    if changes.created:
+        parts.append(f"create {changes.created}")
+    if changes.drain_route_ids:
+        parts.append(f"drain {len(changes.drain_route_ids)}")
+    return ", ".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("table", "n", "s", "u", "pacing"),
+    [
+        pytest.param(N3_S1_U1, 3, 1, 1, "wave", id="the design's table"),
+        pytest.param(N3_S1_U0, 3, 1, 0, "wave", id="nothing may be missing"),
+        pytest.param(N2_S0_U1, 2, 0, 1, "wave", id="nothing may be added"),
+        pytest.param(CONTINUOUS_N3_S1_U1, 3, 1, 1, "continuous", id="continuous"),
+    ],
+)
+def test_a_rollout_goes_as_the_table_says(table: str, n: int, s: int, u: int, pacing: str) -> None:
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()]
+    now = NOW
+    deployment = deploying("■" * n + "|", n, s, u, spec={"pacing": pacing})
+    for _number, old, new, happens in rows:
+        now += timedelta(seconds=5)
+        drawn = picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id)
+        assert drawn == f"{old}|{new}"
+        one = cycle(deployment, now)
+        words = {Verdict.SUCCESS: "completed, swap, ready", Verdict.SKIPPED: "wait"}.get(one.verdict, said(one.changes))
+        assert (drawn, words) == (drawn, happens)
+        deployment = applied(one, now)
+        if one.verdict is Verdict.SKIPPED:
+            deployment = all_started(deployment, now)
+    assert (deployment.status, deployment.current_revision_id, one.revision) == (READY, V2, RevisionMove.SWAP)
+    assert deployment.deploying_revision_id is None
+    assert deployment.rollout is None

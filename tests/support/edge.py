@@ -1,0 +1,254 @@
+"""What stands at the edge, for tests: the api process, Envoy, replicas that say who they are, and routes to them."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, LiteralString
+from uuid import UUID
+
+import httpx
+import redis
+from sqlalchemy import Engine
+
+from db.engine import transaction
+from stack.parts.envoy import envoy_program
+from stack.ports import free_port
+from tasks.settings import TRAFFIC_CHANNEL
+from tests.support.fleet import Made, make_deployment, read, write
+from traffic.bootstrap import envoy_bootstrap
+
+DRAIN: LiteralString = """
+    UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),
+                      drain_xid = pg_current_xact_id()
+     WHERE id = ANY(%s)
+"""
+"""As the applier does it."""
+
+
+def until(true: Callable[[], Any], seconds: float = 30, what: str = "") -> Any:
+    """Wait for something to become true, and return it."""
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what or true}"
+        time.sleep(0.005)
+    return found
+
+
+class Replica:
+    """An HTTP server that answers with who it is and what it was asked, and counts."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.served: Counter[str] = Counter()
+        self.status = 200
+        self.hangs_up = False
+        self.seconds = 0.0
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.daemon_threads = True
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        replica = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def answer(self) -> None:
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                replica.served[self.command] += 1
+                said = {"replica": replica.name, "path": self.path, "host": self.headers["host"]}
+                body = json.dumps(said).encode()
+                time.sleep(replica.seconds)
+                if replica.hangs_up:
+                    self.close_connection = True
+                    return
+                self.send_response(replica.status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def __getattr__(self, name: str) -> Callable[[], None]:
+                if name.startswith("do_"):
+                    return self.answer
+                raise AttributeError(name)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+
+@dataclass
+class Process:
+    """A process that may be killed and started again, on the same port."""
+
+    command: list[str]
+    port: int
+    log: Path
+    ready: str
+    environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, env={**os.environ, **self.environment}, stdout=log, stderr=log
+            )
+        try:
+            until(self.answers, 60, f"{self.command[:3]} is ready")
+        except AssertionError:
+            self.end(kill=True)
+            raise
+
+    def stat(self, name: str) -> int:
+        """One of Envoy's own counters."""
+        found = httpx.get(f"{self.ready.rpartition('/')[0]}/stats", params={"filter": f"^{name}$", "format": "json"})
+        return int(found.json()["stats"][0]["value"])
+
+    def answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log.read_text()[-3000:]
+        try:
+            return httpx.get(self.ready).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def freeze(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self, *, kill: bool = False) -> float:
+        """End it; returns how many seconds that took."""
+        assert self.process is not None
+        began = time.monotonic()
+        if kill:
+            self.process.kill()
+        else:
+            self.process.terminate()
+        self.process.wait(15)
+        return time.monotonic() - began
+
+
+def api_process(database: str, redis_url: str, folder: Path) -> Process:
+    port = free_port()
+    environment = {
+        "DATABASE_URL": database,
+        "REDIS_URL": redis_url,
+        "ROLLWAY_API_PORT": str(port),
+        "ROLLWAY_HOME": str(folder),
+    }
+    command = [sys.executable, "-m", "api"]
+    return Process(command, port, folder / "api.log", f"http://127.0.0.1:{port}/healthz", environment)
+
+
+def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Process:
+    port, admin = free_port(), free_port()
+    config = folder / f"{node_id}.yaml"
+    config.write_text(
+        envoy_bootstrap(
+            node_id=node_id, listen=("127.0.0.1", port), admin=("127.0.0.1", admin), xds=("127.0.0.1", api_port)
+        )
+    )
+    options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]
+    command = [str(envoy_program()), "--config-path", str(config), *options]
+    return Process(command, port, folder / f"{node_id}.log", f"http://127.0.0.1:{admin}/ready")
+
+
+@dataclass
+class Fleet:
+    """Deployments whose routes point at replicas of the test's own."""
+
+    engine: Engine
+    redis_url: str
+
+    def tell(self) -> None:
+        """What the workers do after a commit that may concern proxies."""
+        with redis.Redis.from_url(self.redis_url) as client:
+            client.publish(TRAFFIC_CHANNEL, b"")
+
+    def reached(self, deployment: UUID, name: str) -> None:
+        query = "INSERT INTO entrances (kind, value, deployment_id) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+        for kind, value in (("host", name), ("host", f"{name}.localhost"), ("prefix", f"/{name}/")):
+            write(self.engine, query, kind, value, deployment)
+
+    def at(self, route: UUID, address: str) -> None:
+        write(self.engine, "UPDATE routes SET address = %s WHERE id = %s", address, route)
+
+    def drain(self, *routes: UUID) -> None:
+        """Take them out of traffic, and say so."""
+        write(self.engine, DRAIN, list(routes))
+        self.tell()
+
+    def promote(self, coming: Iterable[UUID], leaving: Iterable[UUID]) -> None:
+        """As the applier does it: both in one transaction, promotions first."""
+        with transaction(self.engine) as connection:
+            query = "UPDATE routes SET traffic_status = 'active' WHERE id = ANY(%s)"
+            connection.execute(query, (list(coming),))
+            connection.execute(DRAIN, (list(leaving),))
+        self.tell()
+
+    def ill(self, route: UUID, status: str) -> None:
+        write(self.engine, "UPDATE routes SET status = %s WHERE id = %s", status, route)
+        self.tell()
+
+    def released(self, *routes: UUID) -> bool:
+        query = "SELECT count(*) AS n FROM routes WHERE id = ANY(%s) AND out_of_traffic_at IS NOT NULL"
+        return bool(read(self.engine, query, list(routes))[0]["n"] == len(routes))
+
+
+@dataclass
+class Edge:
+    """An api process, an Envoy that polls it, and the deployments behind them."""
+
+    fleet: Fleet
+    api: Process
+    envoy: Process
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def make(self, drawn_as: str, *at: Replica | str, **settings: Any) -> Made:
+        """A deployment of a name of its own whose routes are at these replicas, reached by that name."""
+        name = settings.pop("name", f"web{next(self.numbers)}")
+        made = make_deployment(self.fleet.engine, drawn_as, **{"n": 1, "name": name, **settings})
+        for route, one in zip(made.routes, at, strict=True):
+            self.fleet.at(route, one if isinstance(one, str) else one.address)
+        self.fleet.reached(made.id, made.name)
+        self.fleet.tell()
+        return made
+
+    def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
+        return httpx.request(method, self.envoy.url + path, headers=headers)
+
+
+@contextmanager
+def replicas(*names: str) -> Iterator[list[Replica]]:
+    made = [Replica(name) for name in names]
+    try:
+        yield made
+    finally:
+        for one in made:
+            one.close()

@@ -1,0 +1,234 @@
+"""Deployments written straight into Postgres, drawn as pictures: `make_deployment(engine, "■■|◇")`.
+
+Left of the bar runs v1, right of it v2. While deploying v1 is current; otherwise v2 is, or v1 when there is no bar.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID, uuid4
+
+import redis
+from celery import Celery
+from psycopg import Connection
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+from sqlalchemy import Engine
+
+from db.commands.execute import CommandResult, execute
+from db.commands.rollouts import guarded
+from db.cycle.claim import lock_deployments
+from db.engine import in_transaction, make_engine, transaction
+from db.replicas.reports import RouteReport, apply_reports
+from db.settings import DatabaseSettings, database_url
+from domain.commands import parse_command
+from domain.handlers import HANDLERS, HandlerRegistry
+from domain.handlers.base import DeploymentHandler
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
+from domain.picture import picture
+from domain.strategies import parse_policy
+from tasks.coordinator import DeploymentCoordinator
+from tasks.redis.locks import Slots
+from tasks.redis.wake import Waker
+from tests.support.pictures import READY, routes_of
+
+ROLLING: Mapping[str, Any] = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
+SPEC: Mapping[str, Any] = {"command": ["sleep", "60"]}
+HERE = "here"
+"""The worker host that all replicas of a picture are placed on."""
+NOBODY = "redis://127.0.0.1:1/0"
+"""A Redis that nobody runs: what is given it must not need it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The ids of what was made; `v1` and `v2` are its revisions, `routes` those of the picture from left to right."""
+
+    id: UUID
+    name: str
+    v1: UUID
+    v2: UUID
+    rollout_id: UUID | None
+    routes: tuple[UUID, ...]
+
+
+def make_deployment(
+    engine: Engine,
+    drawn_as: str = "■■■",
+    *,
+    name: str = "web",
+    n: int = 3,
+    status: DeploymentLifecycleStatus = READY,
+    policy: Mapping[str, Any] | None = ROLLING,
+    spec: Mapping[str, Any] = SPEC,
+    status_for: float = 3600,
+) -> Made:
+    """A marked deployment in this state; its replicas have had theirs for `status_for` seconds."""
+    with transaction(engine) as connection:
+        return _make(connection, drawn_as, name, n, status, policy, spec, status_for)
+
+
+def _make(
+    connection: Connection,
+    drawn_as: str,
+    name: str,
+    n: int,
+    status: DeploymentLifecycleStatus,
+    policy: Mapping[str, Any] | None,
+    spec: Mapping[str, Any],
+    status_for: float,
+) -> Made:
+    deploying = status.lifecycle is Lifecycle.DEPLOYING
+    made = _id(connection, "INSERT INTO deployments (name, desired_replicas) VALUES (%s, %s)", name, n)
+    v1, v2 = (
+        _id(
+            connection,
+            "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s)",
+            made,
+            revision,
+            Jsonb(dict(spec)),
+        )
+        for revision in ("v1", "v2")
+    )
+    if policy is not None:
+        parsed = parse_policy(policy).as_json()
+        stored = (parsed["strategy"], Jsonb(parsed["spec"]), Jsonb(parsed["limits"]))
+        query = "INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)"
+        connection.execute(query, (made, *stored))
+    rollout = None
+    if deploying:
+        query = """
+            INSERT INTO rollouts (deployment_id, from_revision_id, to_revision_id, strategy, spec, limits,
+                                  desired_at_start, ceiling, floor, actor, reason, deadline)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
+            """
+        rollout = _id(connection, query, made, v1, v2, *stored, n, *guarded(parse_policy(policy), n))
+    left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
+    connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
+    routes = tuple(
+        _id(
+            connection,
+            """
+            INSERT INTO routes (deployment_id, revision_id, host, status, traffic_status, started_at, address,
+                                status_reason, drain_started_at, created_at, status_changed_at)
+            SELECT %s, %s, %s, u.status, %s, CASE WHEN u.status <> 'provisioning' THEN u.at END,
+                   CASE WHEN u.status <> 'provisioning' THEN '127.0.0.1:1' END, 'drawn', u.at,
+                   u.at - interval '1 day' + %s * interval '1 second', u.at
+              FROM (VALUES (%s, now() - %s * interval '1 second')) AS u (status, at)
+            """,
+            made,
+            route.revision_id,
+            HERE,
+            (route.traffic if route.is_active else TrafficStatus.INACTIVE).value,
+            number,
+            route.status.value,
+            status_for,
+        )
+        for number, route in enumerate(routes_of(drawn_as, left, right))
+    )
+    connection.execute("SET LOCAL session_replication_role = origin")
+    current = v1 if deploying else right
+    connection.execute(
+        """
+        UPDATE deployments SET lifecycle = %s, sub_step = %s, current_revision_id = %s, deploying_revision_id = %s,
+                             rollout_id = %s, due_at = now()
+         WHERE id = %s
+        """,
+        (
+            status.lifecycle.value,
+            status.sub_step.value if status.sub_step else None,
+            None if status.lifecycle is Lifecycle.PENDING else current,
+            v2 if deploying else None,
+            rollout,
+            made,
+        ),
+    )
+    return Made(made, name, v1, v2, rollout, routes)
+
+
+def _id(connection: Connection, query: LiteralString, *parameters: object) -> UUID:
+    (found,) = connection.execute(f"{query} RETURNING id", parameters).fetchone() or (None,)
+    assert isinstance(found, UUID)
+    return found
+
+
+def ask(engine: Engine, task: str, **payload: object) -> CommandResult:
+    """A command as a service would send it, with a request id of its own unless one is given."""
+    return execute(engine, parse_command(f"rollway.{task}", {"request_id": str(uuid4()), **payload}))
+
+
+def read(engine: Engine, query: LiteralString, *parameters: object) -> list[dict[str, Any]]:
+    """The rows of a query."""
+    return in_transaction(
+        engine,
+        lambda connection: connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall(),
+    )
+
+
+def write(engine: Engine, query: LiteralString, *parameters: object) -> None:
+    """One statement in a transaction of its own."""
+    with transaction(engine) as connection:
+        connection.execute(query, parameters)
+
+
+def snapshot(engine: Engine, deployment_id: UUID) -> Deployment:
+    """As the handlers see it."""
+    with transaction(engine) as connection:
+        (deployment,) = lock_deployments(connection, [deployment_id]).deployments
+    return deployment
+
+
+def drawn(engine: Engine, deployment_id: UUID) -> str:
+    """Its replicas as a picture, without those on their way out."""
+    one = snapshot(engine, deployment_id)
+    return picture(one.routes, one.current_revision_id, one.deploying_revision_id)
+
+
+def mark(engine: Engine, *ids: UUID) -> None:
+    """As time would: whatever these deployments wait for, they are looked at now."""
+    write(engine, "UPDATE deployments SET due_at = clock_timestamp() WHERE id = ANY(%s)", list(ids))
+
+
+def become(engine: Engine, status: RouteStatus, *ids: UUID) -> None:
+    """The world: these routes' replicas are found to be so."""
+    rows = read(engine, "SELECT id, deployment_id, status FROM routes WHERE id = ANY(%s) ORDER BY id", list(ids))
+    reports = [
+        RouteReport(row["id"], row["deployment_id"], RouteStatus(row["status"]), status, reason="seen", address="h:1")
+        for row in rows
+    ]
+    in_transaction(engine, lambda connection: apply_reports(connection, reports))
+
+
+def start_all(engine: Engine) -> None:
+    """The world: every ◇ becomes ■."""
+    rows = read(engine, "SELECT id FROM routes WHERE status = 'provisioning'")
+    become(engine, RouteStatus.HEALTHY, *(row["id"] for row in rows))
+
+
+def engine_on(url: str) -> Engine:
+    """One more engine on a database, as another worker process has one."""
+    return make_engine(DatabaseSettings(database_url(url)))
+
+
+def coordinator_without_redis(
+    engine: Engine, handlers: HandlerRegistry = HANDLERS, chunk: int = 250
+) -> DeploymentCoordinator:
+    """For `process_chunk`, which needs none."""
+    client = redis.Redis.from_url(NOBODY)
+    waker = Waker(Celery("nobody", broker=NOBODY), client)
+    return DeploymentCoordinator(engine, Slots(client, 1, 1, waker.again), waker, handlers, chunk, 1, threading.Event())
+
+
+def handler_for(status: DeploymentLifecycleStatus) -> DeploymentHandler:
+    """The handler that beat runs often for deployments of this status."""
+    return next(one for one in HANDLERS.values() if status in one.targets and one.cadence.short is not None)
+
+
+def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[DeploymentHandler] | None = None) -> int:
+    """Every handler, again and again, until none finds anything marked; returns the deployments looked at."""
+    seen = 0
+    while found := sum(coordinator.process_chunk(one).seen for one in handlers or HANDLERS.values()):
+        seen += found
+        assert seen < 10_000, "it never comes to rest"
+    return seen

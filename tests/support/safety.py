@@ -1,0 +1,66 @@
+"""Law 3 in one place, as the tests see it: what the budgets count, and what a decision may do to it.
+
+Parked routes are outside the ceiling. What a cycle brings into traffic and what it takes out counts together.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from domain.evaluator import EVALUATOR
+from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route
+from domain.strategies.budget import Budget, resting_budget
+from domain.transitions import ClassifiedDecision
+from tests.support.simulation import changed
+
+
+def target_of(deployment: Deployment) -> UUID:
+    """The revision that should run."""
+    forward = deployment.status.sub_step is DeploymentSubStep.PROVISIONING
+    target = deployment.deploying_revision_id if forward else deployment.current_revision_id
+    assert target is not None
+    return target
+
+
+def wanted_by(deployment: Deployment) -> int:
+    """The way back is to the size that was wanted before."""
+    back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
+    return deployment.rollout.desired_at_start if deployment.rollout and back else deployment.desired_replicas
+
+
+def budget_of(deployment: Deployment) -> Budget:
+    """The one that holds now."""
+    if deployment.rollout is None:
+        return resting_budget(wanted_by(deployment))
+    return EVALUATOR.budget(replace(deployment, desired_replicas=wanted_by(deployment)))
+
+
+def is_parked(route: Route, target: UUID, now: datetime) -> bool:
+    """Of another revision, and kept for a way back until later than now: outside of every budget."""
+    return route.revision_id != target and route.parked_until is not None and route.parked_until > now
+
+
+def live(deployment: Deployment, now: datetime) -> int:
+    """What the ceiling counts."""
+    target = target_of(deployment)
+    return sum(not is_parked(route, target, now) for route in deployment.active_routes)
+
+
+def check_safety(one: ClassifiedDecision, now: datetime) -> None:
+    """Law 3 of one decision: no more than the ceiling by our own creations, no fewer than keep by our own drains.
+
+    What is parked of another revision stays until its time, unless nothing may run beside the target.
+    """
+    before, changes = one.deployment, one.changes
+    if before.status.lifecycle not in (Lifecycle.SCALING, Lifecycle.DEPLOYING):
+        assert not changes or before.status.lifecycle is Lifecycle.DESTROYING, one.reason
+        return
+    budget, counted = budget_of(before), live(before, now)
+    assert counted + changes.created <= max(budget.ceiling, counted), one.reason
+    serving = {route.id for route in before.routes if route.is_serving}
+    taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
+    left = sum(route.is_serving for route in changed(before.routes, changes, now, number_from=10**9))
+    assert not taken or left >= budget.keep, one.reason
+    others = (route for route in before.active_routes if route.revision_id != before.current_revision_id)
+    kept = {route.id for route in others if is_parked(route, target_of(before), now)}
+    assert budget.alone or not kept & set(changes.drain_route_ids), one.reason

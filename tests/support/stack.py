@@ -1,0 +1,250 @@
+"""Workers, beats and commands of one test: started, killed and asked as a person would."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psutil
+import psycopg
+import redis
+from celery import Celery
+from psycopg.rows import dict_row
+from sqlalchemy import Engine
+
+from db.commands.execute import execute
+from db.engine import make_engine
+from db.settings import DatabaseSettings, database_url
+from domain.commands import parse_command
+from runtime.process import stop_all
+from stack.home import project_root
+from tasks.redis.wake import Waker
+from tasks.settings import celery_settings, host_queue
+from tests.support.fleet import HERE
+
+ROOT = project_root()
+POLICY = {
+    "strategy": "rolling_update",
+    "spec": {"max_surge": 1, "max_unavailable": 1},
+    "limits": {"timeout_seconds": 60},
+}
+
+
+def eventually(condition: Callable[[], object], within: float = 30.0, what: str = "") -> None:
+    """Look until it holds; fail with what was waited for when the time is up."""
+    ends_at = time.monotonic() + within
+    while time.monotonic() < ends_at:
+        try:
+            if condition():
+                return
+        except (psycopg.OperationalError, httpx.TransportError):
+            pass  # a server that a test has just killed
+        time.sleep(0.05)
+    raise AssertionError(f"not within {within} s: {what}")
+
+
+class Fleet:
+    """Everything that runs for one test, by name."""
+
+    def __init__(self, database: str, redis_url: str, home: Path) -> None:
+        self.database = database
+        self.home = home
+        self.environment = {
+            **os.environ,
+            "DATABASE_URL": database,
+            "REDIS_URL": redis_url,
+            "ROLLWAY_HOME": str(home),
+            "ROLLWAY_HOST": HERE,
+            "PYTHONUNBUFFERED": "1",
+        }
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._engine = make_engine(DatabaseSettings(database_url(database)))
+        self._producer = Celery()
+        self._producer.conf.update(celery_settings(self.environment))
+        self._redis = redis.Redis.from_url(redis_url)
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    def start_workers(self, *names: str, host: str = HERE, **environment: str) -> None:
+        """Workers of four threads each, started as `rollway up` starts them, and ready."""
+        for name in names:
+            command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
+            queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
+            self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
+        for name in names:
+            eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
+
+    def start_beat(self, name: str = "beat") -> None:
+        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"])
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, as the kernel does it when memory is short."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def ask_to_end(self, name: str, within: float = 15.0) -> int:
+        """SIGTERM; the exit code."""
+        process = self._processes.pop(name)
+        process.send_signal(signal.SIGTERM)
+        return process.wait(timeout=within)
+
+    def is_running(self, name: str) -> bool:
+        return self._processes[name].poll() is None
+
+    def log(self, name: str) -> str:
+        return (self.home / f"{name}.log").read_text(errors="replace")
+
+    def end(self) -> None:
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._engine.dispose()
+        self._producer.close()
+        self._redis.close()
+        stop_all(self.home, grace_seconds=2)
+
+    def ask(self, command: str, *, wake: bool = True, **payload: Any) -> dict[str, Any]:
+        """Carry out a command; without the wake, workers and beat must find the work by themselves."""
+        parsed = parse_command(f"rollway.{command}", {"request_id": uuid4().hex, "actor": "test", **payload})
+        done = execute(self._engine, parsed)
+        if wake and done.status is not None:
+            Waker(self._producer, self._redis).deployments([done.status])
+        return done.result
+
+    def deploy_first(self, name: str = "web", replicas: int = 3, policy: dict[str, Any] = POLICY) -> None:
+        """A deployment whose first revision v1 is up."""
+        self.ask("create_deployment", deployment=name, desired_replicas=replicas, policy=policy)
+        self.add_revision(name, "v1")
+        self.ask("activate_revision", deployment=name, revision="v1")
+        self.wait_until_ready(name, "v1", replicas)
+
+    def add_revision(self, name: str, revision: str | None, **env: str) -> str:
+        """A revision of the example service; without a name its content names it. Returns the name."""
+        spec = {
+            "command": [sys.executable, str(ROOT / "examples" / "http_service.py")],
+            "env": env,
+            "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 20},
+            "drain_seconds": 0.2,
+        }
+        return str(self.ask("add_revision", deployment=name, name=revision, spec=spec)["revision"])
+
+    def activate(self, name: str, revision: str, *, wake: bool = True) -> dict[str, Any]:
+        return self.ask("activate_revision", wake=wake, deployment=name, revision=revision)
+
+    def wait_until_ready(self, name: str, revision: str, replicas: int, within: float = 40.0) -> None:
+        """Ready, with that revision alone, and every replica saying so itself."""
+        eventually(
+            lambda: self.state(name)["lifecycle"] == "ready" and self.answers(name) == [revision] * replicas,
+            within,
+            f"{name} to run {replicas} x {revision}",
+        )
+
+    def state(self, name: str) -> dict[str, Any]:
+        (row,) = self.rows("SELECT * FROM deployments WHERE name = %s", name)
+        return row
+
+    def routes(self, name: str, statuses: str = "healthy") -> list[dict[str, Any]]:
+        return self.rows(
+            """
+            SELECT r.*, v.name AS revision FROM routes r
+              JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
+             WHERE d.name = %s AND r.status = ANY(string_to_array(%s, ' ')) ORDER BY r.id
+            """,
+            name,
+            statuses,
+        )
+
+    def answers(self, name: str) -> list[str]:
+        """What each live replica says over HTTP that it is."""
+        live = self.routes(name, "provisioning healthy unhealthy degraded")
+        return [httpx.get(f"http://{route['address']}/", trust_env=False).json()["revision"] for route in live]
+
+    def serving(self, name: str) -> list[str]:
+        """The revisions of the healthy routes in traffic."""
+        return [route["revision"] for route in self.routes(name) if route["traffic_status"] == "active"]
+
+    def all_routes(self, name: str) -> list[dict[str, Any]]:
+        return self.rows(
+            "SELECT r.* FROM routes r JOIN deployments d ON d.id = r.deployment_id WHERE d.name = %s", name
+        )
+
+    def rollouts(self, name: str) -> list[dict[str, Any]]:
+        query = "SELECT o.* FROM rollouts o JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s"
+        return self.rows(f"{query} ORDER BY o.started_at", name)
+
+    def steps(self, name: str) -> list[str]:
+        """Every stored step of the deployment's rollouts, as "number verdict"."""
+        query = """
+            SELECT s.step_no || ' ' || s.verdict AS step FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
+              JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s ORDER BY o.started_at, s.step_no
+        """
+        return [row["step"] for row in self.rows(query, name)]
+
+    def replica_processes(self, name: str) -> list[psutil.Process]:
+        """Running replicas of a deployment, by what the operating system says."""
+        wanted = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_DEPLOYMENT": name}
+        return [process for process in psutil.process_iter() if wanted.items() <= _replica(process).items()]
+
+    def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        with psycopg.connect(self.database, autocommit=True, row_factory=dict_row) as connection:
+            return connection.execute(query, parameters).fetchall()
+
+    @contextmanager
+    def watching_the_budget(self, name: str, floor: int, ceiling: int) -> Iterator[None]:
+        """Afterwards, no stored step of the deployment's rollouts went beyond the budget."""
+        yield
+        for step in self.rows(
+            """
+            SELECT s.inputs, s.decision FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
+              JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s ORDER BY s.at
+            """,
+            name,
+        ):
+            routes = step["inputs"]["deployment"]["routes"]
+            live = [route for route in routes if route["status"] not in ("terminating", "terminated", "failed")]
+            changes = step["decision"]["changes"]
+            created = sum(spec["count"] for spec in changes["rollout_specs"])
+            drained = set(changes["drain_route_ids"])
+            serving = {route["id"] for route in live if route["status"] == "healthy"}
+            assert len(live) + created <= ceiling or not created
+            assert len(serving - drained) >= floor or not serving & drained
+
+    def _is_ready(self, name: str) -> bool:
+        return " ready." in self.log(name)
+
+    def _start(self, name: str, arguments: list[str], **environment: str) -> None:
+        with (self.home / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "celery", "-A", "tasks.app", *arguments],
+                cwd=ROOT,
+                env={**self.environment, **environment},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+
+def _replica(process: psutil.Process) -> dict[str, str]:
+    """The environment of a running replica; empty for every other process."""
+    try:
+        environment = process.environ()
+        alive = process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return {}
+    return environment if alive and "ROLLWAY_ROUTE" in environment else {}

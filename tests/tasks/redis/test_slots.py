@@ -1,0 +1,272 @@
+"""A handler's lock is one of n slots, held by a token, and no event is lost that found all of them taken."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import redis
+
+from domain.errors import InvalidInputError
+from tasks.redis.locks import Slots
+from tasks.redis.slot_count import ask_for_slots, slots_asked_for
+from tests.support.runtimes import eventually
+
+KEY = "rollway:lock:x:0"
+
+
+class Sent(list[str]):
+    """The keys of the events that were sent once more."""
+
+    def again(self, keys: Iterable[str]) -> None:
+        self.extend(keys)
+
+
+@pytest.fixture
+def sent() -> Sent:
+    return Sent()
+
+
+def slots(client: redis.Redis, sent: Sent, count: int = 1, seconds: float = 5) -> Slots:
+    return Slots(client, count, seconds, sent.again)
+
+
+def test_one_slot_is_held_by_one_and_free_again_afterwards(client: redis.Redis, sent: Sent) -> None:
+    two = slots(client, sent), slots(client, sent)
+    with two[0].hold("scaling", "scaling") as mine:
+        assert mine is not None
+        with two[1].hold("scaling", "scaling") as other:
+            assert other is None
+        with two[1].hold("destroying", "destroying") as elsewhere:
+            assert elsewhere is not None
+    with two[1].hold("scaling", "scaling") as now:
+        assert now is not None
+
+
+def holding(stack: ExitStack, count: int, workers: Iterable[Slots], lock_id: str = "x") -> bool:
+    """Whether exactly the first `count` of these workers get a slot."""
+    held = [stack.enter_context(one.hold(lock_id, lock_id)) is not None for one in workers]
+    return held == [True] * count + [False] * (len(held) - count)
+
+
+def test_n_slots_are_held_by_n_workers_and_no_more(client: redis.Redis, sent: Sent) -> None:
+    with ExitStack() as stack:
+        assert holding(stack, 3, [slots(client, sent, count=3) for _ in range(4)])
+
+
+def test_a_worker_takes_one_slot_of_a_handler_and_leaves_the_others_to_workers_on_other_cores(
+    client: redis.Redis, sent: Sent
+) -> None:
+    mine, other = slots(client, sent, count=3), slots(client, sent, count=3)
+    with mine.hold("x", "x") as one, mine.hold("x", "x") as two, other.hold("x", "x") as third:
+        assert one is not None
+        assert two is None
+        assert third is not None
+        with mine.hold("y", "y") as of_another_handler:
+            assert of_another_handler is not None
+    assert sent == ["x"], "what the second was sent for may have come after the last look of the first"
+    with mine.hold("x", "x") as again:
+        assert again is not None
+
+
+def test_what_is_done_alone_has_one_slot_whatever_their_number(client: redis.Redis, sent: Sent) -> None:
+    two = slots(client, sent, count=3), slots(client, sent, count=3)
+    with two[0].hold("probe", "probe", alone=True) as one, two[1].hold("probe", "probe", alone=True) as other:
+        assert one is not None
+        assert other is None
+
+
+def test_their_number_changes_while_workers_run(client: redis.Redis, sent: Sent) -> None:
+    workers = [slots(client, sent, count=2) for _ in range(4)]
+
+    def are_held_by(count: int) -> bool:
+        with ExitStack() as stack:
+            return holding(stack, count, workers)
+
+    assert are_held_by(2)
+    ask_for_slots(client, 3)
+    assert slots_asked_for(client) == 3
+    eventually(lambda: are_held_by(3), 3)
+    ask_for_slots(client, 1)
+    eventually(lambda: are_held_by(1), 3)
+    ask_for_slots(client, None)
+    assert slots_asked_for(client) is None
+    eventually(lambda: are_held_by(2), 3)
+
+
+@pytest.mark.parametrize("count", [0, -1, 65])
+def test_a_number_of_slots_that_makes_no_sense_is_refused(client: redis.Redis, count: int) -> None:
+    with pytest.raises(InvalidInputError, match="slots must be a number from 1 to 64"):
+        ask_for_slots(client, count)
+    assert slots_asked_for(client) is None
+
+
+@pytest.mark.parametrize("nonsense", ["many", "0", "65", "²", ""])
+def test_nonsense_in_redis_counts_as_no_number(client: redis.Redis, sent: Sent, nonsense: str) -> None:
+    client.set("rollway:slots", nonsense)
+    with ExitStack() as stack:
+        assert holding(stack, 2, [slots(client, sent, count=2) for _ in range(3)])
+
+
+def test_help_is_worth_asking_for_while_a_slot_is_free(client: redis.Redis, sent: Sent) -> None:
+    two = slots(client, sent, count=2), slots(client, sent, count=2)
+    with two[0].hold("x", "x"):
+        assert two[0].is_one_free("x")
+        with two[1].hold("x", "x"):
+            assert not two[0].is_one_free("x")
+        assert two[0].is_one_free("x")
+        assert not slots(client, sent).is_one_free("x")
+        assert not two[0].is_one_free(None), "whoever runs a handler without a lock needs no slot"
+
+
+def test_a_handler_without_a_lock_id_holds_nothing(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent).hold(None, "reconcile") as one, slots(client, sent).hold(None, "reconcile") as two:
+        assert one is not None
+        assert two is not None
+        assert one.is_held
+        assert two.is_held
+    assert client.keys() == []
+
+
+def test_a_lock_that_was_lost_is_found_lost(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.3).hold("x", "x") as slot:
+        assert slot is not None
+        assert slot.is_held
+        client.flushall()
+        eventually(lambda: not slot.is_held)
+
+
+def test_only_the_owner_lets_go_and_only_the_owner_renews(client: redis.Redis, sent: Sent) -> None:
+    late, other = slots(client, sent, seconds=0.3), slots(client, sent, seconds=60)
+    with late.hold("x", "x") as slot:
+        assert slot is not None
+        client.delete(KEY)
+        taken = other.hold("x", "x")
+        assert taken.__enter__() is not None
+        eventually(lambda: not slot.is_held)
+        assert client.pttl(KEY) > 50_000
+    assert client.exists(KEY), "the late one must not end the lock of its successor"
+    taken.__exit__(None, None, None)
+    assert not client.exists(KEY)
+
+
+def test_a_lock_lives_on_while_its_holder_works_and_no_longer(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.6).hold("x", "x") as slot:
+        assert slot is not None
+        for _ in range(3):
+            client.pexpire(KEY, 300)
+            eventually(lambda: client.pttl(KEY) > 300)
+        assert slot.is_held
+    assert not client.exists(KEY)
+    eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_the_lock_of_a_worker_that_was_killed_ends_by_itself(client: redis.Redis, sent: Sent) -> None:
+    lock = client.lock(KEY, timeout=0.2, thread_local=False)
+    assert lock.acquire(blocking=False)
+
+    def free() -> bool:
+        with slots(client, sent).hold("x", "x") as slot:
+            return slot is not None
+
+    assert not free()
+    eventually(free, 2)
+
+
+def test_a_word_outlives_the_longest_hold(client: redis.Redis, sent: Sent) -> None:
+    with slots(client, sent, seconds=0.3).hold("x", "x"):
+        with slots(client, sent, seconds=0.3).hold("x", "x") as other:
+            assert other is None
+        assert int(client.ttl("rollway:again:x")) >= 60
+
+
+def test_events_that_found_all_slots_taken_are_sent_once_more_each(client: redis.Redis, sent: Sent) -> None:
+    mine = slots(client, sent)
+    with mine.hold("deploying", "deploying/provisioning"):
+        for key in ("deploying/provisioning", "deploying/rolling_back", "deploying/provisioning"):
+            with mine.hold("deploying", key) as slot:
+                assert slot is None
+        assert sent == []
+    assert sorted(sent) == ["deploying/provisioning", "deploying/rolling_back"]
+    with mine.hold("deploying", "deploying/provisioning"):
+        pass
+    assert len(sent) == 2
+
+
+def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Sent) -> None:
+    mine = slots(client, sent)
+
+    def fail() -> None:
+        with mine.hold("x", "a"):
+            with mine.hold("x", "b"):
+                pass
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert sent == ["b"]
+    assert not client.exists(KEY)
+
+
+class SomebodyElseFirst(redis.Redis):
+    """A client that lets something happen before it leaves word."""
+
+    first: Callable[[], object] = int
+
+    def pipeline(self, *arguments: Any, **options: Any) -> Any:
+        first, self.first = self.first, int
+        first()
+        return super().pipeline(*arguments, **options)
+
+
+def test_a_holder_that_lets_go_just_before_the_word_is_left_is_noticed(
+    client: redis.Redis, redis_url: str, sent: Sent
+) -> None:
+    holder = slots(client, sent).hold("x", "a")
+    assert holder.__enter__() is not None
+    with SomebodyElseFirst.from_url(redis_url) as late:
+        late.first = lambda: holder.__exit__(None, None, None)
+        with slots(late, sent).hold("x", "b") as slot:
+            assert slot is not None, "nobody would ever read the word"
+    assert sent == []
+
+
+def test_no_event_is_lost_among_four_threads(client: redis.Redis, redis_url: str) -> None:
+    """Each event asks for work to be done after it: the number it adds must be seen by a later holder."""
+    asked, done, guard = [0], [0], threading.Lock()
+    queue: list[str] = []
+
+    def run(own: Slots) -> None:
+        with own.hold("x", "x") as slot:
+            if slot is not None:
+                seen = asked[0]
+                time.sleep(0)  # others come in between
+                with guard:
+                    done[0] = max(done[0], seen)
+
+    def work() -> None:
+        with redis.Redis.from_url(redis_url) as mine:
+            own = Slots(mine, 1, 5, queue.extend)
+            for _ in range(150):
+                with guard:
+                    asked[0] += 1
+                run(own)
+                while queue:
+                    try:
+                        queue.pop()
+                    except IndexError:
+                        break
+                    run(own)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    while queue:
+        queue.pop()
+        run(Slots(client, 1, 5, queue.extend))
+    assert (asked[0], done[0]) == (600, 600)
+    assert client.keys("rollway:lock:*") == []

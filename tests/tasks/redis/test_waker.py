@@ -1,0 +1,127 @@
+"""Wakes: one of each kind in the queue, sent again once it has arrived, and no harm done without Redis."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import redis
+from celery import Celery
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from structlog.testing import capture_logs
+
+from domain.events import DoDeploymentLifecycleEvent
+from domain.handlers import HANDLERS
+from domain.replicas.events import RouteLifecycleType
+from domain.replicas.placement import EXTERNAL
+from tasks.redis.wake import Waker, route_key
+from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
+from tasks.settings import celery_settings, host_queue
+from tests.support.fleet import NOBODY
+from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
+from tests.support.queues import drop_all, expiring, waiting
+from tests.support.runtimes import eventually
+
+
+@pytest.fixture
+def without_redis() -> Iterator[Waker]:
+    """One whose Redis nobody runs, with the client that the app makes."""
+    app = Celery("test", set_as_current=False)
+    app.conf.update(celery_settings({"REDIS_URL": NOBODY}))
+    yield Waker(app, redis.Redis.from_url(NOBODY, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)))
+    app.close()
+
+
+def test_a_status_wakes_the_handler_that_looks_at_it(client: redis.Redis, waker: Waker) -> None:
+    waker.deployments([PROVISIONING])
+    waker.deployments([READY])
+    waker.deployments([DESTROYED])
+    assert waiting(client, "lifecycle") == [
+        (DO_IF_NEEDED_TASK, {"lifecycle_type": "deploying", "sub_step": "provisioning"}),
+        (DO_IF_NEEDED_TASK, {"lifecycle_type": "check_replica", "sub_step": None}),
+    ]
+
+
+def test_a_look_at_routes_goes_into_the_queue_of_routes(client: redis.Redis, waker: Waker) -> None:
+    waker.routes(RouteLifecycleType.START, RouteLifecycleType.STOP)
+    assert waiting(client, "lifecycle") == []
+    assert waiting(client, "routes") == [
+        (DO_ROUTE_TASK, {"route_lifecycle_type": "start"}),
+        (DO_ROUTE_TASK, {"route_lifecycle_type": "stop"}),
+    ]
+
+
+def test_one_of_each_kind_is_queued_and_the_next_is_sent_once_it_has_arrived(client: redis.Redis, waker: Waker) -> None:
+    for _ in range(5):
+        waker.deployments([PROVISIONING, ROLLING_BACK])
+    assert drop_all(client, "lifecycle") == 2
+    waker.deployments([PROVISIONING])
+    assert drop_all(client, "lifecycle") == 0
+    waker.arrived("deploying/provisioning")
+    waker.deployments([PROVISIONING, ROLLING_BACK])
+    assert drop_all(client, "lifecycle") == 1
+
+
+def test_a_wake_whose_message_was_lost_holds_back_the_next_for_a_few_seconds_only(
+    client: redis.Redis, waker: Waker
+) -> None:
+    waker.deployments([PROVISIONING])
+    (expires,) = expiring(client, "lifecycle")
+    left = int(client.pttl("rollway:queued:deploying/provisioning"))
+    assert 0 < left <= 5000
+    assert expires is not None
+    until = datetime.fromisoformat(expires) - datetime.now(UTC)
+    assert abs(until.total_seconds() - left / 1000) < 0.5
+
+
+def test_every_event_that_a_handler_or_a_look_answers_to_can_be_sent(client: redis.Redis, waker: Waker) -> None:
+    keys = [*map(str, HANDLERS), *map(route_key, RouteLifecycleType)]
+    waker.again(keys)
+    assert len(waiting(client, "lifecycle")) == len(HANDLERS)
+    assert len(waiting(client, "routes")) == len(RouteLifecycleType)
+    for _, arguments in waiting(client, "lifecycle"):
+        assert DoDeploymentLifecycleEvent.parse(arguments["lifecycle_type"], arguments["sub_step"]) in HANDLERS
+
+
+def test_a_look_on_a_host_goes_to_the_queue_of_that_host_alone(client: redis.Redis, waker: Waker) -> None:
+    waker.routes_on(["a", "b"], RouteLifecycleType.START, RouteLifecycleType.STOP)
+    waker.routes_on(["a"], RouteLifecycleType.START)
+    for host in ("a", "b"):
+        assert [arguments for _, arguments in waiting(client, host_queue(host))] == [
+            {"route_lifecycle_type": "start", "host": host},
+            {"route_lifecycle_type": "stop", "host": host},
+        ]
+    assert waiting(client, "routes") == []
+
+
+def test_external_replicas_are_looked_at_by_any_worker(client: redis.Redis, waker: Waker) -> None:
+    waker.routes_on([EXTERNAL], RouteLifecycleType.START)
+    assert waiting(client, "routes")[0][1] == {"route_lifecycle_type": "start", "host": EXTERNAL}
+
+
+def test_of_two_beats_in_one_interval_one_counts(client: redis.Redis, waker: Waker) -> None:
+    assert waker.first_of_interval("scaling", 0.2)
+    assert not waker.first_of_interval("scaling", 0.2)
+    assert waker.first_of_interval("destroying", 0.2)
+    assert waker.first_of_interval("scaling", 30), "the long tick is another one"
+    eventually(lambda: client.keys("rollway:tick:scaling:0.2") == [])
+    assert waker.first_of_interval("scaling", 0.2)
+
+
+def test_without_redis_a_wake_is_lost_quickly_quietly_and_told(without_redis: Waker) -> None:
+    began = time.monotonic()
+    with capture_logs() as told:
+        without_redis.deployments([PROVISIONING])
+        without_redis.arrived("deploying/provisioning")
+    assert time.monotonic() - began < 6
+    assert [(one["log_level"], one["key"]) for one in told] == [("warning", "deploying/provisioning")] * 2
+
+
+def test_a_message_that_cannot_be_sent_is_a_lost_wake_and_no_more(client: redis.Redis, without_redis: Waker) -> None:
+    half = Waker(without_redis.app, client)  # the mark goes through, the message does not: Redis went in between
+    began = time.monotonic()
+    with capture_logs() as told:
+        half.deployments([PROVISIONING])
+    assert time.monotonic() - began < 6
+    assert [one["log_level"] for one in told] == ["warning"]
