@@ -31,13 +31,15 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
         return replace(decision, changes=changes)
     tried = "one is being tried" if starting else f"the next one is tried in {(start_at - now).total_seconds():.0f} s"
     why = f"{failures.in_a_row} starts failed in a row; {tried}"
-    recheck_at = min((at for at in (decision.recheck_at, start_at) if at and at >= now), default=None)
+    later = min((at for at in (decision.recheck_at, start_at) if at and at > now), default=None)
     changes = replace(decision.changes, rollout_specs=others)
-    if changes:
-        return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)
-    return replace(
-        decision, verdict=Verdict.SKIPPED, changes=RouteChanges(), reason=f"waiting: {why}", recheck_at=recheck_at
-    )
+    if not changes:
+        return replace(
+            decision, verdict=Verdict.SKIPPED, changes=RouteChanges(), reason=f"waiting: {why}", recheck_at=later
+        )
+    goes_on_at_once = decision.recheck_at is not None and decision.recheck_at <= now
+    recheck_at = now if goes_on_at_once else later
+    return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)
 
 
 def _is_starting(deployment: Deployment, failures: StartFailures) -> bool:

@@ -3,27 +3,24 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from domain.backoff import hold_back
-from domain.changes import Decision, RouteChanges
+from domain.changes import Decision
 from domain.model import Deployment
+from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
-from domain.strategies.base import RouteCounts
+from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Budget, resting_budget
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyEvaluationSummary:
-    """Per deployment a decision or an error, and all route changes merged."""
+    """A decision for each deployment of a batch, or its error: what was raised, and with which words."""
 
     assignments: Mapping[UUID, Decision]
     errors: Mapping[UUID, str]
-
-    @property
-    def merged_changes(self) -> RouteChanges:
-        """Everything the batch does to routes."""
-        return sum((decision.changes for decision in self.assignments.values()), RouteChanges())
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,43 +29,34 @@ class DeploymentStrategyEvaluator:
 
     strategies: DeploymentStrategyRegistry
 
-    def evaluate(self, deployments: Iterable[Deployment], now: datetime) -> StrategyEvaluationSummary:
-        """One decision or one error for each deployment."""
-        return contained(self.evaluate_one, deployments, now)
+    def strategy_of(self, policy: DeploymentPolicy) -> AbstractDeploymentStrategy[Any] | None:
+        """The one that the policy names; None if this release does not have it, or cannot read its settings."""
+        strategy = self.strategies.get(policy.strategy)
+        return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else None
 
     def evaluate_one(self, deployment: Deployment, now: datetime) -> Decision:
-        """The strategy's answer, with failing starts held back. Raises ValueError for an unknown strategy."""
+        """The strategy's answer, with failing starts held back. Raises ValueError where no strategy can give one."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
             return Decision.wait_for_person("paused; 'rollway resume' goes on")
         policy = deployment.rollout.policy
-        strategy = self.strategies.get(policy.strategy)
+        strategy = self.strategy_of(policy)
         if strategy is None:
-            raise ValueError(f"no strategy is called {policy.strategy!r}")
+            raise ValueError(f"no strategy is called {policy.strategy!r}, or its settings are unknown to this release")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         return hold_back(decision, deployment, now)
 
-    def wait_by_counts(self, deployment: Deployment, counts: RouteCounts) -> Decision | None:
-        """What `evaluate_one` would answer, where its routes need not be loaded for it."""
-        if deployment.rollout is None or deployment.paused_at is not None:
-            return None
-        policy = deployment.rollout.policy
-        strategy = self.strategies.get(policy.strategy)
-        if strategy is None or not isinstance(policy.spec, strategy.spec_model):
-            return None
-        return strategy.wait_by_counts(policy.spec, deployment.desired_replicas, counts)
-
     def budget(self, deployment: Deployment) -> Budget:
-        """The budget of the deployment's running rollout."""
+        """The budget of the deployment's running rollout. Raises ValueError outside a rollout."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
-        strategy = self.strategies.get(policy.strategy)
+        strategy = self.strategy_of(policy)
         # the way back must be open even when the strategy, or what its settings meant, is no longer there
-        if strategy is None or not isinstance(policy.spec, strategy.spec_model):
-            return resting_budget(deployment.desired_replicas)
-        return strategy.budget(policy.spec, deployment.desired_replicas)
+        if strategy is None:
+            return resting_budget(deployment.desired_replicas, count_stopping=policy.spec.count_stopping)
+        return strategy.budget_of(deployment, policy.spec)
 
 
 EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)

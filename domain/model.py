@@ -160,6 +160,7 @@ class Deployment:
 
     `routes` holds active and terminating routes. `phase_attempts` counts errors in a row since `phase_started_at`.
     `degraded_reason` and `retry_at` are set when scaling gave up: nothing is tried again before `retry_at`.
+    `count_stopping` is what the deployment's policy says, for the time outside a rollout.
     `rules` and the `metrics` they read are there while the deployment is ready: no other state is autoscaled.
     """
 
@@ -181,6 +182,7 @@ class Deployment:
     rules: tuple[AutoscalingRule, ...] = ()
     metrics: tuple[MetricValue, ...] = ()
     last_autoscaled_at: datetime | None = None
+    count_stopping: bool = False
 
     @property
     def active_routes(self) -> tuple[Route, ...]:

@@ -7,9 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 
 class StrategySpec(BaseModel):
-    """Base of the settings that a strategy's file declares."""
+    """Base of the settings that a strategy's file declares.
+
+    `count_stopping`: a replica that is stopping takes up room until it is gone, as it does where each needs a GPU.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count_stopping: bool = False
 
 
 class UnreadableSpec(StrategySpec):

@@ -7,9 +7,9 @@ from psycopg.types.json import Jsonb
 
 from domain.activation import ActivationRequest
 from domain.commands import ActivateRevision
+from domain.evaluator import EVALUATOR
 from domain.model import Deployment, RolloutOutcome
 from domain.policy import DeploymentPolicy
-from domain.strategies import STRATEGIES
 from domain.strategies.budget import resting_budget
 
 _BEGIN = """
@@ -86,19 +86,18 @@ def begin_deployment(
     return UUID(str(rollout_id))
 
 
-def guarded(policy: DeploymentPolicy, *sizes: int) -> tuple[int, int]:
-    """The ceiling and floor that Postgres holds a rollout to: the widest of the budgets for the sizes it may want."""
-    strategy = STRATEGIES.get(policy.strategy)
-    known = strategy is not None and isinstance(policy.spec, strategy.spec_model)
-    budgets = [strategy.budget(policy.spec, n) if strategy and known else resting_budget(n) for n in sizes]
-    return max(one.ceiling for one in budgets), min(one.keep for one in budgets)
+def guarded(policy: DeploymentPolicy, desired: int, before: int) -> tuple[int, int]:
+    """The ceiling and floor that Postgres holds a rollout to: the widest of its budgets on the way there and back."""
+    strategy = EVALUATOR.strategy_of(policy)
+    budgets = [strategy.budget(policy.spec, n, before) if strategy else resting_budget(n) for n in (desired, before)]
+    return max(budget.ceiling for budget in budgets), min(budget.keep for budget in budgets)
 
 
 def resize(connection: Connection, deployment: Deployment, desired: int) -> None:
     """A size asked for in the middle of a rollout holds on the way back too."""
     if deployment.rollout is None:
         return
-    ceiling, floor = guarded(deployment.rollout.policy, desired)
+    ceiling, floor = guarded(deployment.rollout.policy, desired, before=desired)
     connection.execute(_RESIZE, (desired, ceiling, floor, deployment.id))
 
 

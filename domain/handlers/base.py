@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from domain.changes import Decision
-from domain.evaluator import StrategyEvaluationSummary, contained
+from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.strategies.base import RouteCounts
@@ -44,6 +44,7 @@ class DeploymentExecutionResult:
 
     @property
     def everything(self) -> tuple[ClassifiedDecision, ...]:
+        """All of the batch, group by group: not in the order in which the deployments came."""
         return self.successes + self.need_retry + self.skipped + self.errors
 
 
@@ -68,26 +69,17 @@ class DeploymentHandler(ABC):
         """The deadlines and the failures allowed of this phase."""
         return Limits()
 
-    def wait_by_counts(self, deployment: Deployment, counts: RouteCounts) -> Decision | None:  # noqa: ARG002
-        """The wait that `decide` would find, where that can be told without the routes; `deployment` has none."""
+    def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:  # noqa: ARG002
+        """Decide from counts, for a `deployment` whose routes are not loaded.
+
+        None if the routes are needed: to decide, or because more than a wait comes out, which goes on record with them.
+        """
         return None
-
-    def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:
-        """A plain wait, told without the routes; None when they must be loaded, to decide or to be kept on record."""
-        decision = self.wait_by_counts(deployment, counts)
-        if decision is None:
-            return None
-        classified = classify(decision, deployment, self.transitions, self.limits(deployment), now)
-        return None if classified.changes_anything else classified
-
-    def evaluate(self, deployments: Iterable[Deployment], now: datetime) -> StrategyEvaluationSummary:
-        """`decide` for each, one that raises being an error of its own."""
-        return contained(self.decide, deployments, now)
 
     def execute(self, deployments: Iterable[Deployment], now: datetime) -> DeploymentExecutionResult:
         """Decide and classify a batch."""
         batch = tuple(deployments)
-        summary = self.evaluate(batch, now)
+        summary = contained(self.decide, batch, now)
         return DeploymentExecutionResult.gather(
             classify(
                 summary.assignments.get(one.id) or Decision(Verdict.ERROR, summary.errors[one.id]),

@@ -1,7 +1,7 @@
 """check_replica: a ready deployment whose replicas are not what they should be starts scaling.
 
 given up lately                                          -> wait until it may be tried again
-counts differ, other revisions, out of traffic, lost     -> scaling
+counts differ, other revisions, out of traffic, sick     -> scaling
 all is well, but it is still marked degraded             -> scaling, which clears the mark
 an autoscaling rule fires                                -> scaling, to the count that it gives
 otherwise                                                -> wait; look again when a sick replica's grace ends
@@ -15,7 +15,7 @@ from domain.changes import Decision
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle, Verdict
-from domain.strategies.buckets import Buckets, grace_ends_at
+from domain.strategies.buckets import Buckets
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition
 
 RULES_SHOWN_SECONDS = 30
@@ -63,19 +63,20 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.wait(f"degraded: {deployment.degraded_reason}", deployment.retry_at)
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} is ready without a revision")
-    own = Buckets.of(deployment.routes, deployment.current_revision_id, now)
-    sound = len(own.own) - len(own.lost(now))
-    if own.old:
-        return Decision.success(f"{len(own.old)} replicas run another revision")
-    if sound != deployment.desired_replicas or own.lost(now):
+    buckets = Buckets.of(deployment.routes, deployment.current_revision_id, now)
+    replaceable = buckets.replaceable(now)
+    sound = len(buckets.target) - len(replaceable)
+    if buckets.foreign:
+        return Decision.success(f"{len(buckets.foreign)} replicas run another revision")
+    if sound != deployment.desired_replicas or replaceable:
         return Decision.success(f"{sound} replicas, {deployment.desired_replicas} wanted")
-    if idle := own.idle():
+    if idle := buckets.idle():
         return Decision.success(f"{len(idle)} replicas are out of traffic")
-    if own.sick:
-        soonest = min(map(grace_ends_at, own.sick))
-        return Decision.wait(f"{len(own.sick)} unhealthy, replaced unless back soon", soonest)
+    if buckets.sick:
+        said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
+        return Decision.wait(said, buckets.next_replaceable_at(now))
     if deployment.degraded_reason is not None:
         return Decision.success("nothing is off any more, so the mark can go")
     return Decision.wait(
-        f"{len(own.ready)} of {deployment.desired_replicas} replicas are healthy", own.next_unparked_at
+        f"{len(buckets.ready)} of {deployment.desired_replicas} replicas are healthy", buckets.next_unparked_at
     )

@@ -5,12 +5,11 @@ it moved, or waits                                      -> stays
 a deadline passed, too many failed, or it gave up       -> deploying/rolling_back
 """
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 from domain.changes import Decision
-from domain.evaluator import EVALUATOR, StrategyEvaluationSummary
+from domain.evaluator import EVALUATOR
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.model import (
@@ -21,7 +20,15 @@ from domain.model import (
     Lifecycle,
 )
 from domain.strategies.base import RouteCounts
-from domain.transitions import Deadline, DeploymentStatusTransitions, Limits, RevisionMove, Transition
+from domain.transitions import (
+    ClassifiedDecision,
+    Deadline,
+    DeploymentStatusTransitions,
+    Limits,
+    RevisionMove,
+    Transition,
+    classify,
+)
 
 _BACK = Transition(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK))
 
@@ -41,11 +48,18 @@ class DeployingProvisioningHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         return EVALUATOR.evaluate_one(deployment, now)
 
-    def wait_by_counts(self, deployment: Deployment, counts: RouteCounts) -> Decision | None:
-        return EVALUATOR.wait_by_counts(deployment, counts)
-
-    def evaluate(self, deployments: Iterable[Deployment], now: datetime) -> StrategyEvaluationSummary:
-        return EVALUATOR.evaluate(deployments, now)
+    def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:
+        rollout = deployment.rollout
+        if rollout is None or deployment.paused_at is not None:
+            return None
+        strategy = EVALUATOR.strategy_of(rollout.policy)
+        if strategy is None:
+            return None
+        wait = strategy.wait_by_counts(rollout.policy.spec, deployment.desired_replicas, counts)
+        if wait is None:
+            return None
+        classified = classify(wait, deployment, self.transitions, self.limits(deployment), now)
+        return None if classified.changes_anything else classified
 
     def limits(self, deployment: Deployment) -> Limits:
         rollout = deployment.rollout

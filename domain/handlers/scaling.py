@@ -34,7 +34,7 @@ class ScalingHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         if deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} is scaling without a revision")
-        budget = resting_budget(deployment.desired_replicas)
+        budget = resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
         return converge(deployment, deployment.current_revision_id, budget, now)
 
     def limits(self, deployment: Deployment) -> Limits:

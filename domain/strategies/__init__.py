@@ -53,7 +53,8 @@ def stored_policy(stored: Mapping[str, Any], strategies: DeploymentStrategyRegis
     try:
         return parse_policy(stored, strategies)
     except InvalidInputError:
-        return DeploymentPolicy(stored["strategy"], UnreadableSpec(stored=stored["spec"]), _limits(stored["limits"]))
+        spec = UnreadableSpec(stored=stored["spec"], count_stopping=stored["spec"].get("count_stopping") is True)
+        return DeploymentPolicy(stored["strategy"], spec, _limits(stored["limits"]))
 
 
 def _limits(stored: object) -> RolloutLimits:

@@ -1,7 +1,7 @@
 """What every strategy is: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
@@ -34,15 +34,21 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     """Whether a person's `promote` means anything to it."""
 
     @abstractmethod
-    def budget(self, spec: SpecT, desired: int) -> Budget:
-        """How far this strategy may go above and below `desired`."""
+    def budget(self, spec: SpecT, desired: int, before: int) -> Budget:
+        """How far this strategy may go above and below `desired`; `before` replicas were wanted before the rollout."""
 
     @abstractmethod
     def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """The next step of the deployment's rollout: success, moved, wait or give up."""
 
+    def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
+        """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""
+        desired, rollout = deployment.desired_replicas, deployment.rollout
+        budget = self.budget(spec, desired, rollout.desired_at_start if rollout else desired)
+        return replace(budget, count_stopping=True) if spec.count_stopping else budget
+
     def wait_by_counts(self, spec: SpecT, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:  # noqa: ARG002
-        """The wait that `evaluate_cycle` would find whatever else is the case; None when that takes the routes."""
+        """If the counts alone show that `evaluate_cycle` would wait, that wait; None if it takes the routes to know."""
         return None
 
 

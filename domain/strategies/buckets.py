@@ -1,6 +1,8 @@
-"""Every live route in exactly one bucket, seen from the revision that should run.
+"""Every route that still runs in exactly one bucket, seen from the revision that should run.
 
-    of the target:   ready | warming | starting | sick        of any other revision: old | parked
+    live, of the target      ready | warming | starting | sick
+    live, of any other       foreign | parked
+    on its way out           stopping | foreign_stopping
 
 Buckets are made by `is_active` and by what is left over, not by a list of states: a health state that nobody has
 thought of yet is sick, so it is counted and never a reason to create without end.
@@ -13,6 +15,7 @@ from typing import Self
 from uuid import UUID
 
 from domain.model import Route, RouteStatus, TrafficStatus
+from domain.strategies.budget import Budget
 
 SICK_GRACE_SECONDS = 30.0
 """How long an unhealthy or degraded replica may take to come back before it is replaced."""
@@ -27,34 +30,41 @@ _WORST_FIRST = {
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Live routes, the eldest first. `ready`: healthy for `min_ready_seconds`; `warming`: not for that long yet."""
+    """Routes, the eldest first. `ready`: healthy for `min_ready_seconds`; `warming`: not for that long yet.
+
+    `target`: all live ones of the target. `next_ready_at`: when the first that is warming will be ready.
+    """
 
     ready: tuple[Route, ...]
     warming: tuple[Route, ...]
     starting: tuple[Route, ...]
     sick: tuple[Route, ...]
-    old: tuple[Route, ...]
+    foreign: tuple[Route, ...]
     parked: tuple[Route, ...]
+    stopping: tuple[Route, ...]
+    foreign_stopping: tuple[Route, ...]
+    target: tuple[Route, ...]
     next_ready_at: datetime | None
-    own: tuple[Route, ...]
-    """All live routes of the target."""
 
     @classmethod
     def of(cls, routes: Iterable[Route], target: UUID, now: datetime, min_ready_seconds: float = 0) -> Self:
-        """Sort the live ones of `routes`, seen from `target`."""
+        """Sort those of `routes` that still run, seen from the revision `target`."""
         warm, number = timedelta(seconds=min_ready_seconds), target.int  # numbers compare faster than ids
         ready: list[Route] = []
         warming: list[Route] = []
         starting: list[Route] = []
         sick: list[Route] = []
-        old: list[Route] = []
+        foreign: list[Route] = []
         parked: list[Route] = []
+        stopping: list[Route] = []
+        foreign_stopping: list[Route] = []
         for route in sorted(routes, key=_age):
-            status = route.status
+            status, of_target = route.status, route.revision_id.int == number
             if not status.is_active:
-                continue
-            if route.revision_id.int != number:
-                (parked if _is_parked(route, now) else old).append(route)
+                if status is RouteStatus.TERMINATING:
+                    (stopping if of_target else foreign_stopping).append(route)
+            elif not of_target:
+                (parked if _is_parked(route, now) else foreign).append(route)
             elif status is RouteStatus.HEALTHY:
                 (ready if route.status_changed_at + warm <= now else warming).append(route)
             else:
@@ -64,40 +74,51 @@ class Buckets:
             warming=tuple(warming),
             starting=tuple(starting),
             sick=tuple(sick),
-            old=tuple(old),
+            foreign=tuple(foreign),
             parked=tuple(parked),
+            stopping=tuple(stopping),
+            foreign_stopping=tuple(foreign_stopping),
+            target=(*ready, *warming, *starting, *sick),
             next_ready_at=min((route.status_changed_at + warm for route in warming), default=None),
-            own=(*ready, *warming, *starting, *sick),
         )
 
     @property
-    def total(self) -> int:
-        """All live routes but the parked ones: what the ceiling counts."""
-        return len(self.own) + len(self.old)
+    def live(self) -> int:
+        """Of the target and foreign: what the ceiling always counts. Parked ones are beside it."""
+        return len(self.target) + len(self.foreign)
 
     @property
     def next_unparked_at(self) -> datetime | None:
         """When the first parked route has been kept long enough."""
         return min((route.parked_until for route in self.parked if route.parked_until), default=None)
 
-    def unparked(self) -> Self:
-        """The same with the parked ones among the old, for what cannot run beside another revision."""
-        return replace(self, old=self.old + self.parked, parked=())
+    def room(self, budget: Budget) -> int:
+        """How many may be created before the budget's ceiling is reached."""
+        return max(0, budget.ceiling - self.live - self._counted_stopping(budget))
 
-    def lost(self, now: datetime) -> tuple[Route, ...]:
-        """Own routes that have been sick for longer than the grace."""
+    def occupied(self, budget: Budget) -> str:
+        """What takes up room, in words: "3 live", or "3 live + 1 stopping"."""
+        stopping = self._counted_stopping(budget)
+        return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
+
+    def unparked(self) -> Self:
+        """The same with the parked ones among the foreign, for what cannot run beside another revision."""
+        return replace(self, foreign=self.foreign + self.parked, parked=())
+
+    def replaceable(self, now: datetime) -> tuple[Route, ...]:
+        """Routes of the target that have been sick for longer than the grace."""
         return tuple([route for route in self.sick if grace_ends_at(route) <= now])
 
+    def next_replaceable_at(self, now: datetime) -> datetime | None:
+        """When the grace of the next sick one ends; None when no grace is running."""
+        return min((at for at in map(grace_ends_at, self.sick) if at > now), default=None)
+
     def idle(self) -> tuple[Route, ...]:
-        """Own routes that are out of traffic."""
-        return tuple([route for route in self.own if route.traffic is TrafficStatus.INACTIVE])
+        """Routes of the target that are out of traffic."""
+        return tuple([route for route in self.target if route.traffic is TrafficStatus.INACTIVE])
 
-
-def still_running(routes: Iterable[Route], target: UUID) -> int:
-    """Replicas of other revisions that have not stopped yet: live, parked, or on their way out."""
-    return sum(
-        route.revision_id != target and (route.is_active or route.status is RouteStatus.TERMINATING) for route in routes
-    )
+    def _counted_stopping(self, budget: Budget) -> int:
+        return len(self.stopping) + len(self.foreign_stopping) if budget.count_stopping else 0
 
 
 def _age(route: Route) -> tuple[datetime, UUID]:
@@ -109,7 +130,7 @@ def _is_parked(route: Route, now: datetime) -> bool:
 
 
 def grace_ends_at(route: Route) -> datetime:
-    """When a sick route counts as lost."""
+    """When a sick route may be replaced."""
     return route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
 
 

@@ -40,12 +40,14 @@ Amount = Annotated[int | str, BeforeValidator(_check_amount)]
 class Budget:
     """Live routes stay at or below `ceiling`; healthy serving ones that we drain never go below `keep`.
 
+    `count_stopping`: replicas that are stopping count like live ones, so live + stopping stay at or below `ceiling`.
     `alone`: no replica starts before every one of another revision has stopped.
     """
 
     desired: int
     ceiling: int
     keep: int
+    count_stopping: bool = False
     alone: bool = False
 
 
@@ -78,6 +80,6 @@ def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str)
 
 
 @lru_cache(maxsize=1024)
-def resting_budget(desired: int) -> Budget:
+def resting_budget(desired: int, *, count_stopping: bool = False) -> Budget:
     """Outside a rollout: at most n + 1 live, and never below n by our own action."""
-    return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE, desired)
+    return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE, desired, count_stopping)

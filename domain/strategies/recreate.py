@@ -1,26 +1,30 @@
 """Recreate: every old replica goes before the first new one comes, for what cannot run twice.
 
-    1  old ones live, or parked       -> drain them all
-    2  old ones still stopping        -> wait
-    3  fewer than n new ones live     -> create what is missing
-    4  n new ones ready               -> completed; otherwise wait
+    1  old ones live, or parked                   -> drain them all
+    2  old ones still stopping                    -> wait
+    3  new ones out of traffic, or sick too long  -> bring in, drain
+    4  fewer than n new ones live                 -> create what is missing, as far as new ones that stop leave room
+    5  n new ones ready                           -> completed; otherwise wait
 
-n=2:   ■■|  →  |  →  |◇◇  →  |■■ completed
+n=2:   ■■|  →  ~~|  →  |◇◇  →  |■■ completed
 """
 
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment
 from domain.policy import StrategySpec
-from domain.strategies.base import AbstractDeploymentStrategy, StrategyCycleResult, deploying_revision
-from domain.strategies.buckets import Buckets, grace_ends_at, ids, still_running, worst_first
+from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
+from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
+from domain.strategies.sentences import counted, creating, steps
 
 
 class RecreateSpec(StrategySpec):
-    """No settings."""
+    """Nothing to choose: what cannot run twice counts until it has stopped."""
+
+    count_stopping: Literal[True] = True
 
 
 class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
@@ -28,27 +32,32 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
 
     spec_model: ClassVar[type[StrategySpec]] = RecreateSpec
 
-    def budget(self, spec: RecreateSpec, desired: int) -> Budget:  # noqa: ARG002  (there is nothing to set)
-        """At most n live, none has to stay, and old and new never run at the same time; on the way back neither."""
-        return Budget(desired, desired, 0, alone=True)
+    def budget(self, spec: RecreateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002
+        """At most n live or stopping, none has to stay, old and new never run at the same time; nor on the way back."""
+        return Budget(desired, desired, 0, count_stopping=True, alone=True)
 
-    def evaluate_cycle(self, deployment: Deployment, spec: RecreateSpec, now: datetime) -> StrategyCycleResult:
+    def evaluate_cycle(self, deployment: Deployment, spec: RecreateSpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
-        target = deploying_revision(deployment)
-        new = Buckets.of(deployment.routes, target, now).unparked()
-        if new.old:
-            return Decision.moved(f"draining all {len(new.old)} old", RouteChanges.drain(ids(worst_first(new.old))))
-        if stopping := still_running(deployment.routes, target):
-            return Decision.wait(f"waiting: {stopping} old still stopping")
-        lost = new.lost(now)
-        idle = [route for route in new.idle() if route not in lost]
-        if idle or lost:
-            changes = RouteChanges.promote(ids(idle)) + RouteChanges.drain(ids(lost))
-            return Decision.moved(f"bringing {len(idle)} into traffic, draining {len(lost)}", changes, now)
-        desired = self.budget(spec, deployment.desired_replicas).desired
-        if missing := max(0, desired - len(new.own)):
-            return Decision.moved(f"creating {missing} new", RouteChanges.create(target, missing))
-        if len(new.ready) >= desired:
-            return Decision.success(f"all {len(new.ready)} replicas run the new revision")
-        soonest = min(map(grace_ends_at, new.sick), default=None)
-        return Decision.wait(f"waiting: {len(new.ready)} of {desired} new ready", soonest)
+        target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
+        buckets = Buckets.of(deployment.routes, target, now).unparked()
+        if foreign := worst_first(buckets.foreign):
+            return Decision.moved(f"draining all {len(foreign)} old", RouteChanges.drain(ids(foreign)))
+        if buckets.foreign_stopping:
+            return Decision.wait(
+                f"waiting: {len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts"
+            )
+        replaceable = buckets.replaceable(now)
+        idle = [route for route in buckets.idle() if route not in replaceable]
+        if idle or replaceable:
+            said = steps(counted("bringing", len(idle), "into traffic"), counted("draining", len(replaceable)))
+            changes = RouteChanges.promote(ids(idle)) + RouteChanges.drain(ids(replaceable))
+            return Decision.moved(said, changes, now)
+        missing = budget.desired - len(buckets.target)
+        if create := max(0, min(missing, buckets.room(budget))):
+            return Decision.moved(creating(create, buckets, budget, "new"), RouteChanges.create(target, create))
+        if len(buckets.ready) >= budget.desired:
+            return Decision.success(f"all {len(buckets.ready)} replicas run the new revision")
+        said = f"waiting: {len(buckets.ready)} of {budget.desired} new ready"
+        return Decision.wait(
+            f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}", buckets.next_replaceable_at(now)
+        )

@@ -3,7 +3,7 @@
 Pacing "wave", each line one cycle, n = desired, keep = n - max_unavailable:
 
     1  a new replica out of traffic        -> bring it in
-    2  a new replica starting or warming   -> wait
+    2  a new replica starting or warming   -> wait, whatever else is the case
     3  no old, new ready >= n              -> completed
     4  create = min(n + surge - old - new, n - new ready)
        drain  = min(new ready + old - keep, old), worst first    both from one snapshot, in one cycle
@@ -12,6 +12,8 @@ Pacing "continuous": a replica that is starting uses up surge instead of blockin
 
     create = min(n + surge - old - new, n - new)
     drain  = every old one that does not serve + min(old that serve, all that serve - keep)
+
+With count_stopping what is stopping uses up surge too: n + surge - old - new - stopping.
 
 n=3 surge=1 unavailable=1, wave:   ■■■|  →  ■■|◇  →  ■■|■  →  ■|■◇  →  ■|■■  →  |■■◇  →  |■■■ completed
 """
@@ -25,21 +27,17 @@ from pydantic import Field, model_validator
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, Route
 from domain.policy import StrategySpec
-from domain.strategies.base import (
-    AbstractDeploymentStrategy,
-    RouteCounts,
-    StrategyCycleResult,
-    deploying_revision,
-)
-from domain.strategies.buckets import Buckets, grace_ends_at, ids, worst_first
+from domain.strategies.base import AbstractDeploymentStrategy, RouteCounts, deploying_revision
+from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
+from domain.strategies.sentences import creating, draining, steps
 
 
 class RollingUpdateSpec(StrategySpec):
     """Settings of a rolling update. `min_ready_seconds`: how long healthy before it counts as ready."""
 
-    max_surge: Amount = "25%"
-    max_unavailable: Amount = "25%"
+    max_surge: Amount = 1
+    max_unavailable: Amount = 0
     pacing: Literal["wave", "continuous"] = "wave"
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
 
@@ -57,68 +55,59 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
 
     spec_model: ClassVar[type[StrategySpec]] = RollingUpdateSpec
 
-    def budget(self, spec: RollingUpdateSpec, desired: int) -> Budget:
+    def budget(self, spec: RollingUpdateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """At most n + surge live, at least n - unavailable serving."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
-    def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> StrategyCycleResult:
+    def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
-        target = deploying_revision(deployment)
-        budget = self.budget(spec, deployment.desired_replicas)
-        new = Buckets.of(deployment.routes, target, now, spec.min_ready_seconds)
-        if idle := new.idle():
+        target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
+        buckets = Buckets.of(deployment.routes, target, now, spec.min_ready_seconds)
+        wave = spec.pacing == "wave"
+        if idle := buckets.idle():
             return Decision.moved(f"bringing {len(idle)} new into traffic", RouteChanges.promote(ids(idle)), now)
-        if not new.old and len(new.ready) >= budget.desired:
-            return Decision.success(f"all {len(new.ready)} replicas run the new revision")
-        if spec.pacing == "wave" and (new.starting or new.warming):
-            said = _still_coming(len(new.starting), len(new.warming), len(new.ready), budget.desired)
-            return Decision.wait(said, new.next_ready_at)
-        create, drain = _wave(new, budget) if spec.pacing == "wave" else _continuous(new, budget)
-        drained = [*drain, *new.lost(now)]
+        if wave and (buckets.starting or buckets.warming):
+            said = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
+            return Decision.wait(said, buckets.next_ready_at)
+        if not buckets.foreign and len(buckets.ready) >= budget.desired:
+            return Decision.success(f"all {len(buckets.ready)} replicas run the new revision")
+        create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
+        drained = [*foreign, *buckets.replaceable(now)]
         if not create and not drained:
-            return Decision.wait(_blocked(new, budget), _next_look(new))
+            return Decision.wait(_blocked(buckets, budget), _next_look(buckets, now))
+        said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
         # what was drained makes room at once; a wave waits for what it created anyway
-        again = drained and (spec.pacing == "continuous" or not create)
-        return Decision.moved(_moved(create, drained, new, budget), changes, now if again else _next_look(new))
+        again = drained and not (wave and create)
+        return Decision.moved(said, changes, now if again else _next_look(buckets, now))
 
-    def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:
+    def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> Decision | None:
         """Line 2 of the ladder, where no clock has a say in it."""
         if spec.pacing != "wave" or spec.min_ready_seconds or counts.idle or not counts.starting:
             return None
         return _wait_for(counts.starting, counts.healthy, desired)
 
 
-def _wave(new: Buckets, budget: Budget) -> tuple[int, list[Route]]:
+def _wave(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
     """n=3 s=1 u=1, old 3, new 0: create min(4 - 3, 3) = 1, drain min(3 - 2, 3) = 1.
 
     Unhealthy old ones count as available; that is safe only because they are drained first.
     """
-    create = min(max(0, budget.ceiling - new.total), max(0, budget.desired - len(new.ready)))
-    drain = min(max(0, len(new.ready) + len(new.old) - budget.keep), len(new.old))
-    return create, worst_first(new.old)[:drain]
+    create = max(0, min(buckets.room(budget), budget.desired - len(buckets.ready)))
+    drain = max(0, len(buckets.ready) + len(buckets.foreign) - budget.keep)
+    return create, worst_first(buckets.foreign)[:drain]
 
 
-def _continuous(new: Buckets, budget: Budget) -> tuple[int, list[Route]]:
+def _continuous(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
     """n=3 s=1 u=1, old 2, new 1 starting: create min(4 - 3, 3 - 1) = 1, drain 2 - 2 = 0."""
-    create = max(0, min(budget.ceiling - new.total, budget.desired - len(new.own)))
-    serving = sum(route.is_serving for route in new.old)
-    spare = max(0, len(new.ready) + serving - budget.keep)
-    return create, worst_first(new.old)[: len(new.old) - serving + min(serving, spare)]
+    create = max(0, min(buckets.room(budget), budget.desired - len(buckets.target)))
+    serving = sum(route.is_serving for route in buckets.foreign)
+    spare = max(0, len(buckets.ready) + serving - budget.keep)
+    return create, worst_first(buckets.foreign)[: len(buckets.foreign) - serving + min(serving, spare)]
 
 
-def _next_look(new: Buckets) -> datetime | None:
-    ends = [grace_ends_at(route) for route in new.sick]
-    return min((at for at in (*ends, new.next_ready_at) if at), default=None)
-
-
-def _moved(create: int, drained: list[Route], new: Buckets, budget: Budget) -> str:
-    parts = []
-    if create:
-        parts.append(f"creating {create} new ({new.total} live + {create} ≤ {budget.ceiling})")
-    if drained:
-        parts.append(f"draining {len(drained)} (at least {budget.keep} of {budget.desired} stay)")
-    return ", ".join(parts)
+def _next_look(buckets: Buckets, now: datetime) -> datetime | None:
+    return min((at for at in (buckets.next_replaceable_at(now), buckets.next_ready_at) if at), default=None)
 
 
 @lru_cache(maxsize=1024)  # a fleet has many waits and few numbers
@@ -135,10 +124,10 @@ def _still_coming(starting: int, warming: int, ready: int, desired: int) -> str:
     return f"waiting: {' and '.join(parts)}; {ready} of {desired} ready"
 
 
-def _blocked(new: Buckets, budget: Budget) -> str:
-    serving = sum(route.is_serving for route in (*new.own, *new.old))
+def _blocked(buckets: Buckets, budget: Budget) -> str:
+    serving = sum(route.is_serving for route in (*buckets.target, *buckets.foreign))
     return (
-        f"waiting: {len(new.ready)} of {budget.desired} new ready, {len(new.starting)} starting, "
-        f"{len(new.sick)} unhealthy; no room to create ({new.total} live of at most {budget.ceiling}), "
+        f"waiting: {len(buckets.ready)} of {budget.desired} new ready, {len(buckets.starting)} starting, "
+        f"{len(buckets.sick)} unhealthy; no room to create ({buckets.occupied(budget)} of at most {budget.ceiling}), "
         f"nothing to spare ({serving} serving, {budget.keep} to keep)"
     )

@@ -103,7 +103,7 @@ def _make(
                                   desired_at_start, ceiling, floor, actor, reason, deadline)
             VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
             """
-        rollout = _id(connection, query, made, v1, v2, *stored, n, *guarded(parse_policy(policy), n))
+        rollout = _id(connection, query, made, v1, v2, *stored, n, *guarded(parse_policy(policy), n, n))
     left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
     connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
     routes = tuple(

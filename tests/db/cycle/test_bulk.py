@@ -44,9 +44,6 @@ class OneGoesWrong(DeployingProvisioningHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         return self.wrong(deployment) or super().decide(deployment, now)
 
-    def evaluate(self, deployments: Any, now: datetime) -> Any:
-        return super(DeployingProvisioningHandler, self).evaluate(deployments, now)
-
 
 class CountingCursor(psycopg.Cursor[Any]):
     sent: ClassVar[list[Any]] = []

@@ -309,9 +309,6 @@ class DecidesWrongly(DeployingProvisioningHandler):
     wrong: Wrong
     about: UUID
 
-    def evaluate(self, deployments: Any, now: Any) -> Any:
-        return super(DeployingProvisioningHandler, self).evaluate(deployments, now)
-
     def decide(self, deployment: Deployment, now: Any) -> Decision:
         return self.wrong(deployment) if deployment.id == self.about else super().decide(deployment, now)
 

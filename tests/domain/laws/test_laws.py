@@ -42,12 +42,12 @@ def test_no_healthy_serving_route_is_drained_when_fewer_than_keep_would_be_left(
 @given(routes(), st.sampled_from([0, 10]))
 def test_every_live_route_is_in_exactly_one_bucket(everything: Any, min_ready: int) -> None:
     buckets = Buckets.of(everything, V2, NOW, min_ready)
-    each = [buckets.ready, buckets.warming, buckets.starting, buckets.sick, buckets.old, buckets.parked]
+    each = [buckets.ready, buckets.warming, buckets.starting, buckets.sick, buckets.foreign, buckets.parked]
     counted = sorted(route.id for bucket in each for route in bucket)
     assert counted == sorted(route.id for route in everything if route.status.is_active)
-    assert buckets.total == len(counted) - len(buckets.parked)
+    assert buckets.live == len(counted) - len(buckets.parked)
     assert all(r.revision_id != V2 and r.parked_until is not None and r.parked_until > NOW for r in buckets.parked)
-    assert buckets.unparked().total == len(counted)
+    assert buckets.unparked().live == len(counted)
 
 
 def test_trap_a_health_state_that_nobody_thought_of_is_counted_and_drained_first() -> None:
@@ -56,8 +56,8 @@ def test_trap_a_health_state_that_nobody_thought_of_is_counted_and_drained_first
         for traffic in TrafficStatus:
             one = deploying("■■■|■")
             strange = replace(one.routes[3], status=status, traffic=traffic)
-            assert Buckets.of((strange,), V2, NOW).total == status.is_active
-            assert Buckets.of((strange,), V1, NOW).total == status.is_active
+            assert Buckets.of((strange,), V2, NOW).live == status.is_active
+            assert Buckets.of((strange,), V1, NOW).live == status.is_active
     melted = replace(deploying("■■■|").routes[1], status=MELTED)
     assert worst_first([*deploying("▲■■|").routes, melted])[0] is melted
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from hypothesis import given
 
-from domain.evaluator import EVALUATOR
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Route, RouteStatus, TrafficStatus
 from domain.strategies.base import RouteCounts
 from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying
+from tests.support.simulation import cycle
 from tests.support.snapshots import Case, cases
 
 HANDLER = DeployingProvisioningHandler()
@@ -29,12 +29,12 @@ def test_counts_tell_the_same_wait_or_nothing(case: Case) -> None:
     if one.rollout is None or one.status != PROVISIONING:
         return
     counts = counted(route for route in one.routes if route.revision_id == one.deploying_revision_id)
-    told = EVALUATOR.wait_by_counts(one, counts)
-    assert told is None or told == case.decide()
+    told = HANDLER.glance(one, counts, NOW)
+    assert told is None or told == cycle(one, NOW)
 
 
 def test_a_wave_that_is_coming_up_is_told_by_counts() -> None:
-    told = EVALUATOR.wait_by_counts(deploying("■■|◇"), RouteCounts(starting=1, healthy=0, idle=0))
+    told = HANDLER.glance(deploying("■■|◇"), RouteCounts(starting=1, healthy=0, idle=0), NOW)
     assert told is not None
     assert told.reason == "waiting: 1 new starting; 0 of 3 ready"
 
@@ -49,7 +49,7 @@ def test_whatever_takes_the_routes_or_the_clock_is_not() -> None:
         (deploying("■■|□◇"), RouteCounts(starting=1, healthy=1, idle=1)),
         (deploying("■■|■"), RouteCounts(starting=0, healthy=1, idle=0)),
     ):
-        assert EVALUATOR.wait_by_counts(one, counts) is None
+        assert HANDLER.glance(one, counts, NOW) is None
 
 
 def test_a_wait_that_is_over_is_looked_at_with_its_routes() -> None:

@@ -32,10 +32,10 @@ from tests.support.pictures import (
 )
 from tests.support.simulation import World, all_started, applied, cycle, with_status
 
-AUTO = blue_green()
-MANUAL = blue_green(auto_promote=False)
-DELAYED = blue_green(promote_delay_seconds=20)
-PARKING = blue_green(scale_down_delay_seconds=60)
+AUTO = blue_green(auto_promote=True)
+MANUAL = blue_green()
+DELAYED = blue_green(auto_promote=True, promote_delay_seconds=20)
+PARKING = blue_green(auto_promote=True, scale_down_delay_seconds=60)
 IN_GRACE, LOST = 5.0, 31.0
 
 

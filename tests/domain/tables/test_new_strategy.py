@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.errors import InvalidInputError
-from domain.evaluator import DeploymentStrategyEvaluator
+from domain.evaluator import DeploymentStrategyEvaluator, contained
 from domain.model import Verdict
 from domain.policy import UnreadableSpec
 from domain.strategies import STRATEGIES, parse_policy
@@ -23,7 +23,7 @@ def test_a_new_strategy_is_one_file_and_one_registry_line() -> None:
         parse_policy({"strategy": "recreate"}, BEFORE)
     policy = parse_policy({"strategy": "recreate"}, AFTER)
     deployment = deploying("■■■|", policy=policy)
-    assert DeploymentStrategyEvaluator(BEFORE).evaluate([deployment], NOW).errors
+    assert DeploymentStrategyEvaluator(BEFORE).strategy_of(policy) is None
     evaluator = DeploymentStrategyEvaluator(AFTER)
     assert happens(deployment, evaluator.evaluate_one(deployment, NOW)) == "drain ■■■"
     assert evaluator.budget(deployment).ceiling == 3
@@ -40,11 +40,10 @@ def test_each_rollout_of_a_batch_goes_to_its_own_strategy() -> None:
     recreate = deploying("■■■|", policy=parse_policy({"strategy": "recreate"}, AFTER))
     rolling = replace(deploying("■■■|", policy=rolling_update(1, 0)), id=UUID(int=5))
     broken = replace(recreate, id=UUID(int=6), deploying_revision_id=None)
-    summary = DeploymentStrategyEvaluator(AFTER).evaluate([recreate, rolling, broken], NOW)
+    summary = contained(DeploymentStrategyEvaluator(AFTER).evaluate_one, [recreate, rolling, broken], NOW)
     assert happens(recreate, summary.assignments[recreate.id]) == "drain ■■■"
     assert happens(rolling, summary.assignments[rolling.id]) == "create 1"
     assert set(summary.errors) == {broken.id}
-    assert (summary.merged_changes.created, len(summary.merged_changes.drain_route_ids)) == (1, 3)
 
 
 def test_when_it_is_removed_again_or_its_settings_are_no_longer_known_the_way_back_stays_open() -> None:
