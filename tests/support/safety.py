@@ -1,4 +1,4 @@
-"""Law 3 in one place, as the tests see it: what the budgets count, and what a decision may do to it.
+"""The budgets, as the tests see them: what they count, and what a decision may do to it.
 
 Parked routes are outside the ceiling. What a cycle brings into traffic and what it takes out counts together.
 """
@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.evaluator import EVALUATOR
-from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route
+from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route, RouteStatus
 from domain.strategies.budget import Budget, resting_budget
 from domain.transitions import ClassifiedDecision
 from tests.support.simulation import changed
@@ -31,7 +31,7 @@ def wanted_by(deployment: Deployment) -> int:
 def budget_of(deployment: Deployment) -> Budget:
     """The one that holds now."""
     if deployment.rollout is None:
-        return resting_budget(wanted_by(deployment))
+        return resting_budget(wanted_by(deployment), count_stopping=deployment.count_stopping)
     return EVALUATOR.budget(replace(deployment, desired_replicas=wanted_by(deployment)))
 
 
@@ -40,14 +40,16 @@ def is_parked(route: Route, target: UUID, now: datetime) -> bool:
     return route.revision_id != target and route.parked_until is not None and route.parked_until > now
 
 
-def live(deployment: Deployment, now: datetime) -> int:
-    """What the ceiling counts."""
-    target = target_of(deployment)
-    return sum(not is_parked(route, target, now) for route in deployment.active_routes)
+def counted(deployment: Deployment, now: datetime) -> int:
+    """What the ceiling counts: live ones that are not parked, and stopping ones if the budget says so."""
+    target, count_stopping = target_of(deployment), budget_of(deployment).count_stopping
+    stopping = sum(route.status is RouteStatus.TERMINATING for route in deployment.routes)
+    live = sum(not is_parked(route, target, now) for route in deployment.active_routes)
+    return live + (stopping if count_stopping else 0)
 
 
 def check_safety(one: ClassifiedDecision, now: datetime) -> None:
-    """Law 3 of one decision: no more than the ceiling by our own creations, no fewer than keep by our own drains.
+    """Of one decision: no more than the ceiling by our own creations, no fewer than keep by our own drains.
 
     What is parked of another revision stays until its time, unless nothing may run beside the target.
     """
@@ -55,8 +57,8 @@ def check_safety(one: ClassifiedDecision, now: datetime) -> None:
     if before.status.lifecycle not in (Lifecycle.SCALING, Lifecycle.DEPLOYING):
         assert not changes or before.status.lifecycle is Lifecycle.DESTROYING, one.reason
         return
-    budget, counted = budget_of(before), live(before, now)
-    assert counted + changes.created <= max(budget.ceiling, counted), one.reason
+    budget, count = budget_of(before), counted(before, now)
+    assert count + changes.created <= max(budget.ceiling, count), one.reason
     serving = {route.id for route in before.routes if route.is_serving}
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
     left = sum(route.is_serving for route in changed(before.routes, changes, now, number_from=10**9))

@@ -14,7 +14,7 @@ from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.budget import Budget
 from tests.support.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
-from tests.support.safety import budget_of, is_parked, live, target_of, wanted_by
+from tests.support.safety import budget_of, counted, is_parked, target_of, wanted_by
 from tests.support.simulation import handler_of
 
 
@@ -48,6 +48,7 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "max_unavailable": AMOUNTS,
             "pacing": st.sampled_from(["wave", "continuous"]),
             "min_ready_seconds": st.sampled_from([0, 0, 10]),
+            "count_stopping": st.booleans(),
         }
     ).filter(_can_move),
     "blue_green": st.fixed_dictionaries(
@@ -55,6 +56,7 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "auto_promote": st.booleans(),
             "promote_delay_seconds": st.sampled_from([0, 0, 10, 60]),
             "scale_down_delay_seconds": st.sampled_from([0, 60, 600]),
+            "count_stopping": st.booleans(),
         }
     ),
     "recreate": st.just({}),
@@ -136,8 +138,8 @@ class Case:
         return is_parked(route, self.target, NOW)
 
     @property
-    def live(self) -> int:
-        return live(self.deployment, NOW)
+    def counted(self) -> int:
+        return counted(self.deployment, NOW)
 
     @property
     def serving(self) -> set[UUID]:
@@ -154,6 +156,7 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
         current_revision_id=V1,
         routes=draw(routes(statuses)),
         start_failures=draw(FAILURES),
+        count_stopping=draw(st.booleans()),
     )
     if status == SCALING:
         return Case(deployment)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hypothesis import given
+from hypothesis import example, given
 
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Route, RouteStatus, TrafficStatus
@@ -24,6 +24,8 @@ def counted(routes: Iterable[Route]) -> RouteCounts:
 
 
 @given(cases())
+@example(Case(deploying("|■◇", 1, 1, 0)))
+@example(Case(deploying("■~|◇", 2, 0, 1, spec={"count_stopping": True})))
 def test_counts_tell_the_same_wait_or_nothing(case: Case) -> None:
     one = case.deployment
     if one.rollout is None or one.status != PROVISIONING:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.model import Deployment, Lifecycle, RouteStatus
 from tests.support.pictures import DESTROYED, DESTROYING, NOW, READY
 from tests.support.safety import check_safety
-from tests.support.simulation import all_started, applied, cycle, with_status
+from tests.support.simulation import all_started, applied, cycle, stopped, with_status
 from tests.support.snapshots import Case, cases
 
 BAD_TIMES = 25
@@ -30,13 +30,15 @@ class Run:
     def look(self) -> None:
         one = cycle(self.deployment, self.now)
         check_safety(one, self.now)
-        self.deployment = applied(one, self.now)
+        self.deployment = applied(one, self.now, stopping=True)
         self.due_at = one.due_at
         self.waits_for_person = one.clock_stopped
 
     def bad_time(self, chance: random.Random) -> None:
         """Time passes, replicas come up, fail, sicken and recover; sometimes a user has a wish."""
         self.now += timedelta(seconds=chance.choice([0, 1, 5, 31, 200]))
+        if chance.random() < 0.5:
+            self.deployment = stopped(self.deployment)
         for route in self.deployment.routes:
             match route.status:
                 case RouteStatus.PROVISIONING:
@@ -65,18 +67,20 @@ class Run:
         return one
 
     def good_times(self) -> None:
-        """Everything that starts becomes healthy; what is sick stays sick; nobody looks unless it is due."""
+        """Everything that starts becomes healthy, what stops is gone; what is sick stays sick; no look is in vain."""
         self.deployment = replace(self.deployment, paused_at=None)
         self.due_at = self.now
         for _ in range(ENOUGH):
-            starting = any(route.status is RouteStatus.PROVISIONING for route in self.deployment.routes)
+            on_the_way = any(
+                route.status in (RouteStatus.PROVISIONING, RouteStatus.TERMINATING) for route in self.deployment.routes
+            )
             if self.waits_for_person and self.deployment.rollout is not None:
                 promoted = replace(self.deployment.rollout, promote_requested=True)
                 self.deployment, self.due_at = replace(self.deployment, rollout=promoted), self.now
-            if self.deployment.status == DESTROYED or (self.due_at is None and not starting):
+            if self.deployment.status == DESTROYED or (self.due_at is None and not on_the_way):
                 return
-            self.now = max(self.now, self.now + timedelta(seconds=1) if starting else self.due_at or self.now)
-            self.deployment = all_started(self.deployment, self.now)
+            self.now = max(self.now, self.now + timedelta(seconds=1) if on_the_way else self.due_at or self.now)
+            self.deployment = all_started(stopped(self.deployment), self.now)
             self.look()
         raise AssertionError(f"no end after {ENOUGH} cycles: {self.deployment}")
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.handlers.scaling import ScalingHandler
-from domain.model import Deployment, RouteStatus, StartFailures
+from domain.model import Deployment, RouteStatus, StartFailures, Verdict
 from tests.support.pictures import NOW, READY, V1, V2, happens, resting
 from tests.support.simulation import World, all_started, applied, cycle
 
@@ -43,6 +43,22 @@ def test_one_start_that_succeeds_ends_the_back_off() -> None:
 
 def test_failures_of_another_revision_hold_nothing_back() -> None:
     assert scaling(resting("", 3, start_failures=StartFailures(V1, 6, NOW))) == "create 3"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, -60, 1])
+def test_a_start_that_is_held_back_is_never_due_at_once(seconds: int) -> None:
+    """Its pause is over at this very moment, and another start is being tried."""
+    failing = StartFailures(V2, in_a_row=1, last_at=NOW - timedelta(seconds=2 - seconds))
+    decision = ScalingHandler().decide(resting("■◇", 3, start_failures=failing), NOW)
+    assert decision.verdict is Verdict.SKIPPED
+    assert decision.recheck_at == (NOW + timedelta(seconds=seconds) if seconds > 0 else None)
+
+
+def test_a_step_that_goes_on_at_once_does_so_though_a_start_is_held_back() -> None:
+    failing = StartFailures(V2, in_a_row=9, last_at=NOW)
+    deployment = resting("■■■□|", 3, start_failures=failing)
+    decision = ScalingHandler().decide(deployment, NOW)
+    assert (happens(deployment, decision), decision.recheck_at) == ("drain □", NOW)
 
 
 def test_a_degraded_deployment_is_tried_again_after_a_pause_and_not_before() -> None:

@@ -12,6 +12,7 @@ from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus, StartFailures, TrafficStatus, Verdict
 from domain.picture import picture as drawn
 from domain.policy import DeploymentPolicy
+from domain.strategies.budget import Budget
 from domain.transitions import RevisionMove
 from tests.support.pictures import (
     NOW,
@@ -36,7 +37,7 @@ AUTO = blue_green(auto_promote=True)
 MANUAL = blue_green()
 DELAYED = blue_green(auto_promote=True, promote_delay_seconds=20)
 PARKING = blue_green(auto_promote=True, scale_down_delay_seconds=60)
-IN_GRACE, LOST = 5.0, 31.0
+IN_GRACE, PAST_GRACE = 5.0, 31.0
 
 
 def step(deployment: Deployment) -> str:
@@ -99,7 +100,89 @@ def of_v3(deployment: Deployment, *numbers: int) -> Deployment:
     ],
 )
 def test_blue_green(picture: str, n: int, expected: str) -> None:
-    assert step(deploying(picture, n, policy=AUTO, status_for=LOST)) == expected
+    assert step(deploying(picture, n, policy=AUTO, status_for=PAST_GRACE)) == expected
+
+
+@pytest.mark.parametrize(
+    ("picture", "before", "n", "expected"),
+    [
+        # more than before: blue stays as it is
+        ("■■|", 2, 3, "create 3"),
+        ("■■|◌◌◌", 2, 3, "wait"),
+        ("■■|□□□", 2, 3, "completed: promote □□□, drain ■■"),
+        ("■|◌◌◌", 2, 3, "create 1"),
+        ("■■|□□", 2, 3, "create 1"),
+        # fewer than before: not one of blue goes before the promotion
+        ("■■■|", 3, 1, "create 1"),
+        ("■■■|◌", 3, 1, "wait"),
+        ("■■|◌", 3, 1, "create 1"),
+        ("■■■■|◌", 3, 1, "drain ■"),
+        ("■■■|□", 3, 1, "completed: promote □, drain ■■■"),
+        # none, and from none
+        ("■■|", 2, 0, "completed: drain ■■"),
+        ("|", 0, 2, "create 2"),
+    ],
+)
+def test_a_size_that_comes_with_the_revision_is_greens_and_blue_keeps_its_own(
+    picture: str, before: int, n: int, expected: str
+) -> None:
+    deployment = deploying(picture, n, policy=AUTO, status_for=PAST_GRACE, rollout={"desired_at_start": before})
+    assert step(deployment) == expected
+
+
+def test_both_sizes_together_are_the_ceiling_and_a_smaller_green_is_the_floor_of_the_promotion() -> None:
+    for before, n, budget in ((3, 5, Budget(5, 8, 3)), (3, 1, Budget(1, 4, 1)), (2, 2, Budget(2, 4, 2))):
+        deployment = deploying("■■■|", n, policy=AUTO, rollout={"desired_at_start": before})
+        assert EVALUATOR.budget(deployment) == budget
+
+
+@pytest.mark.parametrize("n", [1, 8])
+def test_the_way_back_is_to_blue_at_its_own_size(n: int) -> None:
+    world = World(rolling_back("■■■|□", n, policy=AUTO, rollout={"desired_at_start": 3}))
+    world.run(seconds=60)
+    assert (world.deployment.status, world.deployment.desired_replicas, world.created) == (READY, 3, 0)
+    assert [route.id for route in world.deployment.routes] == [route_id(0), route_id(1), route_id(2)]
+
+
+@pytest.mark.parametrize(
+    ("picture", "not_counted", "counted"),
+    [
+        # what green lost is replaced when it is gone, and in what blue's and green's places together leave
+        ("■■■|□□~", "create 1", "wait"),
+        ("■■■|□□~~", "create 1", "wait"),
+        ("■■■|~~~", "create 3", "wait"),
+        ("■■■|~", "create 3", "create 2"),
+        # and what blue lost
+        ("■■~|□□", "create 2", "create 1"),
+        ("■■~|◌◌◌", "create 1", "wait"),
+        ("■■|□□~", "create 2", "create 1"),
+        ("■■|◌◌◌~", "create 1", "wait"),
+        # the promotion waits for no stop
+        ("■■■~|□□□~", "completed: promote □□□, drain ■■■", "completed: promote □□□, drain ■■■"),
+    ],
+)
+def test_replicas_that_are_stopping_count_when_the_policy_says_so(picture: str, not_counted: str, counted: str) -> None:
+    assert step(deploying(picture, policy=AUTO)) == not_counted
+    assert step(deploying(picture, policy=blue_green(auto_promote=True, count_stopping=True))) == counted
+
+
+def test_a_wait_for_a_stopping_replica_says_so_with_its_inequality() -> None:
+    policy = blue_green(count_stopping=True)
+    green = EVALUATOR.evaluate_one(deploying("■■■|□□~", policy=policy), NOW)
+    assert "no room to create 1 (5 live + 1 stopping of at most 6)" in green.reason
+    blue = EVALUATOR.evaluate_one(deploying("■■~|□□□", policy=policy), NOW)
+    assert blue.waits_for_person
+    assert "blue: 2 of 3 ready" in blue.reason
+    assert "2 live + 1 stopping of at most 3" in blue.reason
+
+
+def test_only_what_happens_is_told() -> None:
+    for picture, said in (
+        ("■■■|", "creating 3 green out of traffic (0 of 3 green healthy)"),
+        ("■■■|□□▲", "draining 1 green (2 of 3 green healthy)"),
+        ("■■■|□▲", "creating 1 green out of traffic, draining 1 green (1 of 3 green healthy)"),
+    ):
+        assert EVALUATOR.evaluate_one(deploying(picture, policy=AUTO, status_for=PAST_GRACE), NOW).reason == said
 
 
 @pytest.mark.parametrize(
@@ -189,7 +272,7 @@ def test_while_it_waits_for_a_person_blue_is_healed_and_no_clock_runs() -> None:
 def test_a_sick_blue_is_looked_at_when_its_grace_ends_even_while_it_waits_for_a_person() -> None:
     deployment = deploying("■▲■|□□□", policy=MANUAL, status_for=IN_GRACE)
     assert cycle(deployment, NOW).due_at == NOW + timedelta(seconds=25)
-    assert step(deploying("■▲■|□□□", policy=MANUAL, status_for=LOST)) == "drain ▲"
+    assert step(deploying("■▲■|□□□", policy=MANUAL, status_for=PAST_GRACE)) == "drain ▲"
 
 
 def test_a_promotion_that_was_asked_for_early_comes_as_soon_as_green_is_healthy() -> None:

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError
-from domain.strategies import parse_policy
+from domain.evaluator import EVALUATOR
+from domain.strategies import STRATEGIES, parse_policy, stored_policy
 from domain.strategies.budget import Budget, resting_budget, rounded_down, rounded_up, surge_budget
 from domain.strategies.rolling_update import RollingUpdateSpec
+from tests.support.pictures import deploying
 
 AMOUNT = 'must be a whole number of replicas from 0 to 10000, or a whole percent from "0%" to "1000%"'
 
@@ -142,3 +144,17 @@ def test_the_budget_of_a_rolling_update(n: int, s: int | str, u: int | str, ceil
 
 def test_outside_a_rollout_one_more_and_none_less() -> None:
     assert resting_budget(3) == Budget(3, 4, 3)
+    assert resting_budget(3, count_stopping=True) == Budget(3, 4, 3, count_stopping=True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_counts_what_is_stopping_if_it_is_told_to(strategy: str) -> None:
+    policy = parse_policy({"strategy": strategy, "spec": {"count_stopping": True}})
+    assert EVALUATOR.budget(deploying("■■■|", policy=policy)).count_stopping
+
+
+def test_settings_that_this_release_cannot_read_still_say_whether_stopping_replicas_count() -> None:
+    for count_stopping in (True, False):
+        spec = {"max_surge": 1, "colour": "green", "count_stopping": count_stopping}
+        policy = stored_policy({"strategy": "rolling_update", "spec": spec, "limits": {}})
+        assert EVALUATOR.budget(deploying("■■■|", policy=policy)) == Budget(3, 4, 3, count_stopping)

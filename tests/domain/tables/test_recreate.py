@@ -5,13 +5,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from domain.errors import InvalidInputError
 from domain.evaluator import EVALUATOR
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import Deployment, RouteStatus, Verdict
+from domain.strategies import parse_policy
 from tests.support.pictures import NOW, READY, RECREATE, V1, V2, deploying, happens, rolling_back
 from tests.support.simulation import World, all_started, applied, cycle, stopped
 
-IN_GRACE, LOST = 5.0, 31.0
+IN_GRACE, PAST_GRACE = 5.0, 31.0
 
 
 @pytest.mark.parametrize(
@@ -37,12 +39,14 @@ IN_GRACE, LOST = 5.0, 31.0
         ("|■■■", 5, "create 2"),
         ("|■■■", 2, "completed"),
         ("|■■■~", 3, "completed"),
+        ("|■■~", 3, "wait"),
+        ("|■■~", 5, "create 2"),
         ("|", 0, "completed"),
         ("■|", 0, "drain ■"),
     ],
 )
 def test_recreate(picture: str, n: int, expected: str) -> None:
-    deployment = deploying(picture, n, policy=RECREATE, status_for=LOST)
+    deployment = deploying(picture, n, policy=RECREATE, status_for=PAST_GRACE)
     assert happens(deployment, EVALUATOR.evaluate_one(deployment, NOW)) == expected
 
 
@@ -53,7 +57,7 @@ def test_a_sick_new_one_has_a_grace() -> None:
 
 
 def test_a_new_one_that_is_lost_out_of_traffic_is_drained_and_not_brought_in() -> None:
-    deployment = deploying("|■■□", policy=RECREATE, status_for=LOST)
+    deployment = deploying("|■■□", policy=RECREATE, status_for=PAST_GRACE)
     sick = replace(deployment.routes[2], status=RouteStatus.UNHEALTHY)
     deployment = replace(deployment, routes=(*deployment.routes[:2], sick))
     changes = EVALUATOR.evaluate_one(deployment, NOW).changes
@@ -65,7 +69,9 @@ def test_a_new_one_that_is_lost_out_of_traffic_is_drained_and_not_brought_in() -
     [
         ("|■■■", 3, "drain ■■■"),
         ("■|◇◇", 3, "drain ◇◇"),
-        ("~~|", 3, "create 3"),
+        ("~~~|", 3, "wait"),
+        ("~~|", 3, "create 1"),
+        ("■~|", 3, "create 1"),
         ("|~~~", 3, "wait"),
         ("■■|~", 3, "wait"),
         ("■■■|~", 3, "completed"),
@@ -77,6 +83,18 @@ def test_a_new_one_that_is_lost_out_of_traffic_is_drained_and_not_brought_in() -
 def test_on_the_way_back_nothing_starts_beside_the_new_ones_either(picture: str, n: int, expected: str) -> None:
     deployment = rolling_back(picture, n, policy=RECREATE)
     assert happens(deployment, DeployingRollingBackHandler().decide(deployment, NOW)) == expected
+
+
+def test_a_wait_for_stopping_replicas_says_so() -> None:
+    for picture, said in (("~~|", "2 old still stopping"), ("|■■~", "2 live + 1 stopping of at most 3")):
+        assert said in EVALUATOR.evaluate_one(deploying(picture, policy=RECREATE), NOW).reason
+    back = DeployingRollingBackHandler().decide(rolling_back("~~~|", policy=RECREATE), NOW)
+    assert "0 live + 3 stopping of at most 3" in back.reason
+
+
+def test_what_cannot_run_twice_cannot_be_told_not_to_count_what_stops() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy\.spec\.count_stopping"):
+        parse_policy({"strategy": "recreate", "spec": {"count_stopping": False}})
 
 
 @pytest.mark.parametrize("start", [deploying("■■■|", policy=RECREATE), rolling_back("■|■■", policy=RECREATE)])

@@ -35,8 +35,9 @@ REAL = st.sampled_from(RouteStatus)
 EACH_STRATEGY = [
     rolling_update(1, 1),
     rolling_update("25%", 0, pacing="continuous", min_ready_seconds=1.5),
-    blue_green(),
-    blue_green(promote_delay_seconds=7, scale_down_delay_seconds=60),
+    rolling_update(0, 1, count_stopping=True),
+    blue_green(auto_promote=True),
+    blue_green(auto_promote=True, promote_delay_seconds=7, scale_down_delay_seconds=60, count_stopping=True),
     RECREATE,
 ]
 

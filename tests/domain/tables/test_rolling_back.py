@@ -14,7 +14,7 @@ def going_back(deployment: Deployment) -> str:
     return happens(deployment, DeployingRollingBackHandler().decide(deployment, NOW))
 
 
-def test_with_nothing_to_add_a_lost_replica_goes_before_its_replacement_comes() -> None:
+def test_with_nothing_to_add_a_sick_replica_goes_before_its_replacement_comes() -> None:
     assert going_back(rolling_back("■■▲|", 3, s=0, u=1)) == "drain ▲"
     assert going_back(rolling_back("■■|", 3, s=0, u=1)) == "create 1"
     assert going_back(rolling_back("▲|", 1, s=0, u=1)) == "drain ▲"
@@ -42,6 +42,24 @@ def test_with_nothing_to_add_a_lost_replica_goes_before_its_replacement_comes() 
 )
 def test_rolling_back(picture: str, s: int, u: int, expected: str) -> None:
     assert going_back(rolling_back(picture, 3, s, u)) == expected
+
+
+@pytest.mark.parametrize(
+    ("picture", "s", "u", "not_counted", "counted"),
+    [
+        ("■■|~~", 1, 1, "create 1", "wait"),
+        ("■■|~", 1, 1, "create 1", "create 1"),
+        ("■~|■", 1, 1, "create 2", "create 1"),
+        ("■|~~~", 0, 1, "create 2", "wait"),
+        ("|■~~", 0, 1, "create 2", "wait"),
+        ("■■■|~", 1, 1, "completed", "completed"),
+    ],
+)
+def test_on_the_way_back_stopping_replicas_count_when_the_policy_says_so(
+    picture: str, s: int, u: int, not_counted: str, counted: str
+) -> None:
+    assert going_back(rolling_back(picture, 3, s, u)) == not_counted
+    assert going_back(rolling_back(picture, 3, s, u, spec={"count_stopping": True})) == counted
 
 
 def test_trap_a_rollback_is_a_rollout_and_ends_only_when_the_current_revision_is_complete_and_alone() -> None:

@@ -1,5 +1,6 @@
 """Rolling update, one cycle at a time: a picture, and what happens."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support.pictures import NOW, V2, deploying, happens, route_id
 from tests.support.simulation import World, with_status
 
 IN_GRACE = 5.0
-LOST = 31.0
+PAST_GRACE = 31.0
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,8 @@ LOST = 31.0
         ("■■|◇", 3, 1, 1, "wait"),
         ("|■■◇", 3, 1, 1, "wait"),
         ("▲▲▲|◇", 3, 1, 1, "wait"),
+        ("|■◇", 1, 1, 0, "wait"),
+        ("|■■■◇", 3, 1, 1, "wait"),
         ("◇■■|", 3, 1, 1, "create 1, drain ◇"),
         # the sick go first, the eldest first among equals
         ("■▲■|", 3, 1, 1, "create 1, drain ▲"),
@@ -66,7 +69,7 @@ LOST = 31.0
         ("■■|□◇", 3, 1, 1, "promote □"),
     ],
 )
-@pytest.mark.parametrize("status_for", [IN_GRACE, LOST])
+@pytest.mark.parametrize("status_for", [IN_GRACE, PAST_GRACE])
 def test_wave(picture: str, n: int, s: int | str, u: int | str, expected: str, status_for: float) -> None:
     deployment = deploying(picture, n, s, u, status_for=status_for)
     assert happens(deployment, EVALUATOR.evaluate_one(deployment, NOW)) == expected
@@ -103,7 +106,7 @@ def test_continuous(picture: str, n: int, s: int | str, u: int | str, expected: 
 
 
 @pytest.mark.parametrize(
-    ("picture", "pacing", "in_grace", "lost"),
+    ("picture", "pacing", "in_grace", "past_grace"),
     [
         ("■■|▲", "wave", "create 1", "create 1, drain ▲"),
         ("■■|■▲", "wave", "drain ■", "drain ■▲"),
@@ -115,11 +118,70 @@ def test_continuous(picture: str, n: int, s: int | str, u: int | str, expected: 
     ],
 )
 def test_a_sick_new_replica_counts_and_is_replaced_when_its_grace_ends(
-    picture: str, pacing: str, in_grace: str, lost: str
+    picture: str, pacing: str, in_grace: str, past_grace: str
 ) -> None:
-    for status_for, expected in ((IN_GRACE, in_grace), (LOST, lost)):
+    for status_for, expected in ((IN_GRACE, in_grace), (PAST_GRACE, past_grace)):
         deployment = deploying(picture, status_for=status_for, spec={"pacing": pacing})
         assert happens(deployment, EVALUATOR.evaluate_one(deployment, NOW)) == expected
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "s", "u", "pacing", "not_counted", "counted"),
+    [
+        # no surge: what was drained must be gone before its place is taken
+        ("■■|", 2, 0, 1, "wave", "drain ■", "drain ■"),
+        ("■~|", 2, 0, 1, "wave", "create 1", "wait"),
+        ("■|", 2, 0, 1, "wave", "create 1", "create 1"),
+        ("■~|■", 3, 0, 1, "continuous", "create 1", "wait"),
+        # surge: stopping ones use it up, drains go on as far as enough serve
+        ("■■~|■", 3, 1, 1, "wave", "create 1, drain ■", "drain ■"),
+        ("■~~|■", 3, 1, 1, "wave", "create 2", "wait"),
+        ("■~|■", 3, 1, 1, "wave", "create 2", "create 1"),
+        ("■~~|■◇", 3, 1, 1, "continuous", "create 1", "wait"),
+        ("■~|■◇", 3, 2, 1, "continuous", "create 1", "create 1"),
+        # of the new revision too, whatever made them stop
+        ("■■|~~", 3, 1, 1, "wave", "create 2", "wait"),
+        ("■■|~~", 3, 2, 1, "continuous", "create 3", "create 1"),
+        # they hold up nothing else
+        ("|■■■~", 3, 1, 1, "wave", "completed", "completed"),
+        ("~~~|■■■", 3, 1, 1, "continuous", "completed", "completed"),
+        ("~■|□", 3, 1, 1, "wave", "promote □", "promote □"),
+    ],
+)
+def test_replicas_that_are_stopping_count_when_the_policy_says_so(
+    picture: str, n: int, s: int, u: int, pacing: str, not_counted: str, counted: str
+) -> None:
+    for count_stopping, expected in ((False, not_counted), (True, counted)):
+        deployment = deploying(picture, n, s, u, spec={"pacing": pacing, "count_stopping": count_stopping})
+        assert happens(deployment, EVALUATOR.evaluate_one(deployment, NOW)) == expected
+
+
+def test_a_wait_for_a_stopping_replica_says_so_with_its_inequality() -> None:
+    reason = EVALUATOR.evaluate_one(deploying("■~|", 2, 0, 1, spec={"count_stopping": True}), NOW).reason
+    assert "no room to create (1 live + 1 stopping of at most 2)" in reason
+    reason = EVALUATOR.evaluate_one(deploying("■~|■", 3, 1, 1, spec={"count_stopping": True}), NOW).reason
+    assert "creating 1 new (2 live + 1 stopping + 1 ≤ 4)" in reason
+
+
+@pytest.mark.parametrize("pacing", ["wave", "continuous"])
+@pytest.mark.parametrize(("n", "s", "u"), [(2, 0, 1), (3, 1, 1), (3, 1, 0), (5, 2, 2), (1, 1, 0), (1, 0, 1)])
+def test_with_slow_stops_live_and_stopping_stay_within_the_ceiling(n: int, s: int, u: int, pacing: str) -> None:
+    spec = {"pacing": pacing, "count_stopping": True}
+    world = World(deploying("■" * n + "|", n, s, u, spec=spec), stop_seconds=60)
+    world.run(seconds=1800)
+    assert world.deployment.current_revision_id == V2
+    assert world.created == n
+    assert max(len(one.deployment.routes) for one in world.decisions) <= n + s
+
+
+def test_the_next_look_is_at_whatever_comes_first() -> None:
+    spec = {"pacing": "continuous", "min_ready_seconds": 20}
+    sick_first = replace(deploying("|■▲▲▲", status_for=IN_GRACE, spec=spec), desired_replicas=1)
+    warm_first = replace(deploying("|■▲▲▲", status_for=15, spec=spec), desired_replicas=1)
+    assert EVALUATOR.evaluate_one(sick_first, NOW).recheck_at == NOW + timedelta(seconds=15)
+    assert EVALUATOR.evaluate_one(warm_first, NOW).recheck_at == NOW + timedelta(seconds=5)
+    sick = with_status(warm_first, [route_id(1)], RouteStatus.UNHEALTHY, NOW - timedelta(seconds=28))
+    assert EVALUATOR.evaluate_one(sick, NOW).recheck_at == NOW + timedelta(seconds=2)
 
 
 def test_a_wait_for_a_sick_new_replica_ends_with_its_grace() -> None:

@@ -52,7 +52,7 @@ def scaling(deployment: Deployment) -> str:
         ("■■■|□□□", 3, "promote □□□"),
         ("□■■", 3, "promote □"),
         ("□■■■", 3, "drain □"),
-        # lost ones are replaced; the replacement is ready before the lost one goes
+        # sick ones are replaced; the replacement is ready before the sick one goes
         ("■■▲", 3, "create 1"),
         ("■■▲◇", 3, "wait"),
         ("■■■▲", 3, "drain ▲"),
@@ -77,12 +77,44 @@ def test_a_sick_replica_has_a_grace_before_it_is_replaced(picture: str, n: int, 
     assert scaling(resting(picture, n, status_for=IN_GRACE)) == expected
 
 
+@pytest.mark.parametrize(
+    ("picture", "n", "not_counted", "counted"),
+    [
+        ("■■~", 3, "create 1", "create 1"),
+        ("■■~~", 3, "create 1", "wait"),
+        ("~~~~|", 3, "create 3", "wait"),
+        ("■■~▲", 3, "create 1", "wait"),
+        ("■■~▲▲", 3, "drain ▲", "drain ▲"),
+        ("■■■~", 3, "completed", "completed"),
+        ("■■■~|", 3, "create 1", "wait"),
+        ("■■■~~|■", 3, "drain ■", "drain ■"),
+    ],
+)
+def test_replicas_that_are_stopping_count_when_the_deployments_policy_says_so(
+    picture: str, n: int, not_counted: str, counted: str
+) -> None:
+    assert scaling(resting(picture, n)) == not_counted
+    assert scaling(resting(picture, n, count_stopping=True)) == counted
+
+
+def test_a_wait_for_a_stopping_replica_says_so_with_its_inequality() -> None:
+    reason = ScalingHandler().decide(resting("■■~~", count_stopping=True), NOW).reason
+    assert reason.endswith("2 live + 2 stopping of at most 4")
+
+
+def test_a_change_of_revision_with_slow_stops_stays_within_n_plus_1() -> None:
+    world = World(resting("■■■|", count_stopping=True), stop_seconds=60)
+    world.run(seconds=600)
+    assert (world.deployment.status, world.created) == (READY, 3)
+    assert max(len(one.deployment.routes) for one in world.decisions) == 4
+
+
 def test_a_wait_for_a_sick_replica_ends_with_its_grace() -> None:
     decision = ScalingHandler().decide(resting("■■▲", status_for=IN_GRACE), NOW)
     assert decision.recheck_at == NOW + timedelta(seconds=25)
 
 
-def test_lost_replicas_are_replaced_one_at_a_time_within_n_plus_1() -> None:
+def test_sick_replicas_are_replaced_one_at_a_time_within_n_plus_1() -> None:
     deployment, seen = resting("▲▲▲"), []
     for second in range(20):
         now = NOW + timedelta(seconds=second)
@@ -98,13 +130,13 @@ def test_lost_replicas_are_replaced_one_at_a_time_within_n_plus_1() -> None:
     assert [route.status for route in deployment.routes] == [RouteStatus.HEALTHY] * 3
 
 
-def test_a_lost_replica_that_comes_back_makes_its_replacement_superfluous() -> None:
+def test_a_sick_replica_that_comes_back_makes_its_replacement_superfluous() -> None:
     deployment = applied(cycle(resting("■■▲"), NOW), NOW)
     deployment = with_status(deployment, [route_id(2)], RouteStatus.HEALTHY, NOW)
     assert scaling(deployment) == "drain ◇"
 
 
-def test_a_lost_own_replica_does_not_use_up_the_room_that_the_change_of_revision_needs() -> None:
+def test_a_sick_own_replica_does_not_use_up_the_room_that_the_change_of_revision_needs() -> None:
     deployment = resting("■■■|▲")
     assert scaling(deployment) == "drain ▲"
     assert scaling(resting("■■■|")) == "create 1"
