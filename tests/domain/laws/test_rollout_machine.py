@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -26,8 +25,6 @@ from tests.support.pictures import DESTROYED, NOW, READY, V1, V2, V3, resting, r
 from tests.support.safety import check_safety
 from tests.support.simulation import all_started, applied, cycle, handler_of, stopped, with_status
 from tests.support.snapshots import policies
-
-pytestmark = pytest.mark.timeout(3600)  # the nightly setting
 
 KIND_CYCLES = 300
 REVISIONS = st.sampled_from([V1, V2, V2, V3])
