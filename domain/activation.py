@@ -4,19 +4,23 @@ destroying, destroyed                                -> error
 deploying to the same revision                       -> resume: the running rollout is the answer
 deploying to another, or rolling back                -> error naming both ways out, unless supersede
 no revision yet                                      -> it becomes the first one
-already current, nothing of another revision live    -> nothing to do
+already current, no other revision, no other size    -> nothing to do
 already current                                      -> converge
 a policy                                             -> begin a rollout
 no policy                                            -> the pointer moves, converge replaces the routes
+
+A size that comes with the revision is taken over in each of them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
 from domain.errors import DeploymentAlreadyInProgressError, WrongStateError
-from domain.model import Deployment, DeploymentSubStep, Lifecycle
+from domain.model import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
 from domain.policy import DeploymentPolicy
+from domain.rollout import Begin, begun, resized, rollout_of, turned_back
+from domain.steered import Asking, Steered
 
 
 class Activation(StrEnum):
@@ -33,13 +37,24 @@ class Activation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActivationRequest:
-    """Which revision to activate, by id and name, and how. `deploying_name`: of the revision being deployed, if any."""
+    """Which revision to activate, by id and name, and how.
+
+    `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision.
+    """
 
     revision_id: UUID
     revision_name: str
     deploying_name: str | None
     policy: DeploymentPolicy | None
     supersede: bool = False
+    desired: int | None = None
+
+
+def activate(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Steered:
+    """Carry out what the ladder says. Raises WrongStateError and DeploymentAlreadyInProgressError."""
+    activation = decide_activation(deployment, request)
+    steered = _activated(deployment, request, activation, asking)
+    return steered.telling(revision=request.revision_name, activation=activation.value)
 
 
 def decide_activation(deployment: Deployment, request: ActivationRequest) -> Activation:
@@ -76,10 +91,59 @@ def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Acti
 
 
 def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activation:
-    if request.revision_id == deployment.current_revision_id:
-        foreign = any(
-            route.revision_id != request.revision_id and route.parked_until is None
-            for route in deployment.active_routes
-        )
-        return Activation.CONVERGING if foreign else Activation.ALREADY_ACTIVE
-    return Activation.BEGUN if request.policy else Activation.MOVED
+    if request.revision_id != deployment.current_revision_id:
+        return Activation.BEGUN if request.policy else Activation.MOVED
+    foreign = any(
+        route.revision_id != request.revision_id and route.parked_until is None for route in deployment.active_routes
+    )
+    another_size = request.desired not in (None, deployment.desired_replicas)
+    return Activation.CONVERGING if foreign or another_size else Activation.ALREADY_ACTIVE
+
+
+def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Asking) -> Steered:
+    said = f"{request.revision_name}: {activation.value.replace('_', ' ')}"
+    match activation:
+        case Activation.ALREADY_ACTIVE:
+            return Steered.as_it_was(deployment)
+        case Activation.FIRST | Activation.MOVED | Activation.CONVERGING:
+            return Steered.to(_pointing_to(deployment, request), said)
+        case Activation.RESUMED:
+            return Steered.to(_resumed(deployment, request), said)
+        case Activation.SUPERSEDED if request.revision_id == deployment.current_revision_id:
+            back = turned_back(_with_size(deployment, request), asking.at)
+            return Steered.to(back, said, back_reason=f"{request.revision_name} asked for again {asking.why}")
+        case Activation.SUPERSEDED:
+            return Steered.to(_begun(deployment, request, asking), said, ended=RolloutOutcome.SUPERSEDED)
+        case Activation.BEGUN:
+            return Steered.to(_begun(deployment, request, asking), said)
+
+
+def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployment:
+    return replace(
+        deployment,
+        current_revision_id=request.revision_id,
+        desired_replicas=deployment.desired_replicas if request.desired is None else request.desired,
+        degraded_reason=None,
+        retry_at=None,
+    )
+
+
+def _resumed(deployment: Deployment, request: ActivationRequest) -> Deployment:
+    going_on = replace(deployment, paused_at=None)
+    if request.desired is None:
+        return going_on
+    rollout = replace(rollout_of(deployment, "resume"), desired_with_revision=request.desired)
+    return replace(going_on, desired_replicas=request.desired, rollout=rollout)
+
+
+def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment:
+    """The size is that of the revision to go back to."""
+    if request.desired is None:
+        return deployment
+    return replace(deployment, rollout=resized(rollout_of(deployment, "turn back"), request.desired))
+
+
+def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+    """A rollout that is superseded lends its policy, in case the deployment has none any more."""
+    policy = request.policy or rollout_of(deployment, "supersede").policy
+    return begun(deployment, Begin(asking.rollout_id, request.revision_id, policy, request.desired), asking.at)

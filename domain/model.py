@@ -128,6 +128,7 @@ class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
     `desired_at_start`: the replicas wanted before it began, and wanted again on the way back.
+    `desired_with_revision`: the size that came with the new revision, if one did.
     `clock_stopped_at` is set while it waits for a person; the deadlines then stand still.
     """
 
@@ -139,6 +140,7 @@ class Rollout:
     last_progress_at: datetime
     deadline: datetime
     desired_at_start: int
+    desired_with_revision: int | None = None
     failed_routes: int = 0
     steps: int = 0
     clock_stopped_at: datetime | None = None

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from domain.backoff import next_start_at
 from domain.changes import Decision, RouteChanges
-from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
 
 MAX_ATTEMPTS = 5
 """Errors in a row after which a phase is given up."""
@@ -82,7 +82,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedDecision:
-    """A decision with everything that is to be written: the applier adds nothing of its own.
+    """A decision, hardened, with where it leads; `domain.after` says what it leaves behind.
 
     `attempts`: errors in a row. `due_at`: when this deployment must be looked at again; None when only a change can
     make that necessary. `clock_stopped`: the rollout waits for a person.
@@ -113,7 +113,7 @@ def classify(
 ) -> ClassifiedDecision:
     """The final verdict and what follows from it. A hardened verdict applies none of the decision's changes."""
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
-    verdict, reason = _harden(decision, deployment, limits, attempts, now)
+    verdict, reason = _harden(decision, limits, attempts, now)
     transition = transitions.of(verdict)
     to = deployment.status if transition.to is None else transition.to
     stays = transition.to is None or transition.to == deployment.status
@@ -126,24 +126,20 @@ def classify(
         changes=decision.changes if verdict is decision.verdict else RouteChanges(),
         to=to,
         revision=transition.revision,
-        due_at=_due_at(decision, deployment, verdict, attempts, limits, now) if stays else now,
+        due_at=_due_at(decision, verdict, attempts, limits, now) if stays else _due_next(to, now),
         attempts=attempts if stays and verdict is not Verdict.GIVE_UP else 0,
         clock_stopped=decision.waits_for_person,
-        desired_replicas=deployment.desired_replicas
-        if decision.desired_replicas is None
-        else decision.desired_replicas,
+        desired_replicas=_desired(decision, deployment, to),
         degraded_reason=degraded_reason,
         retry_at=retry_at,
     )
 
 
-def _harden(
-    decision: Decision, deployment: Deployment, limits: Limits, attempts: int, now: datetime
-) -> tuple[Verdict, str]:
+def _harden(decision: Decision, limits: Limits, attempts: int, now: datetime) -> tuple[Verdict, str]:
     if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
         return decision.verdict, decision.reason
     for deadline in limits.deadlines:
-        if now >= _moved_by_stops(deadline, deployment, now):
+        if now >= deadline.at:
             return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}"
     if limits.failures_allowed is not None and limits.failed_routes >= limits.failures_allowed:
         why = f"{limits.failed_routes} new replicas failed, {limits.failures_allowed} are the limit"
@@ -151,12 +147,6 @@ def _harden(
     if attempts >= MAX_ATTEMPTS:
         return Verdict.GIVE_UP, f"{attempts} errors in a row; last: {decision.reason}"
     return decision.verdict, decision.reason
-
-
-def clock_stood_still(deployment: Deployment, now: datetime) -> timedelta:
-    """How long the rollout's clocks have been standing still, and so by how much its deadlines move."""
-    stopped_at = deployment.rollout.clock_stopped_at if deployment.rollout else None
-    return now - stopped_at if stopped_at else timedelta()
 
 
 def _degraded(
@@ -173,9 +163,21 @@ def _degraded(
             return reason, max(soonest, next_start_at(failures)) if failures else soonest
 
 
-def _due_at(  # noqa: PLR0913  (the one place where all clocks meet)
-    decision: Decision, deployment: Deployment, verdict: Verdict, attempts: int, limits: Limits, now: datetime
-) -> datetime | None:
+def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:
+    """A rollout that turns back wants the size from before it."""
+    if decision.desired_replicas is not None:
+        return decision.desired_replicas
+    if deployment.rollout is not None and to.sub_step is DeploymentSubStep.ROLLING_BACK:
+        return deployment.rollout.desired_at_start
+    return deployment.desired_replicas
+
+
+def _due_next(to: DeploymentLifecycleStatus, now: datetime) -> datetime | None:
+    """Where it goes it is looked at once; nobody looks at what is destroyed."""
+    return None if to.lifecycle is Lifecycle.DESTROYED else now
+
+
+def _due_at(decision: Decision, verdict: Verdict, attempts: int, limits: Limits, now: datetime) -> datetime | None:
     """When a deployment that stays where it is must be looked at again."""
     if verdict is Verdict.ERROR:
         return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
@@ -183,13 +185,7 @@ def _due_at(  # noqa: PLR0913  (the one place where all clocks meet)
         return now + timedelta(seconds=RETRY_SECONDS)
     if decision.waits_for_person:
         return decision.recheck_at
-    clocks = [_moved_by_stops(deadline, deployment, now) for deadline in limits.deadlines]
+    clocks = [deadline.at for deadline in limits.deadlines]
     if decision.recheck_at is not None:
         clocks.append(decision.recheck_at)
     return min(clocks, default=None)
-
-
-def _moved_by_stops(deadline: Deadline, deployment: Deployment, now: datetime) -> datetime:
-    if deployment.rollout is None or deployment.rollout.clock_stopped_at is None:
-        return deadline.at
-    return deadline.at + clock_stood_still(deployment, now)

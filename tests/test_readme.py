@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from cli.main import app
 from db.schema.tables import metadata
+from domain.after import routes_after
 from domain.commands import COMMANDS
 from domain.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.buckets import Buckets
 from tests.support.pictures import NOW, V2, deploying, happens
-from tests.support.simulation import all_started, changed
+from tests.support.simulation import all_started
 from tests.support.snapshots import REPLICAS, routes
 
 ROOT = Path(__file__).parents[1]
@@ -174,12 +175,12 @@ def test_the_strategy_has_12_lines() -> None:
 )
 def test_the_strategy_rolls_out(whole_set: bool, film: list[str]) -> None:  # noqa: FBT001
     deployment, seen = deploying("■■■|", policy=policy(whole_set=whole_set)), []
-    for step in range(1, 30):
+    for _ in range(29):
         decision = additive().evaluate_one(deployment, NOW)
         seen.append(happens(deployment, decision))
         if seen[-1] == "completed":
             break
-        moved = changed(deployment.routes, decision.changes, NOW, number_from=1000 * step)
+        moved = routes_after(deployment.routes, decision.changes, NOW)
         deployment = replace(deployment, routes=moved)
         if seen[-1] == "wait":
             deployment = all_started(deployment, NOW)

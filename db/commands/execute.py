@@ -10,11 +10,10 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.commands import autoscaling, steering
-from db.commands.activation import activate_revision
+from db.commands import autoscaling
 from db.commands.entrances import set_traffic, take_default_entrances
 from db.commands.locked import lock_named, note, touch
-from db.commands.rollouts import end_rollout, resize
+from db.commands.steering import RULES, steer
 from db.cycle.claim import lifecycle_status
 from db.engine import in_transaction
 from db.replicas.hosts import forget_host
@@ -26,9 +25,8 @@ from domain.errors import (
     InvalidInputError,
     RequestIdReusedError,
     RevisionExistsError,
-    WrongStateError,
 )
-from domain.model import DeploymentLifecycleStatus, Lifecycle, RolloutOutcome, RouteStatus
+from domain.model import DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.revision import revision_name
 from domain.strategies import parse_policy
 
@@ -161,49 +159,6 @@ def _store_policy(connection: Connection, deployment_id: UUID, stored: Result) -
     )
 
 
-def _scale(connection: Connection, command: asked.Scale) -> Result:
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
-        raise WrongStateError(
-            f"{command.deployment} is {deployment.status}; it can be scaled until it is destroyed",
-            deployment=command.deployment,
-            state=deployment.status,
-        )
-    before = deployment.desired_replicas
-    if before != command.desired_replicas:
-        note(connection, deployment.id, command, "scale", f"from {before} to {command.desired_replicas} replicas")
-    connection.execute(
-        "UPDATE deployments SET desired_replicas = %s, degraded_reason = NULL, retry_at = NULL WHERE id = %s",
-        (command.desired_replicas, deployment.id),
-    )
-    resize(connection, deployment, command.desired_replicas)
-    version = touch(connection, deployment)
-    return {"deployment": command.deployment, "from": before, "to": command.desired_replicas, "version": version}
-
-
-def _destroy(connection: Connection, command: asked.Destroy) -> Result:
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    if deployment.status.lifecycle is Lifecycle.DESTROYING:
-        return {"deployment": command.deployment, "version": deployment.version, "already": True}
-    if deployment.rollout is not None:
-        end_rollout(connection, deployment, RolloutOutcome.DESTROYED)
-    connection.execute(
-        """
-        UPDATE deployments
-           SET lifecycle = 'destroying', sub_step = NULL, deploying_revision_id = NULL, rollout_id = NULL,
-               paused_at = NULL, phase_started_at = clock_timestamp(), phase_attempts = 0
-         WHERE id = %s
-        """,
-        (deployment.id,),
-    )
-    note(connection, deployment.id, command, "destroy", command.reason or "asked for")
-    return {"deployment": command.deployment, "version": touch(connection, deployment), "already": False}
-
-
-def _activate(connection: Connection, command: asked.ActivateRevision) -> Result:
-    return activate_revision(connection, lock_named(connection, command.deployment, command.expected_version), command)
-
-
 def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
     runs = command.status in ("healthy", "unhealthy")
@@ -232,15 +187,7 @@ _WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
     asked.SetTraffic: set_traffic,
     asked.SetAutoscalingRules: autoscaling.set_rules,
     asked.PushMetric: autoscaling.push_metric,
-    asked.ActivateRevision: _activate,
-    asked.Pause: steering.pause,
-    asked.Resume: steering.resume,
-    asked.Promote: steering.promote,
-    asked.Abort: steering.abort,
-    asked.Undo: steering.undo,
-    asked.Retry: steering.retry,
-    asked.Scale: _scale,
-    asked.Destroy: _destroy,
+    **dict.fromkeys(RULES, steer),
     asked.ForgetHost: _forget_host,
     asked.ReportRoute: _report_route,
 }

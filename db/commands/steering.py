@@ -1,18 +1,35 @@
-"""Ways to steer a rollout: pause, resume, promote, abort, undo, retry. Each valid in named states only."""
+"""Commands that steer a deployment: the domain decides, one effect writes. Adding one is a line in RULES."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
+from psycopg.rows import DictRow, dict_row
 
-from db.commands.activation import activate_revision
-from db.commands.locked import lock_named, note, touch
-from db.commands.rollouts import turn_back
-from domain.commands import Abort, ActivateRevision, DeploymentCommand, Pause, Promote, Resume, Retry, Undo
-from domain.errors import NoPreviousRevisionError, NoRolloutError, WrongStateError
-from domain.model import Deployment, DeploymentSubStep, Rollout
-from domain.strategies import STRATEGIES
+from db.commands.locked import lock_named
+from db.commands.written import write_steered
+from domain.activation import ActivationRequest, activate
+from domain.commands import (
+    Abort,
+    ActivateRevision,
+    DeploymentCommand,
+    Destroy,
+    Pause,
+    Promote,
+    Resume,
+    Retry,
+    Scale,
+    Undo,
+)
+from domain.errors import RevisionNotFoundError
+from domain.model import Deployment, RolloutOutcome
+from domain.policy import DeploymentPolicy
+from domain.steered import Asking, Steered
+from domain.steering import abort, destroy, pause, promote, resume, retry, scale, undo
+from domain.strategies import parse_policy
 
-Result = dict[str, Any]
+_NOW = "SELECT clock_timestamp() AS now, uuidv7() AS rollout_id"
 
 _PREVIOUS = """
     SELECT v.name FROM rollouts o JOIN revisions v ON v.id = o.from_revision_id
@@ -21,122 +38,102 @@ _PREVIOUS = """
 """
 
 _LAST_ROLLOUT = """
-    SELECT v.name, o.outcome FROM rollouts o JOIN revisions v ON v.id = o.to_revision_id
+    SELECT v.name, o.outcome, o.desired_with_revision AS desired
+      FROM rollouts o JOIN revisions v ON v.id = o.to_revision_id
      WHERE o.deployment_id = %s ORDER BY o.started_at DESC LIMIT 1
 """
 
 
-def pause(connection: Connection, command: Pause) -> Result:
-    """Raises NoRolloutError. Pausing again is no error."""
-    deployment, rollout = _with_rollout(connection, command, "pause")
-    if deployment.paused_at is not None:
-        return {**_answer(deployment, rollout), "already": True}
-    connection.execute("UPDATE deployments SET paused_at = clock_timestamp() WHERE id = %s", (deployment.id,))
-    connection.execute(
-        "UPDATE rollouts SET clock_stopped_at = coalesce(clock_stopped_at, clock_timestamp()) WHERE id = %s",
-        (rollout.id,),
-    )
-    return _done(connection, deployment, command, "paused")
-
-
-def resume(connection: Connection, command: Resume) -> Result:
-    """Raises NoRolloutError, and WrongStateError when nothing is paused. The next cycle moves the deadlines."""
-    deployment, _ = _with_rollout(connection, command, "resume")
-    if deployment.paused_at is None:
-        raise WrongStateError(f"{deployment.name} is not paused; only a paused rollout can be resumed")
-    connection.execute("UPDATE deployments SET paused_at = NULL WHERE id = %s", (deployment.id,))
-    return _done(connection, deployment, command, "resumed")
-
-
-def promote(connection: Connection, command: Promote) -> Result:
-    """Raises NoRolloutError, and WrongStateError where a promotion means nothing. Asking again is no error."""
-    deployment, rollout = _with_rollout(connection, command, "promote")
-    strategy = STRATEGIES.get(rollout.policy.strategy)
-    if strategy is None or not strategy.can_be_promoted:
-        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; only blue_green is promoted")
-    if deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK:
-        raise WrongStateError(f"{deployment.name} is rolling back; 'rollway retry {deployment.name}' turns it forward")
-    if deployment.paused_at is not None:
-        raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
-    if rollout.promote_requested:
-        return {**_answer(deployment, rollout), "already": True}
-    connection.execute("UPDATE rollouts SET promote_requested = true WHERE id = %s", (rollout.id,))
-    return _done(connection, deployment, command, "promoted as soon as green is healthy")
-
-
-def abort(connection: Connection, command: Abort) -> Result:
-    """Raises NoRolloutError. Aborting what rolls back already is no error."""
-    deployment, rollout = _with_rollout(connection, command, "abort")
-    if deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK and deployment.paused_at is None:
-        return {**_answer(deployment, rollout), "already": True}
-    turn_back(connection, deployment, _why(command, "aborted"))
-    return _done(connection, deployment, command, "aborted, going back")
-
-
-def undo(connection: Connection, command: Undo) -> Result:
-    """Raises NoPreviousRevisionError, and what an activation raises. In the middle of a rollout it is an abort."""
+def steer(connection: Connection, command: DeploymentCommand) -> dict[str, Any]:
+    """Carry out one of the commands of RULES. Raises what its rule raises, and what finding the deployment raises."""
     deployment = lock_named(connection, command.deployment, command.expected_version)
-    if deployment.rollout is not None and command.revision is None:
-        turn_back(connection, deployment, _why(command, "undone"))
-        return _done(connection, deployment, command, "undone, going back")
-    revision = command.revision or _named(connection, _PREVIOUS, deployment)
-    if revision is None:
-        raise NoPreviousRevisionError(
-            f"no rollout has led to the current revision of {deployment.name}; name the revision to go back to",
-            deployment=deployment.name,
+    now, rollout_id = connection.execute(_NOW).fetchall()[0]
+    why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
+    steered = RULES[type(command)](Case(connection, deployment, command, Asking(why, now, rollout_id)))
+    if not steered.already:
+        write_steered(connection, deployment, steered, command, now)
+    rollout = steered.deployment.rollout
+    return {
+        "deployment": deployment.name,
+        "rollout_id": str(rollout.id) if rollout else None,
+        "version": steered.deployment.version,
+        "already": steered.already,
+        **steered.details,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command to a locked deployment; it reads what the command's rule needs to know beside the snapshot."""
+
+    connection: Connection
+    deployment: Deployment
+    command: Any
+    asking: Asking
+
+    def activation(self, revision: str, *, supersede: bool = False, desired: int | None = None) -> ActivationRequest:
+        """Of the revision with that name. Raises RevisionNotFoundError."""
+        ids = {row["name"]: row["id"] for row in self._revisions(revision)}
+        if revision not in ids:
+            raise RevisionNotFoundError(
+                f"{self.deployment.name} has no revision {revision}; "
+                f"'rollway status {self.deployment.name}' lists them",
+                deployment=self.deployment.name,
+                revision=revision,
+            )
+        deploying = self.deployment.deploying_revision_id
+        return ActivationRequest(
+            revision_id=ids[revision],
+            revision_name=revision,
+            deploying_name=next((name for name, revision_id in ids.items() if revision_id == deploying), None),
+            policy=self._policy(),
+            supersede=supersede,
+            desired=desired,
         )
-    return activate_revision(connection, deployment, _activation(command, revision))
+
+    def asked_for(self) -> ActivationRequest:
+        """What an activation names. Raises RevisionNotFoundError."""
+        command = self.command
+        return self.activation(command.revision, supersede=command.supersede, desired=command.desired_replicas)
+
+    def previous(self) -> ActivationRequest | None:
+        """The revision that the command names, else the one that ran before the current one."""
+        if self.command.revision is not None:
+            return self.activation(self.command.revision)
+        known = (self.deployment.id, self.deployment.current_revision_id)
+        row = self.connection.execute(_PREVIOUS, known).fetchone()
+        return self.activation(row[0]) if row else None
+
+    def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
+        """Its revision, with the size that came with it, and its outcome."""
+        row = self._rows().execute(_LAST_ROLLOUT, (self.deployment.id,)).fetchone()
+        if row is None:
+            return None, None
+        outcome = RolloutOutcome(row["outcome"]) if row["outcome"] else None
+        return self.activation(row["name"], desired=row["desired"]), outcome
+
+    def _revisions(self, name: str) -> list[dict[str, Any]]:
+        query = "SELECT id, name FROM revisions WHERE deployment_id = %s AND (name = %s OR id = %s)"
+        known = (self.deployment.id, name, self.deployment.deploying_revision_id)
+        return self._rows().execute(query, known).fetchall()
+
+    def _policy(self) -> DeploymentPolicy | None:
+        query = "SELECT strategy, spec, limits FROM policies WHERE deployment_id = %s"
+        row = self._rows().execute(query, (self.deployment.id,)).fetchone()
+        return parse_policy(row) if row else None
+
+    def _rows(self) -> Cursor[DictRow]:
+        return self.connection.cursor(row_factory=dict_row)
 
 
-def retry(connection: Connection, command: Retry) -> Result:
-    """Raises NoRolloutError when the last rollout was not rolled back."""
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    row = connection.execute(_LAST_ROLLOUT, (deployment.id,)).fetchone()
-    name, outcome = row or (None, "none")
-    if outcome not in (None, "rolled_back") or name is None:
-        raise NoRolloutError(
-            f"the last rollout of {deployment.name} is {outcome}; only one that was rolled back can be retried",
-            deployment=deployment.name,
-        )
-    rolling_back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
-    return activate_revision(connection, deployment, _activation(command, name, supersede=rolling_back))
-
-
-def _with_rollout(connection: Connection, command: DeploymentCommand, verb: str) -> tuple[Deployment, Rollout]:
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    if deployment.rollout is None:
-        raise NoRolloutError(
-            f"{deployment.name} is {deployment.status}: there is no rollout to {verb}", deployment=deployment.name
-        )
-    return deployment, deployment.rollout
-
-
-def _done(connection: Connection, deployment: Deployment, command: DeploymentCommand, said: str) -> Result:
-    note(connection, deployment.id, command, command.task.rpartition(".")[2], said)
-    rollout_id = str(deployment.rollout.id) if deployment.rollout else None
-    version = touch(connection, deployment)
-    return {"deployment": deployment.name, "rollout_id": rollout_id, "version": version, "already": False}
-
-
-def _answer(deployment: Deployment, rollout: Rollout) -> Result:
-    return {"deployment": deployment.name, "rollout_id": str(rollout.id), "version": deployment.version}
-
-
-def _why(command: DeploymentCommand, what: str) -> str:
-    return f"{what} by {command.actor}" + (f": {command.reason}" if command.reason else "")
-
-
-def _named(connection: Connection, query: str, deployment: Deployment) -> str | None:
-    row = connection.execute(query, (deployment.id, deployment.current_revision_id)).fetchone()
-    return row[0] if row else None
-
-
-def _activation(command: DeploymentCommand, revision: str, *, supersede: bool = False) -> ActivateRevision:
-    return ActivateRevision(
-        request_id=command.request_id,
-        actor=command.actor,
-        reason=command.reason,
-        deployment=command.deployment,
-        revision=revision,
-        supersede=supersede,
-    )
+RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
+    ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
+    Pause: lambda case: pause(case.deployment, case.asking),
+    Resume: lambda case: resume(case.deployment),
+    Promote: lambda case: promote(case.deployment),
+    Abort: lambda case: abort(case.deployment, case.asking),
+    Undo: lambda case: undo(case.deployment, case.previous(), case.asking, named=case.command.revision is not None),
+    Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking),
+    Scale: lambda case: scale(case.deployment, case.command.desired_replicas),
+    Destroy: lambda case: destroy(case.deployment, case.asking),
+}

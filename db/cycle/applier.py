@@ -10,6 +10,7 @@ from psycopg import Connection
 from db.cycle.claim import Claim, HistoryHead
 from db.cycle.copying import copy_rows
 from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
+from domain.after import deployment_after
 from domain.transitions import ClassifiedDecision
 
 _CREATED_ROUTE: Mapping[LiteralString, LiteralString] = {
@@ -45,26 +46,21 @@ _MARK_LATER = """
 
 _UPDATE_DEPLOYMENTS = """
     UPDATE deployments d
-       SET lifecycle = u.lifecycle, sub_step = u.sub_step, reason = u.reason,
-           due_at = CASE WHEN u.lifecycle <> 'destroyed' THEN u.due_at END, -- or every claim would meet it for ever
-           desired_replicas = u.desired, phase_attempts = u.attempts, degraded_reason = u.degraded,
-           last_autoscaled_at = CASE WHEN u.autoscaled THEN %(at)b ELSE d.last_autoscaled_at END,
-           retry_at = u.retry_at, history_id = u.history_id, history_key = u.history_key,
-           current_revision_id = CASE u.revision WHEN 'swap' THEN d.deploying_revision_id
-                                                 ELSE d.current_revision_id END,
-           deploying_revision_id = CASE u.revision WHEN 'keep' THEN d.deploying_revision_id END,
-           rollout_id = CASE u.revision WHEN 'keep' THEN d.rollout_id END,
-           paused_at = CASE u.revision WHEN 'keep' THEN d.paused_at END,
-           phase_started_at = CASE WHEN (u.lifecycle, u.sub_step) IS DISTINCT FROM (d.lifecycle, d.sub_step)
-                                   THEN %(at)b ELSE d.phase_started_at END,
-           version = d.version + 1
-      FROM unnest(%(ids)b::uuid[], %(versions)b::bigint[], %(lifecycles)b::text[],
+       SET lifecycle = u.lifecycle, sub_step = u.sub_step, reason = u.reason, due_at = u.due_at,
+           desired_replicas = u.desired, current_revision_id = u.current, deploying_revision_id = u.deploying,
+           rollout_id = u.rollout_id, paused_at = u.paused_at, phase_started_at = u.phase_started_at,
+           phase_attempts = u.attempts, degraded_reason = u.degraded, retry_at = u.retry_at,
+           last_autoscaled_at = u.autoscaled_at, history_id = u.history_id, history_key = u.history_key,
+           version = u.version
+      FROM unnest(%(ids)b::uuid[], %(befores)b::bigint[], %(versions)b::bigint[], %(lifecycles)b::text[],
                   %(sub_steps)b::text[], %(due_ats)b::timestamptz[], %(reasons)b::text[], %(desireds)b::int[],
-                  %(attempts)b::int[], %(degradeds)b::text[], %(retry_ats)b::timestamptz[], %(history_ids)b::uuid[],
-                  %(history_keys)b::text[], %(revisions)b::text[], %(autoscaleds)b::bool[])
-           AS u (id, version, lifecycle, sub_step, due_at, reason, desired, attempts, degraded, retry_at,
-                 history_id, history_key, revision, autoscaled)
-     WHERE d.id = u.id AND d.version = u.version
+                  %(currents)b::uuid[], %(deployings)b::uuid[], %(rollout_ids)b::uuid[], %(paused_ats)b::timestamptz[],
+                  %(phase_started_ats)b::timestamptz[], %(attempts)b::int[], %(degradeds)b::text[],
+                  %(retry_ats)b::timestamptz[], %(autoscaled_ats)b::timestamptz[], %(history_ids)b::uuid[],
+                  %(history_keys)b::text[])
+           AS u (id, before, version, lifecycle, sub_step, due_at, reason, desired, current, deploying, rollout_id,
+                 paused_at, phase_started_at, attempts, degraded, retry_at, autoscaled_at, history_id, history_key)
+     WHERE d.id = u.id AND d.version = u.before
 """
 
 
@@ -152,29 +148,29 @@ class StrategyResultApplier:
     def _deployments(self, changing: Sequence[ClassifiedDecision], heads: Sequence[HistoryHead], at: datetime) -> int:
         if not changing:
             return 0
+        after = [deployment_after(decision, at) for decision in changing]
         return self._execute(
             _UPDATE_DEPLOYMENTS,
-            at=at,
-            ids=[one.deployment.id for one in changing],
-            versions=[one.deployment.version for one in changing],
-            lifecycles=[one.to.lifecycle for one in changing],
-            sub_steps=[one.to.sub_step for one in changing],
-            due_ats=[one.due_at for one in changing],
-            reasons=[one.reason for one in changing],
-            desireds=[one.desired_replicas for one in changing],
-            attempts=[one.attempts for one in changing],
-            degradeds=[one.degraded_reason for one in changing],
-            retry_ats=[one.retry_at for one in changing],
+            ids=[deployment.id for deployment in after],
+            befores=[decision.deployment.version for decision in changing],
+            versions=[deployment.version for deployment in after],
+            lifecycles=[deployment.status.lifecycle for deployment in after],
+            sub_steps=[deployment.status.sub_step for deployment in after],
+            due_ats=[decision.due_at for decision in changing],
+            reasons=[decision.reason for decision in changing],
+            desireds=[deployment.desired_replicas for deployment in after],
+            currents=[deployment.current_revision_id for deployment in after],
+            deployings=[deployment.deploying_revision_id for deployment in after],
+            rollout_ids=[deployment.rollout.id if deployment.rollout else None for deployment in after],
+            paused_ats=[deployment.paused_at for deployment in after],
+            phase_started_ats=[deployment.phase_started_at for deployment in after],
+            attempts=[deployment.phase_attempts for deployment in after],
+            degradeds=[deployment.degraded_reason for deployment in after],
+            retry_ats=[deployment.retry_at for deployment in after],
+            autoscaled_ats=[deployment.last_autoscaled_at for deployment in after],
             history_ids=[head.id for head in heads],
             history_keys=[head.key for head in heads],
-            revisions=[one.revision for one in changing],
-            autoscaleds=[_autoscaled(one) for one in changing],
         )
 
     def _execute(self, query: str, **parameters: object) -> int:
         return self.connection.execute(query, parameters).rowcount
-
-
-def _autoscaled(one: ClassifiedDecision) -> bool:
-    """A rule moved the count; a way back, which may move it too, has a rollout."""
-    return one.deployment.rollout is None and one.desired_replicas != one.deployment.desired_replicas

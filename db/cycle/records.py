@@ -1,7 +1,7 @@
 """What a chunk leaves on record: the rollouts' clocks and counters, their numbered steps, the timeline for people."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID, uuid4
 
@@ -10,21 +10,22 @@ from psycopg.types.json import Jsonb
 
 from db.cycle.claim import HistoryHead
 from db.cycle.copying import copy_rows
+from domain.after import back_reason_of, outcome_of, rollout_after
 from domain.history import history_key
-from domain.model import DeploymentSubStep, RolloutOutcome
+from domain.model import Rollout
 from domain.replay import decision_json, inputs_json
-from domain.transitions import ClassifiedDecision, RevisionMove, clock_stood_still
+from domain.transitions import ClassifiedDecision
 
 _UPDATE_ROLLOUTS = """
     UPDATE rollouts r
-       SET steps = u.steps, back_reason = coalesce(r.back_reason, u.back_reason),
-           deadline = r.deadline + u.stood_still, last_progress_at = CASE WHEN u.progress THEN %(at)b
-                                                                     ELSE r.last_progress_at + u.stood_still END,
-           clock_stopped_at = u.clock_stopped_at, outcome = u.outcome,
+       SET steps = u.steps, failed_routes = u.failed_routes, deadline = u.deadline,
+           last_progress_at = u.last_progress_at, clock_stopped_at = u.clock_stopped_at,
+           back_reason = coalesce(r.back_reason, u.back_reason), outcome = u.outcome,
            ended_at = CASE WHEN u.outcome IS NOT NULL THEN %(at)b END
-      FROM unnest(%(ids)b::uuid[], %(steps)b::int[], %(back_reasons)b::text[], %(stood_stills)b::interval[],
-                  %(progresses)b::bool[], %(clocks)b::timestamptz[], %(outcomes)b::text[])
-           AS u (id, steps, back_reason, stood_still, progress, clock_stopped_at, outcome)
+      FROM unnest(%(ids)b::uuid[], %(steps)b::int[], %(failed)b::int[], %(deadlines)b::timestamptz[],
+                  %(progresses)b::timestamptz[], %(clocks)b::timestamptz[], %(back_reasons)b::text[],
+                  %(outcomes)b::text[])
+           AS u (id, steps, failed_routes, deadline, last_progress_at, clock_stopped_at, back_reason, outcome)
      WHERE r.id = u.id
 """
 
@@ -61,21 +62,31 @@ _MERGE_HISTORY = """
 
 def record_rollouts(connection: Connection, decisions: Sequence[ClassifiedDecision], at: datetime) -> None:
     """Clocks, counters, direction and outcome of the rollouts that these decisions belong to."""
-    decisions = [one for one in decisions if one.deployment.rollout and (one.changes_anything or _clock_turns(one))]
-    if not decisions:
+    changed = [(decision, rollout) for decision in decisions if (rollout := _changed_rollout(decision, at))]
+    if not changed:
         return
     _execute(
         connection,
         _UPDATE_ROLLOUTS,
         at=at,
-        ids=[rollout_id(one) for one in decisions],
-        steps=[_steps_after(one) for one in decisions],
-        back_reasons=[_back_reason(one) for one in decisions],
-        stood_stills=[timedelta() if one.clock_stopped else clock_stood_still(one.deployment, at) for one in decisions],
-        progresses=[_old_ones_leave(one) for one in decisions],
-        clocks=[_clock(one, at) for one in decisions],
-        outcomes=[_outcome(one) for one in decisions],
+        ids=[rollout.id for _, rollout in changed],
+        steps=[rollout.steps for _, rollout in changed],
+        failed=[rollout.failed_routes for _, rollout in changed],
+        deadlines=[rollout.deadline for _, rollout in changed],
+        progresses=[rollout.last_progress_at for _, rollout in changed],
+        clocks=[rollout.clock_stopped_at for _, rollout in changed],
+        back_reasons=[back_reason_of(decision) for decision, _ in changed],
+        outcomes=[outcome_of(decision) for decision, _ in changed],
     )
+
+
+def _changed_rollout(decision: ClassifiedDecision, at: datetime) -> Rollout | None:
+    """The rollout as the decision leaves it; None where that is as it was."""
+    before = decision.deployment.rollout
+    if before is None or (not decision.changes_anything and not decision.clock_stopped and not before.clock_stopped_at):
+        return None
+    rollout = rollout_after(decision, at)
+    return None if rollout == before else rollout
 
 
 def record_steps(connection: Connection, phase: str, changing: Sequence[ClassifiedDecision], at: datetime) -> None:
@@ -83,7 +94,7 @@ def record_steps(connection: Connection, phase: str, changing: Sequence[Classifi
     steps = [
         (
             rollout_id(one),
-            _steps_after(one),
+            one.deployment.rollout.steps + 1,
             phase,
             at,
             one.verdict.value,
@@ -132,44 +143,5 @@ def rollout_id(one: ClassifiedDecision) -> UUID | None:
     return one.deployment.rollout.id if one.deployment.rollout else None
 
 
-def _steps_after(one: ClassifiedDecision) -> int:
-    steps = one.deployment.rollout.steps if one.deployment.rollout else 0
-    return steps + int(one.changes_anything)
-
-
-def _old_ones_leave(one: ClassifiedDecision) -> bool:
-    """Progress is an old route that goes; a new one that is replaced is none."""
-    drained = set(one.changes.drain_route_ids)
-    new = one.deployment.deploying_revision_id
-    return bool(drained) and any(route.id in drained and route.revision_id != new for route in one.deployment.routes)
-
-
-def _back_reason(one: ClassifiedDecision) -> str | None:
-    turned = one.to.sub_step is DeploymentSubStep.ROLLING_BACK and one.to != one.deployment.status
-    return one.reason if turned else None
-
-
-def _clock(one: ClassifiedDecision, at: datetime) -> datetime | None:
-    if not one.clock_stopped or one.deployment.rollout is None:
-        return None
-    return one.deployment.rollout.clock_stopped_at or at
-
-
-def _clock_turns(one: ClassifiedDecision) -> bool:
-    """It stops, or goes on."""
-    rollout = one.deployment.rollout
-    return rollout is not None and one.clock_stopped is (rollout.clock_stopped_at is None)
-
-
 def _as_it_is(text: bytes) -> bytes:
     return text
-
-
-def _outcome(one: ClassifiedDecision) -> str | None:
-    match one.revision:
-        case RevisionMove.SWAP:
-            return RolloutOutcome.COMPLETED.value
-        case RevisionMove.CLEAR:
-            return RolloutOutcome.ROLLED_BACK.value
-        case RevisionMove.KEEP:
-            return None

@@ -49,7 +49,7 @@ ROUTES = """
 ROLLOUTS = f"""
     SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
            o.last_progress_at, o.deadline, o.failed_routes, o.steps, o.clock_stopped_at, o.promote_requested,
-           o.desired_at_start, counted.starting, counted.healthy, counted.idle
+           o.desired_at_start, o.desired_with_revision, counted.starting, counted.healthy, counted.idle
       FROM rollouts o,
            LATERAL (SELECT count(*) FILTER (WHERE r.status = 'provisioning') AS starting,
                            count(*) FILTER (WHERE r.status = 'healthy') AS healthy,
@@ -113,8 +113,9 @@ def rollout_of(row: TupleRow) -> tuple[Rollout, RouteCounts]:
         clock_stopped_at=row[11],
         promote_requested=row[12],
         desired_at_start=row[13],
+        desired_with_revision=row[14],
     )
-    return rollout, RouteCounts(row[14], row[15], row[16])
+    return rollout, RouteCounts(row[15], row[16], row[17])
 
 
 @lru_cache(maxsize=1024)

@@ -151,6 +151,7 @@ rollouts = Table(
     Column("spec", JSONB, nullable=False),
     Column("limits", JSONB, nullable=False),
     Column("desired_at_start", Integer, nullable=False),
+    Column("desired_with_revision", Integer),
     Column("ceiling", Integer, nullable=False),
     Column("floor", Integer, nullable=False),
     Column("actor", Text, nullable=False),

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Self
 
@@ -10,6 +10,7 @@ from domain.changes import Decision
 from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.rollout import with_clock_running
 from domain.strategies.base import RouteCounts
 from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Limits, classify
 
@@ -81,12 +82,17 @@ class DeploymentHandler(ABC):
         batch = tuple(deployments)
         summary = contained(self.decide, batch, now)
         return DeploymentExecutionResult.gather(
-            classify(
-                summary.assignments.get(one.id) or Decision(Verdict.ERROR, summary.errors[one.id]),
-                one,
-                self.transitions,
-                self.limits(one),
+            self.classified(
+                summary.assignments.get(deployment.id) or Decision(Verdict.ERROR, summary.errors[deployment.id]),
+                deployment,
                 now,
             )
-            for one in batch
+            for deployment in batch
         )
+
+    def classified(self, decision: Decision, deployment: Deployment, now: datetime) -> ClassifiedDecision:
+        """Hold the decision to this phase's limits; a clock that stood still goes on first, so its deadlines move."""
+        rollout, limited = deployment.rollout, deployment
+        if rollout is not None and rollout.clock_stopped_at is not None:
+            limited = replace(deployment, rollout=with_clock_running(rollout, now))
+        return classify(decision, deployment, self.transitions, self.limits(limited), now)

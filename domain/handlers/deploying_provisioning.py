@@ -27,7 +27,6 @@ from domain.transitions import (
     Limits,
     RevisionMove,
     Transition,
-    classify,
 )
 
 _BACK = Transition(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK))
@@ -58,7 +57,7 @@ class DeployingProvisioningHandler(DeploymentHandler):
         wait = strategy.wait_by_counts(rollout.policy.spec, deployment.desired_replicas, counts)
         if wait is None:
             return None
-        classified = classify(wait, deployment, self.transitions, self.limits(deployment), now)
+        classified = self.classified(wait, deployment, now)
         return None if classified.changes_anything else classified
 
     def limits(self, deployment: Deployment) -> Limits:

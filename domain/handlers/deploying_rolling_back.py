@@ -4,7 +4,6 @@ foreign routes left, or the current revision incomplete  -> converge, as often a
 the current revision complete and alone                  -> ready, the deploying revision is cleared
 """
 
-from dataclasses import replace
 from datetime import datetime
 
 from domain.changes import Decision
@@ -39,7 +38,4 @@ class DeployingRollingBackHandler(DeploymentHandler):
             return Decision.wait_for_person("paused on the way back; 'rollway resume' goes on")
         if deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
-        wanted = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
-        before = replace(deployment, desired_replicas=wanted)
-        decision = converge(before, deployment.current_revision_id, EVALUATOR.budget(before), now)
-        return replace(decision, desired_replicas=wanted)
+        return converge(deployment, deployment.current_revision_id, EVALUATOR.budget(deployment), now)

@@ -161,6 +161,7 @@ CREATE TABLE rollouts (
     spec jsonb NOT NULL,
     limits jsonb NOT NULL,
     desired_at_start integer NOT NULL,
+    desired_with_revision integer,
     ceiling integer NOT NULL,
     floor integer NOT NULL,
     actor text NOT NULL,

@@ -17,7 +17,6 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands.execute import CommandResult, execute
-from db.commands.rollouts import guarded
 from db.cycle.claim import lock_deployments
 from db.engine import in_transaction, make_engine, transaction
 from db.replicas.reports import RouteReport, apply_reports
@@ -27,11 +26,13 @@ from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.picture import picture
+from domain.rollout import guard_of
 from domain.strategies import parse_policy
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
 from tests.support.pictures import READY, routes_of
+from tests.support.pictures import deploying as deploying_picture
 
 ROLLING: Mapping[str, Any] = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
 SPEC: Mapping[str, Any] = {"command": ["sleep", "60"]}
@@ -103,7 +104,8 @@ def _make(
                                   desired_at_start, ceiling, floor, actor, reason, deadline)
             VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
             """
-        rollout = _id(connection, query, made, v1, v2, *stored, n, *guarded(parse_policy(policy), n, n))
+        guard = guard_of(deploying_picture("", n, policy=parse_policy(policy)))
+        rollout = _id(connection, query, made, v1, v2, *stored, n, guard.ceiling, guard.keep)
     left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
     connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
     routes = tuple(

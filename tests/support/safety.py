@@ -3,15 +3,14 @@
 Parked routes are outside the ceiling. What a cycle brings into traffic and what it takes out counts together.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
+from domain.after import routes_after
 from domain.evaluator import EVALUATOR
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route, RouteStatus
 from domain.strategies.budget import Budget, resting_budget
 from domain.transitions import ClassifiedDecision
-from tests.support.simulation import changed
 
 
 def target_of(deployment: Deployment) -> UUID:
@@ -22,17 +21,11 @@ def target_of(deployment: Deployment) -> UUID:
     return target
 
 
-def wanted_by(deployment: Deployment) -> int:
-    """The way back is to the size that was wanted before."""
-    back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
-    return deployment.rollout.desired_at_start if deployment.rollout and back else deployment.desired_replicas
-
-
 def budget_of(deployment: Deployment) -> Budget:
     """The one that holds now."""
     if deployment.rollout is None:
-        return resting_budget(wanted_by(deployment), count_stopping=deployment.count_stopping)
-    return EVALUATOR.budget(replace(deployment, desired_replicas=wanted_by(deployment)))
+        return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
+    return EVALUATOR.budget(deployment)
 
 
 def is_parked(route: Route, target: UUID, now: datetime) -> bool:
@@ -61,7 +54,7 @@ def check_safety(one: ClassifiedDecision, now: datetime) -> None:
     assert count + changes.created <= max(budget.ceiling, count), one.reason
     serving = {route.id for route in before.routes if route.is_serving}
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
-    left = sum(route.is_serving for route in changed(before.routes, changes, now, number_from=10**9))
+    left = sum(route.is_serving for route in routes_after(before.routes, changes, now))
     assert not taken or left >= budget.keep, one.reason
     others = (route for route in before.active_routes if route.revision_id != before.current_revision_id)
     kept = {route.id for route in others if is_parked(route, target_of(before), now)}

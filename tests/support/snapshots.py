@@ -14,7 +14,7 @@ from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.budget import Budget
 from tests.support.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
-from tests.support.safety import budget_of, counted, is_parked, target_of, wanted_by
+from tests.support.safety import budget_of, counted, is_parked, target_of
 from tests.support.simulation import handler_of
 
 
@@ -119,7 +119,7 @@ class Case:
 
     @property
     def wanted(self) -> int:
-        return wanted_by(self.deployment)
+        return self.deployment.desired_replicas
 
     @property
     def budget(self) -> Budget:
@@ -162,7 +162,7 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
         return Case(deployment)
     rollout = rollout_of(
         draw(policies()),
-        desired_at_start=draw(REPLICAS),
+        desired_at_start=deployment.desired_replicas if status == ROLLING_BACK else draw(REPLICAS),
         failed_routes=draw(st.sampled_from([0, 0, 0, 1, 3])),
         promote_requested=draw(st.booleans()),
     )

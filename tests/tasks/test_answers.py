@@ -65,6 +65,7 @@ def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine,
             "activation": "begun",
             "rollout_id": str(one.rollout.id),
             "version": 2,
+            "already": False,
         },
     }
     assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["provisioning"]

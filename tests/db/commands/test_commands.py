@@ -85,7 +85,7 @@ def test_scaling_changes_the_count_marks_and_is_told(engine: Engine) -> None:
         made.id,
     )
     done = ask(engine, "scale", deployment="web", desired_replicas=5, actor="ann", reason="sale")
-    assert done.result == {"deployment": "web", "from": 3, "to": 5, "version": 2}
+    assert done.result == {"deployment": "web", "rollout_id": None, "from": 3, "to": 5, "version": 2, "already": False}
     assert done.status == READY
     (row,) = read(engine, "SELECT desired_replicas, due_at, degraded_reason FROM deployments")
     assert (row["desired_replicas"], row["degraded_reason"]) == (5, None)
@@ -106,7 +106,7 @@ def test_scaling_in_the_middle_of_a_rollout_keeps_the_rollout(engine: Engine) ->
 def test_a_deployment_is_destroyed_in_whatever_state_it_is(engine: Engine, status: Any) -> None:
     make_deployment(engine, status=status)
     done = ask(engine, "destroy", deployment="web")
-    assert done.result == {"deployment": "web", "version": 2, "already": False}
+    assert done.result == {"deployment": "web", "rollout_id": None, "version": 2, "already": False}
     assert done.status == DESTROYING
 
 
@@ -125,7 +125,7 @@ def test_destroying_again_says_that_it_is_under_way(engine: Engine) -> None:
     make_deployment(engine)
     first = ask(engine, "destroy", deployment="web")
     again = ask(engine, "destroy", deployment="web")
-    assert again.result == {"deployment": "web", "version": first.result["version"], "already": True}
+    assert again.result == {**first.result, "already": True}
     assert [phase for phase, _, _ in history(engine)] == ["destroy"]
 
 

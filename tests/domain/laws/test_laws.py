@@ -13,11 +13,12 @@ from uuid import UUID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from domain.after import routes_after
 from domain.model import Route, RouteStatus, TrafficStatus, Verdict
 from domain.strategies import STRATEGIES
 from domain.strategies.buckets import Buckets, worst_first
 from tests.support.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
-from tests.support.simulation import changed, cycle, until_it_waits
+from tests.support.simulation import cycle, until_it_waits
 from tests.support.snapshots import MELTED, SPECS, Case, cases, routes
 
 
@@ -36,7 +37,7 @@ def test_our_own_creations_never_bring_live_above_the_ceiling(case: Case) -> Non
 def test_no_healthy_serving_route_is_drained_when_fewer_than_keep_would_be_left(case: Case) -> None:
     changes = case.decide().changes
     taken = case.serving & {*changes.drain_route_ids, *changes.park_route_ids}
-    left = sum(route.is_serving for route in changed(case.deployment.routes, changes, NOW, number_from=1000))
+    left = sum(route.is_serving for route in routes_after(case.deployment.routes, changes, NOW))
     assert not taken or left >= case.budget.keep
 
 
@@ -198,7 +199,7 @@ def test_success_means_that_all_of_it_is_there(case: Case) -> None:
     decision = case.decide()
     if decision.verdict is not Verdict.SUCCESS:
         return
-    routes = changed(case.deployment.routes, decision.changes, NOW, number_from=1000)
+    routes = routes_after(case.deployment.routes, decision.changes, NOW)
     live = [route for route in routes if route.is_active and not case.parked(route)]
     assert {route.revision_id for route in live} <= {case.target}
     assert sum(route.is_serving for route in live) >= case.wanted

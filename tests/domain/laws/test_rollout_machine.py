@@ -14,13 +14,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from domain import steering
 from domain.errors import RollwayError
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome, Route, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy
 from domain.replay import decision_json, inputs_json, replay_step
+from domain.steered import Steered
 from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.soak.report import leave, size
-from tests.support import steering
+from tests.support import people
 from tests.support.pictures import DESTROYED, NOW, READY, V1, V2, V3, resting, routes_of
 from tests.support.safety import check_safety
 from tests.support.simulation import all_started, applied, cycle, handler_of, stopped, with_status
@@ -72,7 +74,7 @@ class Rollouts(RuleBasedStateMachine):
         self.now = NOW
         self.due_at: datetime | None = NOW
         self.waits_for_person = False
-        self.ended: list[steering.Ended] = []
+        self.ended: list[people.Ended] = []
         self.held: list[tuple[ClassifiedDecision, datetime]] = []
         self.asked_for = {V1}
         TOTALS.runs += 1
@@ -88,7 +90,7 @@ class Rollouts(RuleBasedStateMachine):
         routes = routes_of(f"{'■' * n}|{parked}", V1, of)
         self.one, self.policy = resting("", n, READY, current_revision_id=V1, routes=routes), policy
         self.asked_for |= {of}
-        self.command(lambda: steering.activate(self.one, V2, self.policy, self.now, desired=desired))
+        self.command(lambda: people.activate_revision(self.one, V2, self.policy, self.now, desired=desired))
         self.asked_for.add(V2)
 
     # --- the coordinator
@@ -212,24 +214,26 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule()
     def pause(self) -> None:
-        self.command(lambda: steering.pause(self.one, self.now))
+        self.command(lambda: steering.pause(self.one, people.asking(self.one, self.now)))
 
     @rule()
     def resume(self) -> None:
-        self.command(lambda: steering.resume(self.one, self.now))
+        self.command(lambda: steering.resume(self.one))
 
     @rule()
     def promote(self) -> None:
-        self.command(lambda: steering.promote(self.one, self.now))
+        self.command(lambda: steering.promote(self.one))
 
     @rule()
     def abort(self) -> None:
-        self.command(lambda: steering.abort(self.one, self.now))
+        self.command(lambda: steering.abort(self.one, people.asking(self.one, self.now)))
 
     @rule(revision=REVISIONS, supersede=st.booleans(), desired=st.sampled_from([None, None, 0, 2, 5]))
     def activate(self, revision: UUID, supersede: bool, desired: int | None) -> None:  # noqa: FBT001
         if self.command(
-            lambda: steering.activate(self.one, revision, self.policy, self.now, supersede=supersede, desired=desired)
+            lambda: people.activate_revision(
+                self.one, revision, self.policy, self.now, supersede=supersede, desired=desired
+            )
         ):
             self.asked_for.add(revision)
 
@@ -237,15 +241,15 @@ class Rollouts(RuleBasedStateMachine):
     def activate_what_is_current(self) -> None:
         current = self.one.current_revision_id
         assert current is not None
-        self.command(lambda: steering.activate(self.one, current, self.policy, self.now, supersede=True))
+        self.command(lambda: people.activate_revision(self.one, current, self.policy, self.now, supersede=True))
 
     @rule()
     def undo(self) -> None:
-        self.command(lambda: steering.undo(self.one, self.policy, self.ended, self.now))
+        self.command(lambda: people.undo_rollout(self.one, self.policy, self.ended, self.now))
 
     @rule()
     def retry(self) -> None:
-        self.command(lambda: steering.retry(self.one, self.policy, self.ended, self.now))
+        self.command(lambda: people.retry_rollout(self.one, self.policy, self.ended, self.now))
 
     @rule(policy=st.one_of(st.none(), policies(), policies()))
     def set_policy(self, policy: DeploymentPolicy | None) -> None:
@@ -254,27 +258,33 @@ class Rollouts(RuleBasedStateMachine):
     @rule(really=st.integers(0, 9))
     def destroy(self, really: int) -> None:
         if really == 0:
-            self.command(lambda: steering.destroy(self.one, self.now))
+            self.command(lambda: steering.destroy(self.one, people.asking(self.one, self.now)))
 
-    def command(self, do: Callable[[], Deployment]) -> bool:
+    def command(self, do: Callable[[], Steered]) -> bool:
         """Carried out, or refused; either way the deployment makes sense afterwards."""
         TOTALS.commands += 1
         before = self.one
         try:
-            after = do()
+            steered = do()
         except RollwayError:
             TOTALS.commands_refused += 1
             return False
-        self.one, self.due_at = replace(after, version=before.version + 1), self.now
+        if steered.already:
+            assert steered.deployment is before
+            return True
+        after = steered.deployment
+        assert after.version == before.version + 1
+        self.one, self.due_at = after, self.now
         if before.rollout is not None and (after.rollout is None or after.rollout.id != before.rollout.id):
-            self.end(before, RolloutOutcome.SUPERSEDED if after.rollout else RolloutOutcome.DESTROYED)
+            assert steered.ended is (RolloutOutcome.SUPERSEDED if after.rollout else RolloutOutcome.DESTROYED)
+            self.end(before, steered.ended)
         if after.rollout is not None and (before.rollout is None or before.rollout.id != after.rollout.id):
             TOTALS.rollouts += 1
         return True
 
     def end(self, before: Deployment, outcome: RolloutOutcome) -> None:
         assert before.rollout is not None
-        self.ended.append(steering.Ended(before.rollout, outcome))
+        self.ended.append(people.Ended(before.rollout, outcome))
         setattr(TOTALS, outcome.value, getattr(TOTALS, outcome.value) + 1)
 
     # --- what must hold
@@ -334,9 +344,9 @@ class Rollouts(RuleBasedStateMachine):
 
     def somebody_helps(self) -> None:
         if self.one.paused_at is not None:
-            self.command(lambda: steering.resume(self.one, self.now))
+            self.command(lambda: steering.resume(self.one))
         elif self.waits_for_person and self.one.status.sub_step is DeploymentSubStep.PROVISIONING:
-            self.command(lambda: steering.promote(self.one, self.now))
+            self.command(lambda: steering.promote(self.one))
 
     def it_is_complete(self) -> None:
         one = self.one

@@ -6,8 +6,8 @@ import pytest
 
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import Deployment, RouteStatus, Verdict
-from tests.support.pictures import NOW, READY, ROLLING_BACK, V1, happens, rolling_back
-from tests.support.simulation import World, cycle
+from tests.support.pictures import NOW, READY, ROLLING_BACK, V1, deploying, happens, rolling_back
+from tests.support.simulation import World, applied, cycle
 
 
 def going_back(deployment: Deployment) -> str:
@@ -78,17 +78,13 @@ def test_trap_a_rollback_never_stops_the_side_that_serves() -> None:
     assert going_back(rolling_back("|■■■", u=0)) == "create 1"
 
 
-def test_a_size_that_came_with_the_revision_goes_with_it() -> None:
-    world = World(rolling_back("■■■|■■", 8, 1, 0, rollout={"desired_at_start": 3}))
-    assert cycle(world.deployment, NOW).desired_replicas == 3
+def test_a_size_that_came_with_the_revision_goes_with_it_the_moment_it_turns_back() -> None:
+    failed = {"desired_at_start": 3, "desired_with_revision": 8, "failed_routes": 99}
+    turned = cycle(deploying("■■■|■■", 8, 1, 0, rollout=failed), NOW)
+    assert (turned.to, turned.desired_replicas) == (ROLLING_BACK, 3)
+    world = World(applied(turned, NOW))
     world.run(seconds=60)
     assert (world.deployment.status, world.deployment.desired_replicas, world.created) == (READY, 3, 0)
-
-
-def test_a_wait_that_takes_back_the_size_is_a_change_with_a_version_of_its_own() -> None:
-    one = cycle(rolling_back("■■◇|", 8, rollout={"desired_at_start": 3}), NOW)
-    assert (one.verdict, one.desired_replicas, one.changes_anything) == (Verdict.SKIPPED, 3, True)
-    assert not cycle(rolling_back("■■◇|", 3), NOW).changes_anything
 
 
 def test_a_rollback_has_no_deadline_and_stays_until_it_is_done() -> None:

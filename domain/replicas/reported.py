@@ -1,0 +1,85 @@
+"""What the news of replicas does to their deployment: failures that hold back, failures that count, and progress.
+
+a replica failed            -> one more failed start in a row of its revision; of the new revision, one more failed
+route of the rollout
+a replica became healthy    -> its revision's failed starts are forgotten, unless another failed in the same breath;
+of the new revision, progress of the rollout
+it fails with its host      -> no revision is to blame
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from domain.model import Deployment, Rollout, Route, RouteStatus, StartFailures
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """How many replicas of one revision failed, and how many became healthy."""
+
+    revision_id: UUID
+    failed: int = 0
+    healthy: int = 0
+
+
+def news_of(became: Iterable[tuple[UUID, RouteStatus]], *, blame: bool = True) -> tuple[News, ...]:
+    """From revisions and the new statuses of their routes. Without `blame` no failure counts."""
+    counts = Counter(became)
+    return tuple(
+        News(revision_id, counts[revision_id, RouteStatus.FAILED] * blame, counts[revision_id, RouteStatus.HEALTHY])
+        for revision_id in dict.fromkeys(revision_id for revision_id, _ in counts)
+    )
+
+
+def failures_after(before: StartFailures | None, news: Sequence[News], now: datetime) -> StartFailures | None:
+    """A deployment remembers the failing starts of one revision: of the one that fails most just now."""
+    worst = max(news, key=lambda item: item.failed)
+    known = before is not None and before.revision_id == worst.revision_id
+    if worst.failed:
+        in_a_row = before.in_a_row if before is not None and known else 0
+        return StartFailures(worst.revision_id, in_a_row + worst.failed, now)
+    recovered = {item.revision_id for item in news if item.healthy}
+    return None if before is not None and before.revision_id in recovered else before
+
+
+def rollout_after_news(rollout: Rollout, news: Sequence[News], now: datetime) -> Rollout:
+    """Failed routes and progress of the rollout, by the news of its new revision."""
+    target = next((item for item in news if item.revision_id == rollout.to_revision_id), None)
+    if target is None:
+        return rollout
+    return replace(
+        rollout,
+        failed_routes=rollout.failed_routes + target.failed,
+        last_progress_at=now if target.healthy else rollout.last_progress_at,
+    )
+
+
+def reported(
+    deployment: Deployment, statuses: Mapping[UUID, RouteStatus], now: datetime, *, blame: bool = True
+) -> Deployment:
+    """The next snapshot, once these routes are found in these statuses. What is on its way out stays so."""
+    changed = [
+        route
+        for route in deployment.routes
+        if route.is_active and statuses.get(route.id, route.status) is not route.status
+    ]
+    if not changed:
+        return deployment
+    news = news_of(((route.revision_id, statuses[route.id]) for route in changed), blame=blame)
+    became = {route.id: _became(route, statuses[route.id], now) for route in changed}
+    routes = (became.get(route.id, route) for route in deployment.routes)
+    rollout = deployment.rollout
+    return replace(
+        deployment,
+        version=deployment.version + 1,
+        rollout=rollout_after_news(rollout, news, now) if rollout else None,
+        start_failures=failures_after(deployment.start_failures, news, now),
+        routes=tuple(route for route in routes if route.status is not RouteStatus.FAILED),
+    )
+
+
+def _became(route: Route, status: RouteStatus, now: datetime) -> Route:
+    return replace(route, status=status, status_changed_at=now)

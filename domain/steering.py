@@ -1,0 +1,165 @@
+"""What people ask of a deployment: a pure function for each command, with what it is refused for.
+
+Each gets the deployment and, where it matters, who asks, why and when. Raises the refusals of `domain.errors`.
+"""
+
+from dataclasses import replace
+
+from domain.activation import ActivationRequest, activate
+from domain.errors import NoPreviousRevisionError, NoRolloutError, WrongStateError
+from domain.evaluator import EVALUATOR
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
+from domain.rollout import ROLLING_BACK, resized, rollout_of, turned_back, with_clock_stopped
+from domain.steered import Asking, Steered
+
+DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
+
+
+def pause(deployment: Deployment, asking: Asking) -> Steered:
+    """Hold a rollout where it is.
+
+    no rollout       -> error
+    paused already   -> nothing to do
+    otherwise        -> paused, and its clocks stand still
+    """
+    rollout = rollout_of(deployment, "pause")
+    if deployment.paused_at is not None:
+        return Steered.as_it_was(deployment)
+    return Steered.to(
+        replace(deployment, paused_at=asking.at, rollout=with_clock_stopped(rollout, asking.at)), "paused"
+    )
+
+
+def resume(deployment: Deployment) -> Steered:
+    """Go on with a paused rollout. Its next cycle moves the deadlines, by the time that the clocks stood still.
+
+    no rollout       -> error
+    not paused       -> error
+    otherwise        -> no longer paused
+    """
+    rollout_of(deployment, "resume")
+    if deployment.paused_at is None:
+        raise WrongStateError(f"{deployment.name} is not paused; only a paused rollout can be resumed")
+    return Steered.to(replace(deployment, paused_at=None), "resumed")
+
+
+def promote(deployment: Deployment) -> Steered:
+    """Let the traffic move to green.
+
+    no rollout                              -> error
+    a strategy that moves traffic by itself -> error
+    rolling back                            -> error naming `retry`
+    paused                                  -> error naming `resume`
+    asked for already                       -> nothing to do
+    otherwise                               -> the next cycle that finds green complete promotes it
+    """
+    rollout = rollout_of(deployment, "promote")
+    strategy = EVALUATOR.strategy_of(rollout.policy)
+    if strategy is None or not strategy.can_be_promoted:
+        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; only blue_green is promoted")
+    if deployment.status == ROLLING_BACK:
+        raise WrongStateError(f"{deployment.name} is rolling back; 'rollway retry {deployment.name}' turns it forward")
+    if deployment.paused_at is not None:
+        raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
+    if rollout.promote_requested:
+        return Steered.as_it_was(deployment)
+    promoted = replace(rollout, promote_requested=True)
+    return Steered.to(replace(deployment, rollout=promoted), "promoted as soon as green is healthy")
+
+
+def abort(deployment: Deployment, asking: Asking) -> Steered:
+    """Leave a rollout.
+
+    no rollout                     -> error
+    rolling back, and not paused   -> nothing to do
+    otherwise                      -> it turns back, paused or not
+    """
+    rollout_of(deployment, "abort")
+    return _go_back(deployment, "aborted", asking)
+
+
+def undo(deployment: Deployment, previous: ActivationRequest | None, asking: Asking, *, named: bool) -> Steered:
+    """Go back. `previous`: the revision that a person `named`, else the one from before the current revision.
+
+    a rollout, and no revision named   -> it turns back, as `abort` does
+    nothing ran before                 -> error
+    otherwise                          -> activate the previous revision
+    """
+    if deployment.rollout is not None and not named:
+        return _go_back(deployment, "undone", asking)
+    if previous is None:
+        raise NoPreviousRevisionError(
+            f"no rollout has led to the current revision of {deployment.name}; name the revision to go back to",
+            deployment=deployment.name,
+        )
+    return activate(deployment, previous, asking)
+
+
+def retry(
+    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
+) -> Steered:
+    """Begin the last rollout once more, with the size that came with it. `outcome` is None while it runs.
+
+    there was none, or it ended otherwise than rolled back   -> error
+    it is rolling back                                       -> a new rollout takes its place
+    it is under way                                          -> the running rollout is the answer
+    it was rolled back                                       -> activate its revision
+    """
+    if last is None or outcome not in (None, RolloutOutcome.ROLLED_BACK):
+        raise NoRolloutError(
+            f"the last rollout of {deployment.name} is {outcome or 'none'}; "
+            "only one that was rolled back can be retried",
+            deployment=deployment.name,
+        )
+    return activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
+
+
+def scale(deployment: Deployment, desired: int) -> Steered:
+    """Set the number of replicas.
+
+    destroying, destroyed   -> error
+    in a rollout            -> the size of both revisions, on the way there and on the way back
+    otherwise               -> the size; what was given up is tried again at once
+    """
+    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        raise WrongStateError(
+            f"{deployment.name} is {deployment.status}; it can be scaled until it is destroyed",
+            deployment=deployment.name,
+            state=deployment.status,
+        )
+    before = deployment.desired_replicas
+    scaled = replace(
+        deployment,
+        desired_replicas=desired,
+        degraded_reason=None,
+        retry_at=None,
+        rollout=resized(deployment.rollout, desired) if deployment.rollout else None,
+    )
+    said = f"from {before} to {desired} replicas" if before != desired else ""
+    return Steered.to(scaled, said).telling(**{"from": before, "to": desired})
+
+
+def destroy(deployment: Deployment, asking: Asking) -> Steered:
+    """End a deployment.
+
+    destroying, destroyed   -> nothing to do
+    otherwise               -> destroying; a rollout that is under way ends with it
+    """
+    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        return Steered.as_it_was(deployment)
+    destroyed = replace(
+        deployment,
+        status=DESTROYING,
+        deploying_revision_id=None,
+        rollout=None,
+        paused_at=None,
+        phase_started_at=asking.at,
+        phase_attempts=0,
+    )
+    return Steered.to(destroyed, "asked for", ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
+
+
+def _go_back(deployment: Deployment, verb: str, asking: Asking) -> Steered:
+    if deployment.status == ROLLING_BACK and deployment.paused_at is None:
+        return Steered.as_it_was(deployment)
+    return Steered.to(turned_back(deployment, asking.at), f"{verb}, going back", back_reason=f"{verb} {asking.why}")
