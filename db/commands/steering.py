@@ -46,20 +46,26 @@ _LAST_ROLLOUT = """
 
 def steer(connection: Connection, command: DeploymentCommand) -> dict[str, Any]:
     """Carry out one of the commands of RULES. Raises what its rule raises, and what finding the deployment raises."""
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    now, rollout_id = connection.execute(_NOW).fetchall()[0]
-    why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
-    steered = RULES[type(command)](Case(connection, deployment, command, Asking(why, now, rollout_id)))
+    case = case_of(connection, command)
+    steered = RULES[type(command)](case)
     if not steered.already:
-        write_steered(connection, deployment, steered, command, now)
+        write_steered(connection, case.deployment, steered, command, case.asking.at)
     rollout = steered.deployment.rollout
     return {
-        "deployment": deployment.name,
+        "deployment": command.deployment,
         "rollout_id": str(rollout.id) if rollout else None,
         "version": steered.deployment.version,
         "already": steered.already,
         **steered.details,
     }
+
+
+def case_of(connection: Connection, command: DeploymentCommand) -> "Case":
+    """The command with its deployment, which is locked. Raises DeploymentNotFoundError and StaleVersionError."""
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    now, rollout_id = connection.execute(_NOW).fetchall()[0]
+    why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
+    return Case(connection, deployment, command, Asking(why, now, rollout_id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,19 @@
 """What became of routes, in bulk: written once, their deployments marked, failures counted where they count."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 
 from db.engine import database_now
 from db.locked import ALWAYS, changed, lock
 from db.schema.statuses import ACTIVE
-from domain.model import RouteStatus
+from domain.model import RouteStatus, StartFailures
+from domain.replicas.reported import News, counters_after, failures_after, news_of
 
 _REPORT = f"""
     UPDATE routes r
@@ -30,27 +32,27 @@ _REPORT = f"""
     RETURNING r.id, r.deployment_id, r.revision_id, r.rollout_id, old.status, new.status
 """
 
-# one that starts well forgives its revision the starts that failed before it
-_COUNT_IN_A_ROW = """
+_COUNTED = """
+    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, o.id, o.to_revision_id, o.failed_routes,
+           o.last_progress_at
+      FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id
+     WHERE d.id = ANY(%s)
+"""
+
+_COUNT_FAILED_STARTS = """
     UPDATE deployments d
-       SET failed_revision_id = u.revision_id,
-           last_failed_at = CASE WHEN u.failed > 0 THEN %(at)s ELSE d.last_failed_at END,
-           failed_starts = CASE WHEN u.failed > 0 AND d.failed_revision_id = u.revision_id
-                                THEN d.failed_starts + u.failed
-                                ELSE u.failed END
-      FROM unnest(%(ids)s::uuid[], %(revision_ids)s::uuid[], %(failed)s::int[], %(healthy)s::int[])
-           AS u (id, revision_id, failed, healthy)
+       SET failed_revision_id = u.revision_id, failed_starts = u.in_a_row, last_failed_at = u.last_at
+      FROM unnest(%(ids)s::uuid[], %(revision_ids)s::uuid[], %(in_a_row)s::int[], %(last_ats)s::timestamptz[])
+           AS u (id, revision_id, in_a_row, last_at)
      WHERE d.id = u.id
-       AND (u.failed > 0 OR (u.healthy > 0 AND d.failed_revision_id = u.revision_id AND d.failed_starts > 0))
 """
 
 _COUNT_IN_ROLLOUTS = """
     UPDATE rollouts o
-       SET failed_routes = o.failed_routes + u.failed,
-           last_progress_at = CASE WHEN u.healthy > 0 THEN %(at)s ELSE o.last_progress_at END
-      FROM unnest(%(ids)s::uuid[], %(revision_ids)s::uuid[], %(failed)s::int[], %(healthy)s::int[])
-           AS u (id, revision_id, failed, healthy)
-     WHERE o.deployment_id = u.id AND o.to_revision_id = u.revision_id AND o.ended_at IS NULL
+       SET failed_routes = u.failed_routes, last_progress_at = u.last_progress_at
+      FROM unnest(%(ids)s::uuid[], %(failed)s::int[], %(progresses)s::timestamptz[])
+           AS u (id, failed_routes, last_progress_at)
+     WHERE o.id = u.id
 """
 
 
@@ -74,14 +76,6 @@ class RouteReport:
     handle: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
-    deployment_id: UUID
-    revision_id: UUID
-    failed: int
-    healthy: int
-
-
 def apply_reports(
     connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
 ) -> frozenset[UUID]:
@@ -98,12 +92,43 @@ def apply_reports(
     became = [row for row in written if row[4] != row[5]]
     if not became:
         return frozenset()
-    counts = _counts(became) if blame_revisions else [replace(count, failed=0) for count in _counts(became)]
-    touched = frozenset(count.deployment_id for count in counts)
-    changed(cursor, touched, mark=ALWAYS)
-    cursor.execute(_COUNT_IN_A_ROW, {"at": at, **_as_arrays(_worst_of_each(counts))})
-    cursor.execute(_COUNT_IN_ROLLOUTS, {"at": at, **_as_arrays(counts)})
-    return touched
+    news: dict[UUID, list[tuple[UUID, RouteStatus]]] = defaultdict(list)
+    for _, deployment_id, revision_id, _, _, status in became:
+        news[deployment_id].append((revision_id, RouteStatus(status)))
+    changed(cursor, news.keys(), mark=ALWAYS)
+    _count(cursor, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, at)
+    return frozenset(news)
+
+
+def _count(cursor: Cursor[Any], news: Mapping[UUID, Sequence[News]], at: datetime) -> None:
+    """Failed starts of deployments, and failures and progress of their rollouts, as the domain counts them."""
+    failing, counted = [], []
+    for owner, revision_id, in_a_row, last_at, rollout_id, target, failed_routes, progress in cursor.execute(
+        _COUNTED, (list(news),)
+    ).fetchall():
+        before = StartFailures(revision_id, in_a_row, last_at) if in_a_row else None
+        after = failures_after(before, news[owner], at)
+        if after != before:
+            failing.append((owner, after or StartFailures(revision_id, 0, last_at)))
+        counted += [
+            (rollout_id, *counters_after(failed_routes, progress, item, at))
+            for item in news[owner]
+            if rollout_id and item.revision_id == target
+        ]
+    if failing:
+        cursor.execute(_COUNT_FAILED_STARTS, _failures(failing))
+    if counted:
+        rollout_ids, failed, progresses = (list(column) for column in zip(*counted, strict=True))
+        cursor.execute(_COUNT_IN_ROLLOUTS, {"ids": rollout_ids, "failed": failed, "progresses": progresses})
+
+
+def _failures(failing: Sequence[tuple[UUID, StartFailures]]) -> dict[str, Any]:
+    return {
+        "ids": [owner for owner, _ in failing],
+        "revision_ids": [failures.revision_id for _, failures in failing],
+        "in_a_row": [failures.in_a_row for _, failures in failing],
+        "last_ats": [failures.last_at for _, failures in failing],
+    }
 
 
 def _columns(reports: Sequence[RouteReport]) -> dict[str, Any]:
@@ -116,29 +141,4 @@ def _columns(reports: Sequence[RouteReport]) -> dict[str, Any]:
         "log_tails": [report.log_tail for report in reports],
         "addresses": [report.address for report in reports],
         "handles": [report.handle for report in reports],
-    }
-
-
-def _counts(changed: Sequence[tuple[Any, ...]]) -> list[_Count]:
-    """Per deployment and revision: routes that failed, and routes that became healthy."""
-    statuses: dict[tuple[UUID, UUID], list[str]] = defaultdict(list)
-    for _, deployment_id, revision_id, _, _, status in changed:
-        statuses[deployment_id, revision_id].append(status)
-    return [
-        _Count(deployment_id, revision_id, became.count(RouteStatus.FAILED), became.count(RouteStatus.HEALTHY))
-        for (deployment_id, revision_id), became in statuses.items()
-    ]
-
-
-def _worst_of_each(counts: Sequence[_Count]) -> list[_Count]:
-    """One count for each deployment: a deployment remembers the failing starts of one revision."""
-    return list({count.deployment_id: count for count in sorted(counts, key=lambda one: one.failed)}.values())
-
-
-def _as_arrays(counts: Sequence[_Count]) -> dict[str, Any]:
-    return {
-        "ids": [count.deployment_id for count in counts],
-        "revision_ids": [count.revision_id for count in counts],
-        "failed": [count.failed for count in counts],
-        "healthy": [count.healthy for count in counts],
     }

@@ -45,16 +45,9 @@ def failures_after(before: StartFailures | None, news: Sequence[News], now: date
     return None if before is not None and before.revision_id in recovered else before
 
 
-def rollout_after_news(rollout: Rollout, news: Sequence[News], now: datetime) -> Rollout:
-    """Failed routes and progress of the rollout, by the news of its new revision."""
-    target = next((item for item in news if item.revision_id == rollout.to_revision_id), None)
-    if target is None:
-        return rollout
-    return replace(
-        rollout,
-        failed_routes=rollout.failed_routes + target.failed,
-        last_progress_at=now if target.healthy else rollout.last_progress_at,
-    )
+def counters_after(failed_routes: int, last_progress_at: datetime, target: News, now: datetime) -> tuple[int, datetime]:
+    """Failed routes and last progress of a rollout, by the news of its new revision."""
+    return failed_routes + target.failed, now if target.healthy else last_progress_at
 
 
 def reported(
@@ -75,7 +68,7 @@ def reported(
     return replace(
         deployment,
         version=deployment.version + 1,
-        rollout=rollout_after_news(rollout, news, now) if rollout else None,
+        rollout=_rollout_after(rollout, news, now) if rollout else None,
         start_failures=failures_after(deployment.start_failures, news, now),
         routes=tuple(route for route in routes if route.status is not RouteStatus.FAILED),
     )
@@ -83,3 +76,9 @@ def reported(
 
 def _became(route: Route, status: RouteStatus, now: datetime) -> Route:
     return replace(route, status=status, status_changed_at=now)
+
+
+def _rollout_after(rollout: Rollout, news: Sequence[News], now: datetime) -> Rollout:
+    target = next((item for item in news if item.revision_id == rollout.to_revision_id), News(rollout.to_revision_id))
+    failed_routes, last_progress_at = counters_after(rollout.failed_routes, rollout.last_progress_at, target, now)
+    return replace(rollout, failed_routes=failed_routes, last_progress_at=last_progress_at)

@@ -26,3 +26,11 @@ def empty(empty_database: str) -> Iterator[Engine]:
     made = engine_on(empty_database)
     yield made
     made.dispose()
+
+
+@pytest.fixture(scope="module")
+def module_engine(module_database: str) -> Iterator[Engine]:
+    """An engine on a database that all tests of a module share."""
+    made = engine_on(module_database)
+    yield made
+    made.dispose()

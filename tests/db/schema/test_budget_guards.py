@@ -28,7 +28,6 @@ from tests.support.fleet import (
     become,
     coordinator_without_redis,
     drawn,
-    engine_on,
     make_deployment,
     read,
     snapshot,
@@ -265,13 +264,6 @@ def verdict(picture: str, statement: LiteralString, of: Sequence[int], ceiling: 
     taken = sum(symbols[place] == "■" for place in of)
     ours = statement in (DRAIN, STOP_AT_ONCE, PARK, LEAVE_TRAFFIC)
     return FLOOR if ours and taken and symbols.count("■") - taken < floor else None
-
-
-@pytest.fixture(scope="module")
-def module_engine(module_database: str) -> Any:
-    made = engine_on(module_database)
-    yield made
-    made.dispose()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,0 +1,161 @@
+"""Postgres ends where the domain says: after a command, a cycle or a report the foretold snapshot is read back."""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any, LiteralString
+from uuid import UUID
+
+import psycopg
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from db.commands.steering import RULES, case_of
+from db.commands.written import write_steered
+from db.cycle.applier import StrategyResultApplier
+from db.cycle.claim import lock_deployments
+from db.engine import transaction
+from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.routes import record_stopped
+from domain import commands
+from domain.after import after
+from domain.errors import RollwayError
+from domain.handlers import HANDLERS
+from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus
+from domain.replicas.reported import reported
+from tests.support.fleet import make_deployment
+from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.snapshots import policies
+
+_NUMBERS = itertools.count(1)
+_SIDES = st.text("■■■□▲△◇~", max_size=4)
+_CLOCKS: dict[LiteralString, tuple[LiteralString, ...]] = {
+    "deployments": ("phase_started_at", "paused_at", "retry_at", "last_failed_at", "last_autoscaled_at"),
+    "rollouts": ("started_at", "last_progress_at", "deadline", "clock_stopped_at"),
+    "routes": ("created_at", "status_changed_at", "parked_until", "drain_started_at", "started_at"),
+}
+"""Every clock that a snapshot or a decision looks at."""
+
+COMMANDS: dict[type[commands.DeploymentCommand], dict[str, st.SearchStrategy[Any]]] = {
+    commands.ActivateRevision: {
+        "revision": st.sampled_from(["v1", "v2", "v3"]),
+        "supersede": st.booleans(),
+        "desired_replicas": st.sampled_from([None, None, 0, 2, 5]),
+    },
+    commands.Pause: {},
+    commands.Resume: {},
+    commands.Promote: {},
+    commands.Abort: {},
+    commands.Undo: {"revision": st.sampled_from([None, None, "v1", "v3"])},
+    commands.Retry: {},
+    commands.Scale: {"desired_replicas": st.integers(0, 5)},
+    commands.Destroy: {},
+}
+
+
+@dataclass
+class Fleet:
+    """One deployment in Postgres and what may happen to it; each way reads back what was foretold."""
+
+    connection: psycopg.Connection
+    id: UUID
+    name: str
+    data: st.DataObject
+
+    def command(self) -> None:
+        kind = self.data.draw(st.sampled_from([*COMMANDS, *(set(COMMANDS) - {commands.Destroy})]), "command")
+        given_values = {name: self.data.draw(values, name) for name, values in COMMANDS[kind].items()}
+        command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name, **given_values})
+        before = self.read()
+        try:
+            case = case_of(self.connection, command)
+            steered = RULES[kind](case)
+        except RollwayError:
+            assert self.read() == before
+            return
+        if not steered.already:
+            write_steered(self.connection, case.deployment, steered, command, case.asking.at)
+        assert self.read() == steered.deployment
+
+    def cycle(self) -> None:
+        claim = lock_deployments(self.connection, [self.id])
+        status = claim.deployments[0].status
+        handler = self.data.draw(
+            st.sampled_from([handler for handler in HANDLERS.values() if status in handler.targets]), "handler"
+        )
+        decisions = handler.execute(claim.deployments, claim.now).everything
+        StrategyResultApplier(self.connection, handler.name).apply(decisions, claim)
+        foretold = after(decisions[0], claim.now)
+        assert self.read() == self.with_real_ids(claim.deployments[0], foretold)
+
+    def report(self) -> None:
+        before = self.read()
+        statuses = st.sampled_from([status for status in RouteStatus if status.is_active] + [RouteStatus.FAILED])
+        becomes = {
+            route.id: self.data.draw(statuses) for route in before.active_routes if self.data.draw(st.booleans())
+        }
+        blame = self.data.draw(st.booleans(), "blame")
+        reports = [
+            RouteReport(route.id, self.id, route.status, becomes[route.id], reason="seen", address="h:1")
+            for route in before.active_routes
+            if route.id in becomes
+        ]
+        apply_reports(self.connection, reports, blame_revisions=blame)
+        changed = [route.id for route in before.active_routes if becomes.get(route.id, route.status) != route.status]
+        query = "SELECT status_changed_at FROM routes WHERE id = ANY(%s)"
+        times = self.connection.execute(query, (changed,)).fetchall()
+        assert self.read() == (reported(before, becomes, times[0][0], blame=blame) if changed else before)
+
+    def replicas_stop(self) -> None:
+        stopping = [route.id for route in self.read().routes if route.status is RouteStatus.TERMINATING]
+        record_stopped(self.connection, stopping)
+
+    def time_passes(self) -> None:
+        seconds = self.data.draw(st.sampled_from([1, 31, 200, 2000]), "seconds")
+        for table, clocks in _CLOCKS.items():
+            moved = ", ".join(f"{clock} = {clock} - %(s)s * interval '1 second'" for clock in clocks)
+            where = "id" if table == "deployments" else "deployment_id"
+            self.connection.execute(f"UPDATE {table} SET {moved} WHERE {where} = %(id)s", {"s": seconds, "id": self.id})
+
+    def read(self) -> Deployment:
+        return lock_deployments(self.connection, [self.id]).deployments[0]
+
+    def with_real_ids(self, before: Deployment, foretold: Deployment) -> Deployment:
+        """Postgres names what is created."""
+        known = {route.id for route in before.routes}
+        created = iter(route.id for route in self.read().routes if route.id not in known)
+        routes = (
+            route if route.id in known else replace(route, id=next(created, route.id)) for route in foretold.routes
+        )
+        return replace(foretold, routes=tuple(routes))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_what_the_domain_foretold_is_read_back(module_engine: Engine, data: st.DataObject) -> None:
+    status: DeploymentLifecycleStatus = data.draw(
+        st.sampled_from([PROVISIONING, PROVISIONING, ROLLING_BACK, SCALING, READY])
+    )
+    drawn_as = f"{data.draw(_SIDES)}|{data.draw(_SIDES)}"
+    name = f"web-{next(_NUMBERS)}"
+    policy = data.draw(policies()).as_json()
+    made = make_deployment(
+        module_engine, drawn_as, name=name, n=data.draw(st.integers(0, 4)), status=status, policy=policy, status_for=10
+    )
+    with transaction(module_engine) as connection:
+        columns = "deployment_id, name, spec"
+        third = f"INSERT INTO revisions ({columns}) SELECT deployment_id, 'v3', spec FROM revisions WHERE id = %s"
+        connection.execute(third, (made.v1,))
+        fleet = Fleet(connection, made.id, name, data)
+        ways = (
+            fleet.cycle,
+            fleet.cycle,
+            fleet.command,
+            fleet.report,
+            fleet.replicas_stop,
+            fleet.time_passes,
+        )
+        for _ in range(data.draw(st.integers(1, 12), "steps")):
+            if fleet.read().status == DESTROYED:
+                return
+            data.draw(st.sampled_from(ways), "way")()
