@@ -22,11 +22,11 @@ from db.replicas.routes import lock_route, record_stopped
 from domain import commands as asked
 from domain.errors import (
     DeploymentExistsError,
-    InvalidInputError,
     RequestIdReusedError,
     RevisionExistsError,
 )
-from domain.model import DeploymentLifecycleStatus, RouteStatus
+from domain.model import DeploymentLifecycleStatus
+from domain.replicas.reported import status_told
 from domain.replicas.revision import revision_name
 from domain.strategies import parse_policy
 
@@ -161,13 +161,8 @@ def _store_policy(connection: Connection, deployment_id: UUID, stored: Result) -
 
 def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
-    runs = command.status in ("healthy", "unhealthy")
-    if runs and not (row.address or command.address):
-        raise InvalidInputError(
-            "address is needed with the first report of a running replica: host:port", field="address"
-        )
+    status = status_told(command.status, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
-    status = RouteStatus(command.status) if runs else RouteStatus.FAILED
     report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
     applied = apply_reports(connection, [report])
     if command.status == "stopped":

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from domain.errors import InvalidInputError
 from domain.model import Deployment, Rollout, Route, RouteStatus, StartFailures
 
 
@@ -23,6 +24,22 @@ class News:
     revision_id: UUID
     failed: int = 0
     healthy: int = 0
+
+
+def status_told(word: str, address: str | None) -> RouteStatus:
+    """What the word of another system comes to, for a replica that it runs. Raises InvalidInputError.
+
+    healthy, unhealthy, and no address is known   -> error: address is needed
+    healthy, unhealthy                            -> the status of that name
+    failed, stopped                               -> failed; one that is on its way out has only stopped
+    """
+    if word not in (RouteStatus.HEALTHY, RouteStatus.UNHEALTHY):
+        return RouteStatus.FAILED
+    if not address:
+        raise InvalidInputError(
+            "address is needed with the first report of a running replica: host:port", field="address"
+        )
+    return RouteStatus(word)
 
 
 def news_of(became: Iterable[tuple[UUID, RouteStatus]], *, blame: bool = True) -> tuple[News, ...]:

@@ -1,0 +1,241 @@
+"""What each command makes of a deployment, and what it is refused for: the ladders of domain/steering.py as tables."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.errors import NoPreviousRevisionError, NoRolloutError, WrongStateError
+from domain.model import Deployment, DeploymentLifecycleStatus, RolloutOutcome
+from domain.steered import Steered
+from domain.steering import abort, destroy, pause, promote, resume, retry, scale, undo
+from tests.support.people import Ended, activate_revision, asking, request, retry_rollout, undo_rollout
+from tests.support.pictures import (
+    DESTROYED,
+    DESTROYING,
+    NOW,
+    PENDING,
+    PROVISIONING,
+    READY,
+    ROLLING_BACK,
+    SCALING,
+    V1,
+    V2,
+    V3,
+    blue_green,
+    deploying,
+    resting,
+    rolling_back,
+    rolling_update,
+)
+
+LATER = NOW + timedelta(seconds=40)
+ROLLING = rolling_update()
+PAUSED = deploying("■■|◇", paused_at=NOW, rollout={"clock_stopped_at": NOW})
+GREEN = deploying("■■■|□□□", policy=blue_green(auto_promote=False))
+
+
+def ask(command: str, deployment: Deployment) -> Steered:
+    who = asking(deployment, LATER)
+    match command:
+        case "pause":
+            return pause(deployment, who)
+        case "resume":
+            return resume(deployment)
+        case "promote":
+            return promote(deployment)
+        case "abort":
+            return abort(deployment, who)
+        case "undo":
+            return undo(deployment, None, who, named=False)
+        case "retry":
+            return retry(deployment, None, None, who)
+        case "destroy":
+            return destroy(deployment, who)
+    raise AssertionError(command)
+
+
+@pytest.mark.parametrize("status", [PENDING, SCALING, READY, DESTROYING, DESTROYED], ids=str)
+@pytest.mark.parametrize("command", ["pause", "resume", "promote", "abort"])
+def test_without_a_rollout_there_is_nothing_to_steer(status: DeploymentLifecycleStatus, command: str) -> None:
+    with pytest.raises(NoRolloutError, match=f"web is {status}: there is no rollout to {command}"):
+        ask(command, resting("■■■", status=status))
+
+
+@pytest.mark.parametrize(
+    ("command", "deployment", "refusal", "said"),
+    [
+        ("resume", deploying("■■|◇"), WrongStateError, "web is not paused"),
+        ("promote", deploying("■■|◇"), WrongStateError, "a rolling_update moves the traffic by itself"),
+        ("promote", replace(GREEN, status=ROLLING_BACK), WrongStateError, "'rollway retry web' turns it forward"),
+        ("promote", replace(GREEN, paused_at=NOW), WrongStateError, "web is paused; resume it, then promote it"),
+        ("undo", resting("■■■", status=READY), NoPreviousRevisionError, "name the revision to go back to"),
+        ("retry", resting("■■■", status=READY), NoRolloutError, "the last rollout of web is none"),
+    ],
+)
+def test_a_command_out_of_place_is_refused(
+    command: str, deployment: Deployment, refusal: type[Exception], said: str
+) -> None:
+    with pytest.raises(refusal, match=said):
+        ask(command, deployment)
+
+
+@pytest.mark.parametrize(
+    ("command", "deployment"),
+    [
+        ("pause", PAUSED),
+        ("promote", replace(GREEN, rollout=GREEN.rollout and replace(GREEN.rollout, promote_requested=True))),
+        ("abort", rolling_back("■■|■")),
+        ("undo", rolling_back("■■|■")),
+        ("destroy", resting("■■■", status=DESTROYING)),
+        ("destroy", resting("■■■", status=DESTROYED)),
+    ],
+)
+def test_asking_again_changes_nothing(command: str, deployment: Deployment) -> None:
+    steered = ask(command, deployment)
+    assert (steered.already, steered.deployment) == (True, deployment)
+
+
+def test_a_pause_stops_the_clocks_and_a_resume_leaves_them_to_the_next_cycle() -> None:
+    paused = ask("pause", deploying("■■|◇")).deployment
+    assert paused.rollout is not None
+    assert (paused.paused_at, paused.rollout.clock_stopped_at, paused.version) == (LATER, LATER, 2)
+    resumed = ask("resume", paused).deployment
+    assert (resumed.paused_at, resumed.rollout, resumed.version) == (None, paused.rollout, 3)
+
+
+def test_a_promotion_is_remembered_until_green_is_complete() -> None:
+    rollout = ask("promote", GREEN).deployment.rollout
+    assert rollout is not None
+    assert rollout.promote_requested
+
+
+@pytest.mark.parametrize("command", ["abort", "undo"])
+@pytest.mark.parametrize("deployment", [deploying("■■|■"), PAUSED, replace(PAUSED, status=ROLLING_BACK)])
+def test_going_back_needs_no_resume_and_takes_the_size_with_it(command: str, deployment: Deployment) -> None:
+    sized = replace(deployment, desired_replicas=8)
+    steered = ask(command, sized)
+    back = steered.deployment
+    assert (back.status, back.paused_at, back.desired_replicas) == (ROLLING_BACK, None, 3)
+    assert back.rollout is not None
+    assert back.rollout.clock_stopped_at is None
+    assert steered.back_reason == {"abort": "aborted by ann", "undo": "undone by ann"}[command]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "ended"),
+    [(deploying("■■|■"), RolloutOutcome.DESTROYED), (PAUSED, RolloutOutcome.DESTROYED), (resting("■"), None)],
+)
+def test_whatever_it_does_a_deployment_can_be_destroyed(deployment: Deployment, ended: RolloutOutcome | None) -> None:
+    steered = ask("destroy", deployment)
+    gone = steered.deployment
+    assert (gone.status, gone.rollout, gone.deploying_revision_id, gone.paused_at) == (DESTROYING, None, None, None)
+    assert (steered.ended, gone.phase_started_at) == (ended, LATER)
+
+
+@pytest.mark.parametrize("deployment", [deploying("■■|■"), rolling_back("■■|■")])
+def test_a_size_asked_for_in_a_rollout_is_the_size_of_both_revisions(deployment: Deployment) -> None:
+    rollout = scale(deployment, 5).deployment.rollout
+    assert rollout is not None
+    assert (rollout.desired_at_start, rollout.desired_with_revision) == (5, None)
+
+
+def test_scaling_tries_again_at_once_what_was_given_up() -> None:
+    tired = resting("■■", status=READY, degraded_reason="no port is free", retry_at=LATER)
+    scaled = scale(tired, 5)
+    assert (scaled.deployment.degraded_reason, scaled.deployment.retry_at) == (None, None)
+    assert (scaled.said, scaled.details) == ("from 3 to 5 replicas", {"from": 3, "to": 5})
+    assert scale(tired, 3).said == ""
+
+
+@pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)
+def test_what_is_being_destroyed_is_not_scaled(status: DeploymentLifecycleStatus) -> None:
+    with pytest.raises(WrongStateError, match="it can be scaled until it is destroyed"):
+        scale(resting("■■■", status=status), 5)
+
+
+# --- sizes that come with a revision
+
+
+@pytest.mark.parametrize(
+    ("deployment", "revision", "expected", "activation"),
+    [
+        (resting("■■■", status=PENDING, current_revision_id=None), V1, 5, "first"),
+        (resting("■■■", status=READY), V2, 5, "converging"),
+        (resting("■■■", 5, status=READY), V2, 5, "already_active"),
+        (resting("■■■", status=READY), V3, 5, "begun"),
+        (deploying("■■|■"), V2, 5, "resumed"),
+        (deploying("■■|■"), V3, 5, "superseded"),
+        (deploying("■■|■"), V1, 5, "superseded"),
+    ],
+)
+def test_a_size_given_with_a_revision_is_taken_over_in_every_state(
+    deployment: Deployment, revision: object, expected: int, activation: str
+) -> None:
+    (wanted,) = (known for known in (V1, V2, V3) if known == revision)
+    steered = activate_revision(deployment, wanted, ROLLING, LATER, supersede=True, desired=5)
+    assert (steered.deployment.desired_replicas, steered.details["activation"]) == (expected, activation)
+
+
+def test_the_way_back_from_a_resumed_rollout_is_still_to_the_size_from_before() -> None:
+    resumed = activate_revision(deploying("■■|■"), V2, ROLLING, LATER, desired=5).deployment
+    assert ask("abort", resumed).deployment.desired_replicas == 3
+
+
+def test_retry_brings_back_the_size_that_came_with_the_rollout() -> None:
+    begun = activate_revision(resting("■■■|", status=READY, current_revision_id=V1), V2, ROLLING, NOW, desired=8)
+    back = ask("abort", begun.deployment).deployment
+    assert back.desired_replicas == 3
+    assert retry_rollout(back, ROLLING, [], LATER).deployment.desired_replicas == 8
+    rollout = back.rollout
+    assert rollout is not None
+    ready = replace(back, status=READY, rollout=None, deploying_revision_id=None)
+    again = retry_rollout(ready, ROLLING, [Ended(rollout, RolloutOutcome.ROLLED_BACK)], LATER).deployment
+    assert (again.status, again.desired_replicas, again.deploying_revision_id) == (PROVISIONING, 8, V2)
+
+
+def test_what_supersedes_begins_with_the_size_from_before_and_not_with_that_of_the_left_revision() -> None:
+    begun = activate_revision(resting("■■■|", status=READY, current_revision_id=V1), V2, ROLLING, NOW, desired=8)
+    aborted = ask("abort", begun.deployment).deployment
+    for left in (begun.deployment, aborted):
+        steered = activate_revision(left, V3, ROLLING, LATER, supersede=True)
+        assert steered.ended is RolloutOutcome.SUPERSEDED
+        assert (steered.deployment.desired_replicas, steered.deployment.deploying_revision_id) == (3, V3)
+        assert steered.deployment.rollout is not None
+        assert steered.deployment.rollout.desired_at_start == 3
+
+
+# --- going on, back and again
+
+
+def test_asking_for_the_running_revision_resumes_it_where_it_is_paused() -> None:
+    steered = activate_revision(PAUSED, V2, ROLLING, LATER)
+    assert (steered.details["activation"], steered.deployment.paused_at) == ("resumed", None)
+
+
+def test_undo_goes_to_the_revision_from_before_the_current_one() -> None:
+    rollout = deploying("|■■■").rollout
+    assert rollout is not None
+    done = [Ended(rollout, RolloutOutcome.COMPLETED)]
+    undone = undo_rollout(resting("■■■", status=READY), ROLLING, done, LATER).deployment
+    assert (undone.status, undone.deploying_revision_id) == (PROVISIONING, V1)
+
+
+def test_undo_to_a_named_revision_is_an_activation_also_in_the_middle_of_a_rollout() -> None:
+    one = deploying("■■|■")
+    steered = undo(one, request(one, V2, ROLLING), asking(one, LATER), named=True)
+    assert steered.details["activation"] == "resumed"
+
+
+@pytest.mark.parametrize("outcome", [RolloutOutcome.COMPLETED, RolloutOutcome.SUPERSEDED, RolloutOutcome.DESTROYED])
+def test_only_what_was_rolled_back_is_retried(outcome: RolloutOutcome) -> None:
+    rollout = deploying("■■|■").rollout
+    assert rollout is not None
+    with pytest.raises(NoRolloutError, match=f"the last rollout of web is {outcome}"):
+        retry_rollout(resting("■■■", status=READY), ROLLING, [Ended(rollout, outcome)], LATER)
+
+
+def test_what_a_rollout_is_superseded_with_lends_its_policy_where_there_is_none_any_more() -> None:
+    steered = activate_revision(GREEN, V3, None, LATER, supersede=True)
+    assert steered.deployment.rollout is not None
+    assert steered.deployment.rollout.policy == blue_green(auto_promote=False)
