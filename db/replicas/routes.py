@@ -146,7 +146,8 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
         """
         UPDATE deployments
            SET version = version + 1,
-               due_at = CASE WHEN lifecycle IN ('destroying', 'deploying') THEN clock_timestamp() ELSE due_at END
+               due_at = CASE WHEN lifecycle IN ('scaling', 'deploying', 'destroying') THEN clock_timestamp()
+                             ELSE due_at END
          WHERE id = ANY(%s)
         """,
         (list(touched),),
