@@ -15,7 +15,7 @@ from db.views.deployments import DeploymentView, RouteView
 from db.views.timeline import RevisionView
 from domain.model import Lifecycle, RouteStatus, TrafficStatus
 from domain.picture import picture, symbol
-from domain.policy import RolloutLimits
+from domain.policy import RolloutLimits, StrategySpec
 
 _LATE = timedelta(seconds=15)
 _SHOWN_REVISIONS = 5
@@ -117,11 +117,14 @@ def _facts(
 
 
 def policy_words(policy: dict[str, Any] | None) -> str:
-    """rolling_update: max_surge 1, max_unavailable 1; timeout_seconds 300. Limits that are the default are left out."""
+    """rolling_update: max_surge 1, max_unavailable 1; timeout_seconds 300.
+
+    What every policy has, `count_stopping` and the limits, is left out where it is the default.
+    """
     if policy is None:
         return "none: a new revision replaces the old one without a rollout"
-    usual = RolloutLimits().model_dump()
-    spec = ", ".join(f"{name} {_short(value)}" for name, value in policy["spec"].items())
+    usual = {**StrategySpec().model_dump(), **RolloutLimits().model_dump()}
+    spec = ", ".join(f"{name} {_short(value)}" for name, value in policy["spec"].items() if value != usual.get(name))
     limits = ", ".join(
         f"{name} {_short(value)}"
         for name, value in policy["limits"].items()

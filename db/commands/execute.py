@@ -26,6 +26,7 @@ from domain.errors import (
     RevisionExistsError,
 )
 from domain.model import DeploymentLifecycleStatus
+from domain.policy import DeploymentPolicy
 from domain.replicas.reported import status_told
 from domain.replicas.revision import revision_name
 from domain.strategies import parse_policy
@@ -104,8 +105,7 @@ def _create_deployment(connection: Connection, command: asked.CreateDeployment) 
             deployment=command.deployment,
         )
     take_default_entrances(connection, row[0], command.deployment)
-    if policy is not None:
-        _store_policy(connection, row[0], policy.as_json())
+    _store_policy(connection, row[0], policy)
     note(connection, row[0], command, "create", f"created with {command.desired_replicas} replicas wanted")
     return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}
 
@@ -137,17 +137,21 @@ def _add_revision(connection: Connection, command: asked.AddRevision) -> Result:
 def _set_policy(connection: Connection, command: asked.SetPolicy) -> Result:
     policy = parse_policy(command.policy) if command.policy is not None else None
     deployment = lock_named(connection, command.deployment, command.expected_version)
-    if policy is None:
-        connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment.id,))
-    else:
-        _store_policy(connection, deployment.id, policy.as_json())
+    _store_policy(connection, deployment.id, policy)
     said = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"
     note(connection, deployment.id, command, "set_policy", said)
     version = touch(connection, deployment)
     return {"deployment": command.deployment, "policy": policy.as_json() if policy else None, "version": version}
 
 
-def _store_policy(connection: Connection, deployment_id: UUID, stored: Result) -> None:
+def _store_policy(connection: Connection, deployment_id: UUID, policy: DeploymentPolicy | None) -> None:
+    """Whether stopping replicas count stands in the deployment's own row: outside a rollout it holds at once."""
+    counts = policy is not None and policy.spec.count_stopping
+    connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, deployment_id))
+    if policy is None:
+        connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment_id,))
+        return
+    stored = policy.as_json()
     connection.execute(
         """
         INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)

@@ -24,10 +24,11 @@ _END_ROLLOUT = "UPDATE rollouts SET outcome = %s, ended_at = %s, clock_stopped_a
 
 _BEGIN_ROLLOUT = """
     INSERT INTO rollouts (id, deployment_id, from_revision_id, to_revision_id, strategy, spec, limits, desired_at_start,
-                          desired_with_revision, ceiling, floor, actor, reason, started_at, last_progress_at, deadline)
+                          desired_with_revision, ceiling, floor, count_stopping, actor, reason,
+                          started_at, last_progress_at, deadline)
     VALUES (%(id)s, %(deployment_id)s, %(from)s, %(to)s, %(strategy)s, %(spec)s, %(limits)s, %(desired_at_start)s,
-            %(desired_with_revision)s, %(ceiling)s, %(floor)s, %(actor)s, %(reason)s, %(started_at)s,
-            %(last_progress_at)s, %(deadline)s)
+            %(desired_with_revision)s, %(ceiling)s, %(floor)s, %(count_stopping)s, %(actor)s, %(reason)s,
+            %(started_at)s, %(last_progress_at)s, %(deadline)s)
 """
 
 _CHANGE_DEPLOYMENT = """
@@ -100,6 +101,7 @@ def _write_rollout(
         "strategy": policy["strategy"],
         "spec": Jsonb(policy["spec"]),
         "limits": Jsonb(policy["limits"]),
+        "count_stopping": guard.count_stopping,
         "actor": command.actor,
         "reason": command.reason,
         "started_at": rollout.started_at,

@@ -35,7 +35,8 @@ _TRAFFIC = {one.value: one for one in TrafficStatus}
 DEPLOYMENTS = """
     SELECT d.id, d.rollout_id, d.history_id, d.history_key, d.name, d.desired_replicas, d.lifecycle, d.sub_step,
            d.current_revision_id, d.deploying_revision_id, d.version, d.phase_started_at, d.phase_attempts, d.paused_at,
-           d.degraded_reason, d.retry_at, d.last_autoscaled_at, d.failed_revision_id, d.failed_starts, d.last_failed_at
+           d.degraded_reason, d.retry_at, d.last_autoscaled_at, d.failed_revision_id, d.failed_starts, d.last_failed_at,
+           d.count_stopping
       FROM deployments d
 """
 
@@ -65,7 +66,7 @@ def deployment_of(
     row: TupleRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES
 ) -> Deployment:
     """From a row of DEPLOYMENTS."""
-    failing, failed_starts, last_failed_at = row[17:]
+    failing, failed_starts, last_failed_at, count_stopping = row[17:]
     return Deployment(
         id=row[0],
         name=row[4],
@@ -85,6 +86,7 @@ def deployment_of(
         rules=ruled.rules,
         metrics=ruled.metrics,
         last_autoscaled_at=row[16],
+        count_stopping=count_stopping,
     )
 
 

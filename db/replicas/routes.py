@@ -43,7 +43,7 @@ _TO_STOP = f"""
 
 _BY_ID = f"{_ROUTE} WHERE r.id = %s"
 
-_WAITING_FOR_ENDS = frozenset({Lifecycle.DEPLOYING, Lifecycle.DESTROYING})
+_WAITING_FOR_ENDS = frozenset({Lifecycle.SCALING, Lifecycle.DEPLOYING, Lifecycle.DESTROYING})
 """States whose handlers may be waiting until a replica is gone."""
 
 

@@ -1,4 +1,4 @@
-"""The budgets of law 3 in Postgres: triggers that refuse what our own decisions must never do, whoever asks for it.
+"""The budgets in Postgres: triggers that refuse what our own decisions must never do, whoever asks for it.
 
 RW001  a statement creates live routes, and leaves more of them than the ceiling
 RW002  a statement takes healthy serving routes out of traffic, and leaves fewer of them than the floor
@@ -8,6 +8,9 @@ RW002  a statement takes healthy serving routes out of traffic, and leaves fewer
     otherwise       desired + 1                desired
     being destroyed 0, nothing is created      none, everything is drained
 
+The ceiling counts live routes that are not parked; where count_stopping is true, of the rollout or otherwise of the
+deployment, it counts those that are stopping too.
+
 Judged is what a statement does, not what it finds: replicas that fall ill are never refused, nor is draining those
 that do not serve. Each trigger looks once at all rows of its statement, and sees the deployment as it stands then:
 routes are written before their deployment changes its state, promotions before drains. Whoever changes routes holds
@@ -16,7 +19,7 @@ the lock of the deployment, so nothing is locked here.
 Migrations carry frozen copies of this text; a test holds the two together.
 """
 
-from db.schema.statuses import ACTIVE, DRAINED
+from db.schema.statuses import ACTIVE, DRAINED, PRESENT
 
 CEILING = f"""
 CREATE FUNCTION routes_within_ceiling() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -26,22 +29,24 @@ DECLARE
          WHERE {ACTIVE} AND parked_until IS NULL);
     broken record;
 BEGIN
-    SELECT d.name, d.lifecycle, count(*) AS live, b.ceiling INTO broken
+    SELECT d.name, d.lifecycle, count(*) AS counted, b.ceiling,
+           CASE WHEN b.count_stopping THEN 'live or stopping' ELSE 'live' END AS which INTO broken
       FROM deployments d
-      JOIN routes r ON r.deployment_id = d.id
-       AND r.{ACTIVE} AND r.parked_until IS NULL
-      LEFT JOIN rollouts o ON o.id = d.rollout_id,
-           LATERAL (SELECT CASE WHEN d.lifecycle IN ('destroying', 'destroyed') THEN 0
-                                ELSE coalesce(o.ceiling, d.desired_replicas + 1) END AS ceiling) b
+      LEFT JOIN rollouts o ON o.id = d.rollout_id
+     CROSS JOIN LATERAL (SELECT CASE WHEN d.lifecycle IN ('destroying', 'destroyed') THEN 0
+                                     ELSE coalesce(o.ceiling, d.desired_replicas + 1) END AS ceiling,
+                                coalesce(o.count_stopping, d.count_stopping) AS count_stopping) b
+      JOIN routes r ON r.deployment_id = d.id AND r.{PRESENT}
+       AND CASE r.status WHEN 'terminating' THEN b.count_stopping ELSE r.parked_until IS NULL END
      WHERE d.id = ANY(ids)
-     GROUP BY d.id, b.ceiling
+     GROUP BY d.id, b.ceiling, b.count_stopping
     HAVING count(*) > b.ceiling
      ORDER BY d.name
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION USING
-            MESSAGE = concat(broken.name, ': ', broken.live, ' live replicas are more than the ', broken.ceiling,
-                             ' allowed while ', broken.lifecycle),
+            MESSAGE = concat(broken.name, ': ', broken.counted, ' ', broken.which, ' replicas are more than the ',
+                             broken.ceiling, ' allowed while ', broken.lifecycle),
             ERRCODE = 'RW001', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
     END IF;
     RETURN NULL;

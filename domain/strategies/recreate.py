@@ -33,8 +33,8 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
     spec_model: ClassVar[type[StrategySpec]] = RecreateSpec
 
     def budget(self, spec: RecreateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002
-        """At most n live or stopping, none has to stay, old and new never run at the same time; nor on the way back."""
-        return Budget(desired, desired, 0, count_stopping=True, alone=True)
+        """At most n, none has to stay, and old and new never run at the same time; nor on the way back."""
+        return Budget(desired, desired, 0, alone=True)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RecreateSpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""

@@ -29,6 +29,7 @@ CREATE TABLE deployments (
     failed_starts integer DEFAULT '0' NOT NULL,
     last_failed_at timestamptz,
     last_autoscaled_at timestamptz,
+    count_stopping boolean DEFAULT false NOT NULL,
     request_timeout_seconds double precision,
     history_id uuid,
     history_key text,
@@ -164,6 +165,7 @@ CREATE TABLE rollouts (
     desired_with_revision integer,
     ceiling integer NOT NULL,
     floor integer NOT NULL,
+    count_stopping boolean DEFAULT false NOT NULL,
     actor text NOT NULL,
     reason text NOT NULL,
     started_at timestamptz DEFAULT clock_timestamp() NOT NULL,
@@ -276,22 +278,24 @@ DECLARE
          WHERE status NOT IN ('terminating', 'terminated', 'failed') AND parked_until IS NULL);
     broken record;
 BEGIN
-    SELECT d.name, d.lifecycle, count(*) AS live, b.ceiling INTO broken
+    SELECT d.name, d.lifecycle, count(*) AS counted, b.ceiling,
+           CASE WHEN b.count_stopping THEN 'live or stopping' ELSE 'live' END AS which INTO broken
       FROM deployments d
-      JOIN routes r ON r.deployment_id = d.id
-       AND r.status NOT IN ('terminating', 'terminated', 'failed') AND r.parked_until IS NULL
-      LEFT JOIN rollouts o ON o.id = d.rollout_id,
-           LATERAL (SELECT CASE WHEN d.lifecycle IN ('destroying', 'destroyed') THEN 0
-                                ELSE coalesce(o.ceiling, d.desired_replicas + 1) END AS ceiling) b
+      LEFT JOIN rollouts o ON o.id = d.rollout_id
+     CROSS JOIN LATERAL (SELECT CASE WHEN d.lifecycle IN ('destroying', 'destroyed') THEN 0
+                                     ELSE coalesce(o.ceiling, d.desired_replicas + 1) END AS ceiling,
+                                coalesce(o.count_stopping, d.count_stopping) AS count_stopping) b
+      JOIN routes r ON r.deployment_id = d.id AND r.status NOT IN ('terminated', 'failed')
+       AND CASE r.status WHEN 'terminating' THEN b.count_stopping ELSE r.parked_until IS NULL END
      WHERE d.id = ANY(ids)
-     GROUP BY d.id, b.ceiling
+     GROUP BY d.id, b.ceiling, b.count_stopping
     HAVING count(*) > b.ceiling
      ORDER BY d.name
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION USING
-            MESSAGE = concat(broken.name, ': ', broken.live, ' live replicas are more than the ', broken.ceiling,
-                             ' allowed while ', broken.lifecycle),
+            MESSAGE = concat(broken.name, ': ', broken.counted, ' ', broken.which, ' replicas are more than the ',
+                             broken.ceiling, ' allowed while ', broken.lifecycle),
             ERRCODE = 'RW001', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
     END IF;
     RETURN NULL;

@@ -97,15 +97,17 @@ def _make(
         stored = (parsed["strategy"], Jsonb(parsed["spec"]), Jsonb(parsed["limits"]))
         query = "INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)"
         connection.execute(query, (made, *stored))
+        counts = parse_policy(policy).spec.count_stopping
+        connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, made))
     rollout = None
     if deploying:
         query = """
             INSERT INTO rollouts (deployment_id, from_revision_id, to_revision_id, strategy, spec, limits,
-                                  desired_at_start, ceiling, floor, actor, reason, deadline)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
+                                  desired_at_start, ceiling, floor, count_stopping, actor, reason, deadline)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
             """
         guard = guard_of(deploying_picture("", n, policy=parse_policy(policy)))
-        rollout = _id(connection, query, made, v1, v2, *stored, n, guard.ceiling, guard.keep)
+        rollout = _id(connection, query, made, v1, v2, *stored, n, guard.ceiling, guard.keep, guard.count_stopping)
     left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
     connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
     routes = tuple(

@@ -45,8 +45,9 @@ NAMES = ("a", "b", "c", "d")
 POLICIES = [
     {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}},
     {"strategy": "rolling_update", "spec": {"max_surge": "50%", "max_unavailable": 0, "pacing": "continuous"}},
-    {"strategy": "blue_green", "spec": {"scale_down_delay_seconds": 1}},
+    {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 1}},
     {"strategy": "blue_green", "spec": {"auto_promote": False}},
+    {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1, "count_stopping": True}},
     {"strategy": "recreate"},
 ]
 

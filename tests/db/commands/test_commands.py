@@ -66,6 +66,16 @@ def test_a_revision_is_named_by_its_content_and_adding_it_again_changes_nothing(
     assert (read(engine, "SELECT * FROM revisions"), history(engine)) == before
 
 
+def test_whether_stopping_replicas_count_outside_a_rollout_is_what_the_policy_says_now(engine: Engine) -> None:
+    counting = {"strategy": "rolling_update", "spec": {"count_stopping": True}}
+    ask(engine, "create_deployment", deployment="web", policy=counting)
+    (row,) = read(engine, "SELECT id, count_stopping FROM deployments")
+    assert row["count_stopping"]
+    for policy, counts in ((ROLLING, False), ({"strategy": "recreate"}, True), (None, False)):
+        ask(engine, "set_policy", deployment="web", policy=policy)
+        assert snapshot(engine, row["id"]).count_stopping == counts
+
+
 def test_a_policy_is_replaced_and_removed(engine: Engine) -> None:
     made = make_deployment(engine, policy=None)
     ask(engine, "set_policy", deployment="web", policy=ROLLING)

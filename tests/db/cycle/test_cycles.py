@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.model import RouteStatus
+from db.engine import transaction
+from db.replicas.routes import record_stopped
+from domain.model import DeploymentLifecycleStatus, RouteStatus
 from domain.replay import inputs_from_json
 from tests.support.fleet import (
     ROLLING,
@@ -66,6 +68,41 @@ def test_the_seven_cycles_of_the_design_go_through_postgres(engine: Engine) -> N
     (rollout,) = read(engine, "SELECT * FROM rollouts")
     assert (rollout["outcome"], rollout["steps"], rollout["failed_routes"]) == ("completed", 4, 0)
     assert [step["step_no"] for step in steps(engine)] == [1, 2, 3, 4]
+
+
+COUNTING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1, "count_stopping": True}}
+
+
+@pytest.mark.parametrize(("status", "n", "picture"), [(PROVISIONING, 3, "■■|~~"), (SCALING, 3, "■■~~")])
+def test_where_stopping_replicas_count_what_waits_for_them_goes_on_when_one_is_gone(
+    engine: Engine, status: DeploymentLifecycleStatus, n: int, picture: str
+) -> None:
+    made = make_deployment(engine, picture, n=n, status=status, policy=COUNTING)
+    coordinator = coordinator_without_redis(engine)
+    assert coordinator.process_chunk(handler_for(status)).applied.created == 0
+    (row,) = read(engine, "SELECT reason FROM deployments")
+    assert "2 live + 2 stopping of at most 4" in row["reason"]
+    assert coordinator.process_chunk(handler_for(status)).seen == 0
+    with transaction(engine) as connection:
+        record_stopped(connection, made.routes[-1:])
+    assert coordinator.process_chunk(handler_for(status)).applied.created == 1
+
+
+def test_with_slow_stops_live_and_stopping_stay_within_the_ceiling(engine: Engine) -> None:
+    made = make_deployment(engine, policy=COUNTING)
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    assert read(engine, "SELECT count_stopping FROM rollouts") == [{"count_stopping": True}]
+    coordinator, most = coordinator_without_redis(engine), 0
+    for _ in range(40):
+        run_until_quiet(coordinator)
+        routes = snapshot(engine, made.id).routes
+        most = max(most, len(routes))
+        start_all(engine)
+        run_until_quiet(coordinator)
+        stopping = [route.id for route in routes if route.status is RouteStatus.TERMINATING]
+        with transaction(engine) as connection:
+            record_stopped(connection, stopping[:1])
+    assert (snapshot(engine, made.id).status, drawn(engine, made.id), most) == (READY, "■■■", 4)
 
 
 def test_each_step_can_be_decided_again_from_what_was_kept(engine: Engine) -> None:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from domain.handlers import HANDLERS
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 from domain.strategies.buckets import ids
-from domain.strategies.budget import resting_budget, surge_budget
+from domain.strategies.budget import Budget, resting_budget, surge_budget
 from tests.support.fleet import (
     Made,
     ask,
@@ -38,14 +38,16 @@ from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROL
 
 CEILING, FLOOR = "RW001", "RW002"
 CONSTRAINTS = {CEILING: "routes_within_ceiling", FLOOR: "routes_above_floor"}
-BLUE_GREEN = {"strategy": "blue_green"}
-PARKING = {"strategy": "blue_green", "spec": {"scale_down_delay_seconds": 3600}}
+BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True}}
+PARKING = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 3600}}
 RECREATE = {"strategy": "recreate"}
 CONTINUOUS = {
     "strategy": "rolling_update",
     "spec": {"max_surge": "50%", "max_unavailable": "25%", "pacing": "continuous"},
 }
 ROLLING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
+COUNTING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1, "count_stopping": True}}
+COUNTING_BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True, "count_stopping": True}}
 
 CREATE = """
     INSERT INTO routes (deployment_id, revision_id, traffic_status)
@@ -94,6 +96,13 @@ CASES = [
     Case("one above n + surge", "■■■|", CREATE, 2, CEILING),
     Case("a state nobody counts would be created for ever", "▲△◇■|", CREATE, 1, CEILING),
     Case("those on their way out leave room", "■■~~~|✗✗", CREATE, 2, None),
+    Case("those on their way out leave none where they count", "■■~~~|✗✗", CREATE, 1, CEILING, policy=COUNTING),
+    Case("up to n + surge with those on their way out", "■■~|", CREATE, 1, None, policy=COUNTING),
+    Case("on the way back they count too", "■■|~~", CREATE, 1, CEILING, status=ROLLING_BACK, policy=COUNTING),
+    Case("at rest they count too", "■■~~", CREATE, 1, CEILING, status=SCALING, policy=COUNTING),
+    Case("at rest as far as n + 1", "■■~", CREATE, 1, None, status=SCALING, policy=COUNTING),
+    Case("at rest they do not count otherwise", "■■~~", CREATE, 1, None, status=SCALING),
+    Case("where they count, parked ones do not", "■■■~|", CREATE_PARKED, 3, None, policy=COUNTING),
     Case("above the ceiling already, one more", "■■■|■■■", CREATE, 1, CEILING),
     Case("above the ceiling already, one that is gone", "■■■|■■■", CREATE_GONE, 1, None),
     Case("parked ones are not counted", "■■■|■", CREATE_PARKED, 3, None),
@@ -109,9 +118,11 @@ CASES = [
     Case("what is destroyed starts nothing", "", CREATE, 1, CEILING, status=DESTROYING),
     Case("a whole green set", "■■■|", CREATE, 3, None, policy=BLUE_GREEN),
     Case("more than a green set", "■■■|", CREATE, 4, CEILING, policy=BLUE_GREEN),
+    Case("a second green while the first stops", "■■■|□□~", CREATE, 1, CEILING, policy=COUNTING_BLUE_GREEN),
     Case("a second green set", "■■■|◇◇◇", CREATE, 3, CEILING, policy=BLUE_GREEN),
     Case("beside what must not run twice", "■■■|", CREATE, 1, CEILING, policy=RECREATE),
-    Case("after what must not run twice", "~~~|", CREATE, 3, None, policy=RECREATE),
+    Case("while what must not run twice stops", "~~~|", CREATE, 1, CEILING, policy=RECREATE),
+    Case("after what must not run twice", "|", CREATE, 3, None, policy=RECREATE),
     Case("down to n - unavailable", "■■■|", DRAIN, [0], None),
     Case("one below n - unavailable", "■■■|", DRAIN, [0, 1], FLOOR),
     Case("all", "■■■|", DRAIN, [0, 1, 2], FLOOR),
@@ -198,6 +209,14 @@ def test_a_rollout_that_changes_the_size_may_do_what_either_size_needs(engine: E
         assert code_of(connection, DRAIN, made, [0, 1]) == FLOOR
 
 
+@pytest.mark.parametrize(("n", "ceiling", "floor"), [(5, 8, 3), (1, 6, 1)])
+def test_a_blue_green_rollout_has_room_for_both_of_its_sizes(engine: Engine, n: int, ceiling: int, floor: int) -> None:
+    """There blue's 3 and green's n; back, blue's 3 twice. The promotion leaves the smaller of both serving."""
+    make_deployment(engine, "■■■", policy=BLUE_GREEN)
+    ask(engine, "activate_revision", deployment="web", revision="v2", desired_replicas=n)
+    assert read(engine, "SELECT ceiling, floor FROM rollouts") == [{"ceiling": ceiling, "floor": floor}]
+
+
 def test_scaling_in_the_middle_of_a_rollout_moves_its_ceiling_and_floor(engine: Engine) -> None:
     made = make_deployment(engine, "■■■|", status=PROVISIONING)
     ask(engine, "scale", deployment="web", desired_replicas=8)
@@ -256,14 +275,14 @@ STATEMENTS = [CREATE, CREATE_PARKED, DRAIN, STOP_AT_ONCE, PARK, LEAVE_TRAFFIC, F
 GONE = "✗~"
 
 
-def verdict(picture: str, statement: LiteralString, of: Sequence[int], ceiling: int, floor: int) -> str | None:
+def verdict(picture: str, statement: LiteralString, of: Sequence[int], budget: Budget) -> str | None:
     symbols = picture.replace("|", "")
     if statement in (CREATE, CREATE_PARKED):
-        live = sum(symbol not in GONE for symbol in symbols)
-        return CEILING if statement == CREATE and of[0] and live + of[0] > ceiling else None
+        counted = sum(symbol not in ("✗" if budget.count_stopping else GONE) for symbol in symbols)
+        return CEILING if statement == CREATE and of[0] and counted + of[0] > budget.ceiling else None
     taken = sum(symbols[place] == "■" for place in of)
     ours = statement in (DRAIN, STOP_AT_ONCE, PARK, LEAVE_TRAFFIC)
-    return FLOOR if ours and taken and symbols.count("■") - taken < floor else None
+    return FLOOR if ours and taken and symbols.count("■") - taken < budget.keep else None
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -279,13 +298,17 @@ def test_of_any_picture_and_any_statement_the_trigger_says_what_the_law_says(
     else:
         places = [place for place, symbol in enumerate(picture.replace("|", "")) if symbol not in GONE]
         of = data.draw(st.lists(st.sampled_from(places), unique=True)) if places else []
-    policy = {"strategy": "rolling_update", "spec": {"max_surge": s, "max_unavailable": u or int(s == 0)}}
+    count_stopping = data.draw(st.booleans())
+    spec = {"max_surge": s, "max_unavailable": u or int(s == 0), "count_stopping": count_stopping}
+    policy = {"strategy": "rolling_update", "spec": spec}
     deploying = status in (PROVISIONING, ROLLING_BACK)
-    budget = surge_budget(n, s, u or int(s == 0)) if deploying else resting_budget(n)
+    budget = replace(
+        surge_budget(n, s, u or int(s == 0)) if deploying else resting_budget(n), count_stopping=count_stopping
+    )
     name = f"web-{read(module_engine, 'SELECT count(*) AS c FROM deployments')[0]['c']}"
     made = make_deployment(module_engine, picture, name=name, n=n, status=status, policy=policy)
     with transaction(module_engine) as connection:
-        expected = verdict(picture, statement, of, budget.ceiling, budget.keep)
+        expected = verdict(picture, statement, of, budget)
         assert code_of(connection, statement, made, of) == expected
 
 
@@ -334,7 +357,8 @@ def promotes_nothing_and_parks_blue(one: Deployment) -> Decision:
         (drains_everything, BLUE_GREEN, "■■■|□□□", "■■■", "0 healthy replicas in traffic are fewer than the 3 to keep"),
         (promotes_nothing_and_drains_blue, BLUE_GREEN, "■■■|□□□", "■■■", "0 healthy replicas in traffic are fewer"),
         (promotes_nothing_and_parks_blue, PARKING, "■■■|□□□", "□□□|■■■", "0 healthy replicas in traffic are fewer"),
-        (creates_five_too_many, RECREATE, "~~~|", "|~~~", "6 live replicas are more than the 3 allowed"),
+        (creates_five_too_many, RECREATE, "~~~|", "|~~~", "9 live or stopping replicas are more than the 3 allowed"),
+        (creates_five_too_many, COUNTING, "■■■|", "■■|◇", "9 live or stopping replicas are more than the 4 allowed"),
     ],
 )
 def test_a_wrong_decision_is_refused_by_postgres_and_is_an_error_of_that_deployment_alone(
@@ -406,8 +430,10 @@ WAYS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 STOPPED = "UPDATE routes SET status = 'terminated', stopped_at = now() WHERE status = 'terminating'"
 POLICIES: dict[str, Any] = {
     "rolling": ROLLING,
+    "counting": COUNTING,
     "continuous": CONTINUOUS,
     "blue-green": BLUE_GREEN,
+    "counting-blue-green": COUNTING_BLUE_GREEN,
     "parking": PARKING,
     "recreate": RECREATE,
 }
@@ -448,7 +474,7 @@ def world_goes_on(engine: Engine, cycles: int, weather: random.Random | None = N
             return
         rain(engine, weather) if weather else start_all(engine)
         write(engine, STOPPED)
-        write(engine, "UPDATE deployments SET due_at = now() WHERE lifecycle IN ('deploying', 'destroying')")
+        write(engine, "UPDATE deployments SET due_at = now() WHERE lifecycle IN ('scaling', 'deploying', 'destroying')")
         yield
 
 
@@ -478,4 +504,4 @@ def test_no_right_decision_is_refused(engine: Engine, cycles: int) -> None:
     for _ in busy_fleet(engine, cycles):
         assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
     ended = read(engine, "SELECT lifecycle, count(*) AS c FROM deployments GROUP BY 1 ORDER BY 1")
-    assert ended == [{"lifecycle": "destroyed", "c": 5}, {"lifecycle": "ready", "c": 55}]
+    assert ended == [{"lifecycle": "destroyed", "c": 7}, {"lifecycle": "ready", "c": 77}]

@@ -56,7 +56,7 @@ def test_a_start_that_is_held_back_is_never_due_at_once(seconds: int) -> None:
 
 def test_a_step_that_goes_on_at_once_does_so_though_a_start_is_held_back() -> None:
     failing = StartFailures(V2, in_a_row=9, last_at=NOW)
-    deployment = resting("■■■□|", 3, start_failures=failing)
+    deployment = resting("■■□|", 3, start_failures=failing)
     decision = ScalingHandler().decide(deployment, NOW)
     assert (happens(deployment, decision), decision.recheck_at) == ("drain □", NOW)
 

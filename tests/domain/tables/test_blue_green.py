@@ -222,7 +222,7 @@ def test_promotion_is_one_decision_from_one_snapshot_with_swap_and_ready() -> No
     ("status_for", "expected"), [(5, "wait"), (19, "wait"), (20, "completed: promote □□□, drain ■■■")]
 )
 def test_the_promote_delay_counts_from_the_newest_healthy_green(status_for: float, expected: str) -> None:
-    deployment = deploying("■■■|□□□", policy=DELAYED)
+    deployment = deploying("■■■|□◌□", policy=DELAYED)
     deployment = with_status(deployment, [route_id(4)], RouteStatus.HEALTHY, NOW - timedelta(seconds=status_for))
     decision = EVALUATOR.evaluate_one(deployment, NOW)
     assert happens(deployment, decision) == expected

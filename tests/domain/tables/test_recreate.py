@@ -74,6 +74,7 @@ def test_a_new_one_that_is_lost_out_of_traffic_is_drained_and_not_brought_in() -
         ("■~|", 3, "create 1"),
         ("|~~~", 3, "wait"),
         ("■■|~", 3, "wait"),
+        ("|~", 3, "wait"),
         ("■■■|~", 3, "completed"),
         ("|", 3, "create 3"),
         ("■■■|", 3, "completed"),

@@ -180,6 +180,7 @@ def test_the_next_look_is_at_whatever_comes_first() -> None:
     warm_first = replace(deploying("|■▲▲▲", status_for=15, spec=spec), desired_replicas=1)
     assert EVALUATOR.evaluate_one(sick_first, NOW).recheck_at == NOW + timedelta(seconds=15)
     assert EVALUATOR.evaluate_one(warm_first, NOW).recheck_at == NOW + timedelta(seconds=5)
+    warm_first = replace(deploying("|■■▲▲", status_for=15, spec=spec), desired_replicas=1)
     sick = with_status(warm_first, [route_id(1)], RouteStatus.UNHEALTHY, NOW - timedelta(seconds=28))
     assert EVALUATOR.evaluate_one(sick, NOW).recheck_at == NOW + timedelta(seconds=2)
 
