@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from psycopg import Connection
 
+from db.schema.statuses import ACTIVE, PRESENT, RUNNING
+
 MOST = 1000
 """Findings for each sweep: more would not tell more."""
 
@@ -57,40 +59,40 @@ _CHECKS = {
           FROM deployments d
          WHERE d.lifecycle = 'destroyed' AND d.due_at IS NOT NULL
     """,
-    "route_outlives_deployment": """
+    "route_outlives_deployment": f"""
         SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but its deployment is destroyed')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id
-         WHERE r.status NOT IN ('terminated', 'failed') AND d.lifecycle = 'destroyed'
+         WHERE r.{PRESENT} AND d.lifecycle = 'destroyed'
     """,
-    "route_before_first_revision": """
+    "route_before_first_revision": f"""
         SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but its deployment has not begun to start any')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id
-         WHERE r.status NOT IN ('terminated', 'failed') AND d.lifecycle = 'pending'
+         WHERE r.{PRESENT} AND d.lifecycle = 'pending'
     """,
     # looked at since it became so; a sick replica may hold up the look at a parked one for its grace
-    "foreign_route_at_rest": """
+    "foreign_route_at_rest": f"""
         SELECT d.name, concat('route ', r.id, ' runs a revision that is not the current one, and nothing drains it')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id
-         WHERE r.status NOT IN ('terminating', 'terminated', 'failed') AND r.revision_id <> d.current_revision_id
+         WHERE r.{ACTIVE} AND r.revision_id <> d.current_revision_id
            AND (r.parked_until IS NULL OR r.parked_until < now() - interval '5 minutes')
            AND d.lifecycle = 'ready' AND d.degraded_reason IS NULL AND (d.due_at IS NULL OR d.due_at > now())
     """,
-    "route_of_foreign_rollout": """
+    "route_of_foreign_rollout": f"""
         SELECT d.name, concat('route ', r.id, ' was created by rollout ', o.id, ' of another deployment')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN rollouts o ON o.id = r.rollout_id
-         WHERE r.status NOT IN ('terminated', 'failed') AND o.deployment_id <> r.deployment_id
+         WHERE r.{PRESENT} AND o.deployment_id <> r.deployment_id
     """,
-    "running_without_address": """
+    "running_without_address": f"""
         SELECT d.name, concat('route ', r.id, ' is ', r.status, ', but has no address')
           FROM routes r JOIN deployments d ON d.id = r.deployment_id
-         WHERE r.status IN ('healthy', 'unhealthy', 'degraded') AND r.address IS NULL
+         WHERE r.{RUNNING} AND r.address IS NULL
     """,
 }
 
 CODES = frozenset(_CHECKS)
 """What a finding can be."""
 
-_FOUND = (f"SELECT name, '{code}', said FROM ({check}) AS found (name, said)" for code, check in _CHECKS.items())  # noqa: S608  (composed of constants)
+_FOUND = (f"SELECT name, '{code}', said FROM ({check}) AS found (name, said)" for code, check in _CHECKS.items())
 _SWEEP = f"{' UNION ALL '.join(_FOUND)} ORDER BY 1, 2, 3 LIMIT {MOST}"
 
 

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 
 from db.commands.locked import lock_named, note, touch
 from db.cycle.rules import Ruled, replace_rules, rules_of, store_values
 from db.engine import database_now
+from db.locked import mark_unheld
 from domain.autoscaling.judging import MetricValue, evaluate_rules
 from domain.commands import PushMetric, SetAutoscalingRules
 from domain.errors import InvalidInputError
@@ -33,15 +34,6 @@ _ADDRESSES = """
      WHERE r.deployment_id = ANY(%s) AND r.revision_id = d.current_revision_id AND r.status = 'healthy'
        AND r.traffic_status = 'active' AND r.address IS NOT NULL
      ORDER BY r.deployment_id, r.id
-"""
-
-_MARK = """
-    UPDATE deployments SET due_at = clock_timestamp()
-     WHERE id IN (
-        SELECT id FROM deployments
-         WHERE id = ANY(%s) AND lifecycle = 'ready' AND (due_at IS NULL OR due_at > clock_timestamp())
-         ORDER BY id
-           FOR NO KEY UPDATE SKIP LOCKED)
 """
 
 
@@ -102,8 +94,8 @@ def store_and_mark(
 ) -> int:
     """Keep what was measured, and mark the deployments whose rules fire; returns how many were marked anew."""
     cursor = connection.cursor()
-    store_values(cursor, ((one, value) for one, values in measured.items() for value in values))
-    return cursor.execute(_MARK, (list(fires),)).rowcount if fires else 0
+    store_values(cursor, ((deployment_id, value) for deployment_id, values in measured.items() for value in values))
+    return _mark(cursor, fires) if fires else 0
 
 
 def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:
@@ -130,8 +122,13 @@ def push_metric(connection: Connection, command: PushMetric) -> Result:
         )
     fires = _fires(deployment, value)
     if fires:
-        cursor.execute(_MARK, ([deployment.id],))
+        _mark(cursor, [deployment.id])
     return {"deployment": command.deployment, "metric": command.metric, "value": command.value, "fires": fires}
+
+
+def _mark(cursor: Cursor[Any], ids: Sequence[UUID]) -> int:
+    """For check_replica, which decides anew."""
+    return mark_unheld(cursor, "d.id = ANY(%(ids)s) AND d.lifecycle = 'ready'", {"ids": list(ids)})
 
 
 def _fires(deployment: Deployment, value: MetricValue) -> bool:

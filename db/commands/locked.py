@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 
 from db.cycle.claim import lock_deployments
+from db.locked import ALWAYS, changed
 from domain.commands import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
 from domain.model import Deployment, Lifecycle
@@ -16,7 +17,7 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
         "SELECT id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'", (name,)
     ).fetchone()
     locked = lock_deployments(connection, [row[0]]).deployments if row else ()
-    deployment = next((one for one in locked if one.status.lifecycle is not Lifecycle.DESTROYED), None)
+    deployment = next((found for found in locked if found.status.lifecycle is not Lifecycle.DESTROYED), None)
     if deployment is None:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
@@ -33,13 +34,8 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
 
 def touch(connection: Connection, deployment: Deployment) -> int:
     """Mark the deployment, so that its handler looks at it, and give it its next version, which is returned."""
-    row = connection.execute(
-        "UPDATE deployments SET version = version + 1, due_at = clock_timestamp() WHERE id = %s RETURNING version",
-        (deployment.id,),
-    ).fetchone()
-    assert row is not None  # noqa: S101  (the row is locked, so it is there)
-    version: int = row[0]
-    return version
+    changed(connection.cursor(), [deployment.id], mark=ALWAYS)
+    return deployment.version + 1
 
 
 def note(connection: Connection, deployment_id: UUID, command: Command, phase: str, message: str) -> None:

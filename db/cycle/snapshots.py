@@ -8,7 +8,7 @@ from functools import lru_cache
 from psycopg.rows import TupleRow
 
 from db.cycle.rules import NO_RULES, Ruled
-from db.schema.tables import ACTIVE
+from db.schema.statuses import ACTIVE, PRESENT
 from domain.model import (
     Deployment,
     DeploymentLifecycleStatus,
@@ -39,10 +39,10 @@ DEPLOYMENTS = """
       FROM deployments d
 """
 
-ROUTES = """
+ROUTES = f"""
     SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
       FROM routes
-     WHERE deployment_id = ANY(%(ids)b) AND status NOT IN ('terminated', 'failed')
+     WHERE deployment_id = ANY(%(ids)b) AND {PRESENT}
      ORDER BY id
 """
 
@@ -58,7 +58,7 @@ ROLLOUTS = f"""
                      WHERE r.deployment_id = o.deployment_id AND r.revision_id = o.to_revision_id
                        AND r.{ACTIVE}) counted
      WHERE o.id = ANY(%(ids)b)
-"""  # noqa: S608  (composed of constants)
+"""
 
 
 def deployment_of(

@@ -7,6 +7,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from db.locked import changed, lock
+
 _IS_LIVE = "last_seen_at > (SELECT max(seen_at) FROM publishers) - make_interval(secs => silence_seconds)"
 
 _MISSES = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
@@ -17,13 +19,13 @@ _ALL_KNOW = f"""
     {_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {_IS_LIVE} AND {_MISSES}))
 """
 
-_KNOWN = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_ALL_KNOW}"  # noqa: S608  (composed of constants)
+_KNOWN = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_ALL_KNOW}"
 
 _RELEASE = f"""
     UPDATE routes r SET out_of_traffic_at = clock_timestamp()
      WHERE r.deployment_id = ANY(%s) AND {_ALL_KNOW}
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
-"""  # noqa: S608
+"""
 
 _NOTE_PROXIES = """
     INSERT INTO proxies (node_id, kind, silence_seconds)
@@ -49,7 +51,7 @@ _PROXIES = f"""
            (SELECT count(*)::int FROM routes r WHERE {_DRAINING} AND r.drain_xid IS NOT NULL AND {_MISSES})
                AS drains_waiting
       FROM proxies p ORDER BY node_id
-"""  # noqa: S608
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
         f"""
         WITH live AS (SELECT node_id FROM proxies WHERE {_IS_LIVE} ORDER BY node_id FOR UPDATE)
         UPDATE proxies p SET last_seen_at = clock_timestamp() FROM live WHERE p.node_id = live.node_id
-        """  # noqa: S608
+        """
     )
     cursor.execute("DELETE FROM proxies WHERE last_seen_at < clock_timestamp() - interval '1 day'")
     note_publisher(connection, publisher_id)
@@ -139,10 +141,9 @@ def release_drained_routes(connection: Connection) -> list[DrainedRoute]:
     owners = [row[0] for row in cursor.execute(_KNOWN).fetchall()]
     if not owners:
         return []
-    cursor.execute("SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", (owners,))
+    lock(cursor, owners)
     released = [DrainedRoute(*row) for row in cursor.execute(_RELEASE, (owners,)).fetchall()]
-    touched = list({one.deployment_id for one in released})
-    cursor.execute("UPDATE deployments SET version = version + 1 WHERE id = ANY(%s)", (touched,))
+    changed(cursor, {route.deployment_id for route in released})
     return released
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from db.schema.tables import PUBLISHED
+from db.schema.statuses import RUNNING
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
 
@@ -24,9 +24,9 @@ _ROUTES = f"""
     SELECT r.deployment_id, r.id, v.name, r.address, r.status, r.traffic_status, r.traffic_ratio,
            coalesce(r.revision_id = d.deploying_revision_id, false), r.parked_until IS NOT NULL
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE r.{PUBLISHED} AND r.address IS NOT NULL
+     WHERE r.{RUNNING} AND r.address IS NOT NULL
      ORDER BY r.id
-"""  # noqa: S608  (composed of constants)
+"""
 
 
 def read_traffic(connection: Connection) -> TrafficSnapshot:

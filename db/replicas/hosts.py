@@ -6,9 +6,10 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
-from db.schema.tables import ACTIVE
+from db.schema.statuses import ACTIVE, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
@@ -29,9 +30,9 @@ _UNPLACED = """
 _OF_DEPLOYMENT = f"""
     SELECT deployment_id, host, count(*)::int FROM routes
      WHERE deployment_id = ANY(%s) AND {ACTIVE} AND host IS NOT NULL GROUP BY deployment_id, host
-"""  # noqa: S608  (composed of constants, as are the others here)
+"""
 
-_OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"  # noqa: S608
+_OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
 _PLACE = """
     UPDATE routes r SET host = u.host
@@ -42,7 +43,7 @@ _PLACE = """
 _WORK: dict[RouteLifecycleType, str] = {
     RouteLifecycleType.START: "status = 'provisioning' AND started_at IS NULL AND stopped_at IS NULL",
     RouteLifecycleType.PROBE: f"{ACTIVE} AND started_at IS NOT NULL AND stopped_at IS NULL",
-    RouteLifecycleType.STOP: "status IN ('terminating', 'failed') AND stopped_at IS NULL",
+    RouteLifecycleType.STOP: f"{TO_STOP} AND stopped_at IS NULL",
 }
 """Which routes make a look at their host worth while. A host is swept whatever its routes are."""
 
@@ -64,7 +65,7 @@ _LOST = f"""
       FROM routes r JOIN hosts h ON h.name = r.host
      WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{ACTIVE}
      ORDER BY r.id LIMIT %s
-"""  # noqa: S608
+"""
 
 
 def show_sign_of_life(connection: Connection, host: str, address: str) -> None:
@@ -78,8 +79,8 @@ def place_routes(connection: Connection, limit: int) -> int:
     waiting = _unplaced(connection, None, limit)
     if not waiting:
         return 0
-    owners = sorted({one.deployment_id for one in waiting})
-    cursor.execute("SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", (owners,))
+    owners = list({route.deployment_id for route in waiting})
+    lock(cursor, owners)
     up = cursor.execute("SELECT name FROM hosts WHERE down_since IS NULL ORDER BY name").fetchall()
     chosen = place(
         _unplaced(connection, owners, limit),
@@ -89,7 +90,7 @@ def place_routes(connection: Connection, limit: int) -> int:
     )
     if chosen:
         cursor.execute(_PLACE, (list(chosen), list(chosen.values())))
-        cursor.execute("UPDATE deployments SET version = version + 1 WHERE id = ANY(%s)", (owners,))
+        changed(cursor, owners)
     return len(chosen)
 
 
@@ -103,7 +104,7 @@ def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[st
         query = f"""
             SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
              WHERE (SELECT true FROM routes WHERE host = up.name AND {some} LIMIT 1)
-        """  # noqa: S608  (composed of constants)
+        """
     return [row[0] for row in connection.execute(query).fetchall()]
 
 

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.engine import database_now
+from db.locked import ALWAYS, changed, lock
+from db.schema.statuses import ACTIVE
 from domain.model import RouteStatus
 
-_LOCK_DEPLOYMENTS = "SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
-
-_REPORT = """
+_REPORT = f"""
     UPDATE routes r
        SET status = u.status, probe_streak = u.streak,
            status_changed_at = CASE WHEN u.status <> r.status THEN %(at)s ELSE r.status_changed_at END,
@@ -25,23 +26,22 @@ _REPORT = """
       FROM unnest(%(ids)s::uuid[], %(was)s::text[], %(statuses)s::text[], %(streaks)s::int[], %(reasons)s::text[],
                   %(log_tails)s::text[], %(addresses)s::text[], %(handles)s::text[])
            AS u (id, was, status, streak, reason, log_tail, address, handle)
-     WHERE r.id = u.id AND r.status = u.was AND r.status NOT IN ('terminating', 'terminated', 'failed')
+     WHERE r.id = u.id AND r.status = u.was AND r.{ACTIVE}
     RETURNING r.id, r.deployment_id, r.revision_id, r.rollout_id, old.status, new.status
 """
 
-_MARK = """
+# one that starts well forgives its revision the starts that failed before it
+_COUNT_IN_A_ROW = """
     UPDATE deployments d
-       SET version = d.version + 1, due_at = %(at)s,
-           failed_revision_id = CASE WHEN u.failed > 0 THEN u.revision_id ELSE d.failed_revision_id END,
+       SET failed_revision_id = u.revision_id,
            last_failed_at = CASE WHEN u.failed > 0 THEN %(at)s ELSE d.last_failed_at END,
            failed_starts = CASE WHEN u.failed > 0 AND d.failed_revision_id = u.revision_id
                                 THEN d.failed_starts + u.failed
-                                WHEN u.failed > 0 THEN u.failed
-                                WHEN u.healthy > 0 AND d.failed_revision_id = u.revision_id THEN 0
-                                ELSE d.failed_starts END
+                                ELSE u.failed END
       FROM unnest(%(ids)s::uuid[], %(revision_ids)s::uuid[], %(failed)s::int[], %(healthy)s::int[])
            AS u (id, revision_id, failed, healthy)
      WHERE d.id = u.id
+       AND (u.failed > 0 OR (u.healthy > 0 AND d.failed_revision_id = u.revision_id AND d.failed_starts > 0))
 """
 
 _COUNT_IN_ROLLOUTS = """
@@ -92,16 +92,18 @@ def apply_reports(
     if not reports:
         return frozenset()
     cursor = connection.cursor()
-    cursor.execute(_LOCK_DEPLOYMENTS, (sorted({report.deployment_id for report in reports}),))
-    (at,) = cursor.execute("SELECT clock_timestamp()").fetchone() or (None,)
+    lock(cursor, {report.deployment_id for report in reports})
+    at = database_now(connection)
     written = cursor.execute(_REPORT, {"at": at, **_columns(reports)}).fetchall()
-    changed = [row for row in written if row[4] != row[5]]
-    if not changed:
+    became = [row for row in written if row[4] != row[5]]
+    if not became:
         return frozenset()
-    counts = _counts(changed) if blame_revisions else [replace(one, failed=0) for one in _counts(changed)]
-    cursor.execute(_MARK, {"at": at, **_as_arrays(_worst_of_each(counts))})
+    counts = _counts(became) if blame_revisions else [replace(count, failed=0) for count in _counts(became)]
+    touched = frozenset(count.deployment_id for count in counts)
+    changed(cursor, touched, mark=ALWAYS)
+    cursor.execute(_COUNT_IN_A_ROW, {"at": at, **_as_arrays(_worst_of_each(counts))})
     cursor.execute(_COUNT_IN_ROLLOUTS, {"at": at, **_as_arrays(counts)})
-    return frozenset(row[1] for row in changed)
+    return touched
 
 
 def _columns(reports: Sequence[RouteReport]) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from db.cycle.claim import lifecycle_status
-from db.schema.tables import ACTIVE
+from db.locked import changed, lock
+from db.schema.statuses import ACTIVE, TO_STOP
 from domain.errors import RouteNotFoundError
-from domain.model import DeploymentLifecycleStatus, RouteStatus
+from domain.model import DeploymentLifecycleStatus, Lifecycle, RouteStatus
 from domain.replicas.revision import RevisionSpec
 
 _ROUTE = """
@@ -37,12 +38,13 @@ _RUNNING = f"""
 _STARTING = _RUNNING.replace(f"r.{ACTIVE}", "r.status = 'provisioning'")
 
 _TO_STOP = f"""
-    {_ROUTE} WHERE r.host = %s AND r.status IN ('terminating', 'failed') AND r.stopped_at IS NULL ORDER BY r.id
+    {_ROUTE} WHERE r.host = %s AND r.{TO_STOP} AND r.stopped_at IS NULL ORDER BY r.id
 """
 
 _BY_ID = f"{_ROUTE} WHERE r.id = %s"
 
-_LOCK_DEPLOYMENTS = "SELECT id FROM deployments WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_WAITING_FOR_ENDS = frozenset({Lifecycle.DEPLOYING, Lifecycle.DESTROYING})
+"""States whose handlers may be waiting until a replica is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
     """One route, its deployment locked before it is read. Raises RouteNotFoundError."""
     cursor = connection.cursor()
     owners = cursor.execute("SELECT deployment_id FROM routes WHERE id = %s", (route_id,)).fetchall()
-    cursor.execute(_LOCK_DEPLOYMENTS, ([row[0] for row in owners],))
+    lock(cursor, [row[0] for row in owners])
     rows = _rows(connection, _BY_ID, (route_id,))
     if not rows:
         raise RouteNotFoundError(
@@ -132,25 +134,17 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
     cursor = connection.cursor()
     ids = list(route_ids)
     owners = cursor.execute("SELECT DISTINCT deployment_id FROM routes WHERE id = ANY(%s)", (ids,)).fetchall()
-    cursor.execute(_LOCK_DEPLOYMENTS, ([row[0] for row in owners],))
-    changed = cursor.execute(
+    lock(cursor, [row[0] for row in owners])
+    left = cursor.execute(
         f"""
         UPDATE routes SET {assignments}
-         WHERE id = ANY(%s) AND status IN ('terminating', 'failed') AND stopped_at IS NULL
+         WHERE id = ANY(%s) AND {TO_STOP} AND stopped_at IS NULL
         RETURNING deployment_id
-        """,  # noqa: S608  (both callers pass literals)
+        """,
         (ids,),
     ).fetchall()
-    touched = frozenset(row[0] for row in changed)
-    cursor.execute(
-        """
-        UPDATE deployments
-           SET version = version + 1,
-               due_at = CASE WHEN lifecycle IN ('destroying', 'deploying') THEN clock_timestamp() ELSE due_at END
-         WHERE id = ANY(%s)
-        """,
-        (list(touched),),
-    )
+    touched = frozenset(row[0] for row in left)
+    changed(cursor, touched, mark=_WAITING_FOR_ENDS)
     return touched
 
 

@@ -16,18 +16,20 @@ the lock of the deployment, so nothing is locked here.
 Migrations carry frozen copies of this text; a test holds the two together.
 """
 
-CEILING = """
+from db.schema.statuses import ACTIVE, DRAINED
+
+CEILING = f"""
 CREATE FUNCTION routes_within_ceiling() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     ids uuid[] := ARRAY(
         SELECT DISTINCT deployment_id FROM created
-         WHERE status NOT IN ('terminating', 'terminated', 'failed') AND parked_until IS NULL);
+         WHERE {ACTIVE} AND parked_until IS NULL);
     broken record;
 BEGIN
     SELECT d.name, d.lifecycle, count(*) AS live, b.ceiling INTO broken
       FROM deployments d
       JOIN routes r ON r.deployment_id = d.id
-       AND r.status NOT IN ('terminating', 'terminated', 'failed') AND r.parked_until IS NULL
+       AND r.{ACTIVE} AND r.parked_until IS NULL
       LEFT JOIN rollouts o ON o.id = d.rollout_id,
            LATERAL (SELECT CASE WHEN d.lifecycle IN ('destroying', 'destroyed') THEN 0
                                 ELSE coalesce(o.ceiling, d.desired_replicas + 1) END AS ceiling) b
@@ -49,7 +51,7 @@ CREATE TRIGGER routes_within_ceiling AFTER INSERT ON routes REFERENCING NEW TABL
     FOR EACH STATEMENT EXECUTE FUNCTION routes_within_ceiling();
 """
 
-FLOOR = """
+FLOOR = f"""
 CREATE FUNCTION routes_above_floor() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     ids uuid[] := ARRAY(
@@ -57,7 +59,7 @@ DECLARE
           FROM (SELECT id, deployment_id FROM was WHERE status = 'healthy' AND traffic_status = 'active'
                 UNION ALL -- and no join, which would be planned for one row and compare each row with each
                 SELECT id, deployment_id FROM became
-                 WHERE status IN ('terminating', 'terminated')
+                 WHERE {DRAINED}
                     OR (traffic_status = 'inactive' AND status <> 'failed')) one
          GROUP BY id, deployment_id
         HAVING count(*) = 2);

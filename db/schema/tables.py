@@ -1,7 +1,5 @@
 """The tables. Text with CHECKs rather than native enums; timestamptz everywhere; partial indexes for the sweeps."""
 
-from enum import StrEnum
-
 from sqlalchemy import (
     DDL,
     BigInteger,
@@ -25,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.schema.guards import CEILING, FLOOR
+from db.schema.statuses import ACTIVE, NOT_RUNNING, PRESENT, RUNNING, words
 from db.schema.types import PgSnapshot, Xid8
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
@@ -41,10 +40,6 @@ metadata = MetaData(
 )
 
 
-def _words(enum: type[StrEnum]) -> str:
-    return ", ".join(f"'{member.value}'" for member in enum)
-
-
 def _id() -> Column[object]:
     return Column("id", Uuid, primary_key=True, server_default=text("uuidv7()"))
 
@@ -58,15 +53,6 @@ def _revision_of_deployment(column: str, deployment: str, *, later: bool = False
     """A revision belongs to its deployment: both ids are referenced together."""
     return ForeignKeyConstraint([column, deployment], ["revisions.id", "revisions.deployment_id"], use_alter=later)
 
-
-LIVE = "status NOT IN ('terminated', 'failed')"
-"""Routes that a snapshot holds: active ones, and those on their way out."""
-
-ACTIVE = "status IN ('provisioning', 'healthy', 'unhealthy', 'degraded')"
-"""Routes that count against a budget."""
-
-PUBLISHED = "status IN ('healthy', 'unhealthy', 'degraded')"
-"""Routes that proxies may be told of."""
 
 deployments = Table(
     "deployments",
@@ -98,8 +84,8 @@ deployments = Table(
     _revision_of_deployment("current_revision_id", "id", later=True),
     _revision_of_deployment("deploying_revision_id", "id", later=True),
     CheckConstraint("desired_replicas >= 0", "desired_replicas"),
-    CheckConstraint(f"lifecycle IN ({_words(Lifecycle)})", "lifecycle"),
-    CheckConstraint(f"sub_step IN ({_words(DeploymentSubStep)})", "sub_step"),
+    CheckConstraint(f"lifecycle IN ({words(Lifecycle)})", "lifecycle"),
+    CheckConstraint(f"sub_step IN ({words(DeploymentSubStep)})", "sub_step"),
     CheckConstraint("(lifecycle = 'deploying') = (deploying_revision_id IS NOT NULL)", "deploying_has_revision"),
     CheckConstraint("(lifecycle = 'deploying') = (rollout_id IS NOT NULL)", "deploying_has_rollout"),
     CheckConstraint("(lifecycle = 'deploying') = (sub_step IS NOT NULL)", "deploying_has_sub_step"),
@@ -170,7 +156,7 @@ rollouts = Table(
     _revision_of_deployment("to_revision_id", "deployment_id"),
     CheckConstraint("from_revision_id <> to_revision_id", "goes_somewhere"),
     CheckConstraint("floor >= 0 AND floor <= ceiling", "budget"),
-    CheckConstraint(f"outcome IN ({_words(RolloutOutcome)})", "outcome"),
+    CheckConstraint(f"outcome IN ({words(RolloutOutcome)})", "outcome"),
     CheckConstraint("(outcome IS NULL) = (ended_at IS NULL)", "ended_has_outcome"),
     CheckConstraint("outcome IS NULL OR clock_stopped_at IS NULL", "ended_clock_runs_no_more"),
     Index("rollouts_one_open_key", "deployment_id", unique=True, postgresql_where=text("ended_at IS NULL")),
@@ -203,24 +189,20 @@ routes = Table(
     _at("stopped_at"),
     _at("created_at", now=True),
     _revision_of_deployment("revision_id", "deployment_id"),
-    CheckConstraint(f"status IN ({_words(RouteStatus)})", "status"),
-    CheckConstraint(f"traffic_status IN ({_words(TrafficStatus)})", "traffic_status"),
+    CheckConstraint(f"status IN ({words(RouteStatus)})", "status"),
+    CheckConstraint(f"traffic_status IN ({words(TrafficStatus)})", "traffic_status"),
     CheckConstraint("traffic_ratio BETWEEN 0 AND 1", "traffic_ratio"),
-    CheckConstraint(
-        "status NOT IN ('terminating', 'terminated', 'failed') OR traffic_status = 'inactive'", "gone_has_no_traffic"
-    ),
+    CheckConstraint(f"{ACTIVE} OR traffic_status = 'inactive'", "gone_has_no_traffic"),
     CheckConstraint("status <> 'terminating' OR drain_started_at IS NOT NULL", "terminating_drains"),
-    CheckConstraint(
-        "status NOT IN ('healthy', 'unhealthy', 'degraded') OR started_at IS NOT NULL", "running_was_started"
-    ),
+    CheckConstraint(f"{NOT_RUNNING} OR started_at IS NOT NULL", "running_was_started"),
     CheckConstraint("status <> 'terminated' OR stopped_at IS NOT NULL", "terminated_was_stopped"),
     CheckConstraint("status <> 'failed' OR status_reason <> ''", "failed_says_why"),
     CheckConstraint("parked_until IS NULL OR traffic_status = 'inactive'", "parked_is_out_of_traffic"),
-    Index("routes_live_idx", "deployment_id", postgresql_where=text(LIVE)),
+    Index("routes_live_idx", "deployment_id", postgresql_where=text(PRESENT)),
     Index("routes_unstopped_idx", "status", postgresql_where=text("stopped_at IS NULL")),
     Index("routes_deployment_id_idx", "deployment_id", "created_at"),
     Index("routes_host_idx", "host", postgresql_where=text("stopped_at IS NULL")),
-    Index("routes_published_idx", "deployment_id", postgresql_where=text(PUBLISHED)),
+    Index("routes_published_idx", "deployment_id", postgresql_where=text(RUNNING)),
     Index(
         "routes_draining_idx",
         "drain_started_at",
@@ -235,7 +217,7 @@ entrances = Table(
     Column("value", Text, primary_key=True),
     Column("deployment_id", Uuid, ForeignKey("deployments.id"), nullable=False),
     Column("strip_prefix", Boolean, nullable=False, server_default="true"),
-    CheckConstraint(f"kind IN ({_words(EntranceKind)})", "kind"),
+    CheckConstraint(f"kind IN ({words(EntranceKind)})", "kind"),
     Index("entrances_deployment_id_idx", "deployment_id"),
 )
 
@@ -277,7 +259,7 @@ rollout_steps = Table(
     Column("verdict", Text, nullable=False),
     Column("inputs", JSONB, nullable=False),
     Column("decision", JSONB, nullable=False),
-    CheckConstraint(f"verdict IN ({_words(Verdict)})", "verdict"),
+    CheckConstraint(f"verdict IN ({words(Verdict)})", "verdict"),
 )
 
 deployment_history = Table(
@@ -317,9 +299,9 @@ autoscaling_rules = Table(
     Column("cooldown_seconds", Float, nullable=False),
     Column("max_age_seconds", Float, nullable=False),
     Column("series", Text, nullable=False),
-    CheckConstraint(f"source IN ({_words(MetricSource)})", "source"),
-    CheckConstraint(f"aggregate IN ({_words(Aggregate)})", "aggregate"),
-    CheckConstraint(f"comparator IN ({_words(Comparator)})", "comparator"),
+    CheckConstraint(f"source IN ({words(MetricSource)})", "source"),
+    CheckConstraint(f"aggregate IN ({words(Aggregate)})", "aggregate"),
+    CheckConstraint(f"comparator IN ({words(Comparator)})", "comparator"),
     CheckConstraint("threshold NOT IN ('NaN', 'Infinity', '-Infinity')", "threshold"),
     CheckConstraint("step <> 0", "step"),
     CheckConstraint("0 <= min_replicas AND min_replicas <= max_replicas", "replicas"),

@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, class_row, dict_row
 
+from db.schema.statuses import PRESENT
 from domain.errors import DeploymentNotFoundError
 from domain.model import (
     Deployment,
@@ -51,7 +52,7 @@ _ROUTES = """
       FROM routes r JOIN revisions v ON v.id = r.revision_id
 """
 
-_LIVE_ROUTES = f"{_ROUTES} WHERE r.deployment_id = ANY(%s) AND r.status NOT IN ('terminated', 'failed') ORDER BY r.id"
+_LIVE_ROUTES = f"{_ROUTES} WHERE r.deployment_id = ANY(%s) AND r.{PRESENT} ORDER BY r.id"
 
 _ALL_ROUTES = f"{_ROUTES} WHERE r.deployment_id = %s ORDER BY r.id DESC LIMIT %s"
 

@@ -1,0 +1,56 @@
+"""The law of every write: whoever changes a deployment or its routes locks the deployments first, and counts them up.
+
+1. `lock(cursor, ids)`: their rows, in the order of their ids, so that no two writers deadlock.
+2. Read, decide and write: the writer is alone with these deployments until its transaction ends.
+3. `changed(cursor, ids, mark=...)`: version + 1, and due_at = now for those that a handler must look at.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg import Cursor
+
+from domain.model import Lifecycle
+
+IN_ID_ORDER = "ORDER BY d.id FOR NO KEY UPDATE OF d"
+"""The end of a query over `deployments d` that reads and locks in one statement."""
+
+SKIPPING_HELD = "FOR NO KEY UPDATE OF d SKIP LOCKED"
+"""The same, but rows that somebody else holds are left out."""
+
+ALWAYS = frozenset(Lifecycle) - {Lifecycle.DESTROYED}
+"""Every state that some handler looks at: to mark a destroyed deployment would mark it for ever."""
+
+_LOCK = f"SELECT FROM deployments d WHERE d.id = ANY(%s) {IN_ID_ORDER}"
+
+_CHANGED = """
+    UPDATE deployments
+       SET version = version + 1, due_at = CASE WHEN lifecycle = ANY(%s) THEN clock_timestamp() ELSE due_at END
+     WHERE id = ANY(%s)
+"""
+
+
+def lock(cursor: Cursor[Any], ids: Collection[UUID]) -> None:
+    """Hold these deployments until the transaction ends; waits for whoever holds one of them."""
+    cursor.execute(_LOCK, (list(ids),))
+
+
+def changed(cursor: Cursor[Any], ids: Collection[UUID], *, mark: Collection[Lifecycle] = ()) -> None:
+    """Count up the versions of locked deployments, and mark those of them that are in one of the states of `mark`."""
+    if ids:
+        cursor.execute(_CHANGED, ([state.value for state in mark], list(ids)))
+
+
+def mark_unheld(cursor: Cursor[Any], condition: str, parameters: Mapping[str, Any]) -> int:
+    """Mark those of `deployments d` that the SQL `condition` is true of; returns how many were marked anew.
+
+    A deployment that somebody holds is left out: its holder marks it, or looks at it just now. No version counts up.
+    """
+    query = f"""
+        UPDATE deployments SET due_at = clock_timestamp()
+         WHERE id IN (SELECT d.id FROM deployments d
+                       WHERE (d.due_at IS NULL OR d.due_at > clock_timestamp()) AND {condition}
+                       ORDER BY d.id {SKIPPING_HELD})
+    """
+    return cursor.execute(query, parameters).rowcount
