@@ -35,11 +35,17 @@ class Case:
     retry_in: int = -60
 
 
-SYMBOLS = st.text("■□◌△▲◇✗~", max_size=4)
+SYMBOLS = "■□◌△▲◇✗~"
+ANYTHING = st.tuples(st.text(SYMBOLS, max_size=3), st.text(SYMBOLS, max_size=4), st.integers(0, 4))
+NEARLY_RIGHT = st.builds(
+    lambda old, n, more: (old, "■" * n + more, n),
+    st.text("□~", max_size=2),
+    st.integers(0, 3),
+    st.text("✗~◇", max_size=1),
+)
 CASES = st.builds(
-    Case,
-    st.one_of(SYMBOLS, st.builds("{}|{}".format, SYMBOLS, SYMBOLS)),
-    st.integers(0, 4),
+    lambda drawn, *settings: Case(f"{drawn[0]}|{drawn[1]}", drawn[2], *settings),
+    st.one_of(ANYTHING, NEARLY_RIGHT),
     st.sampled_from([5.0, 3600.0]),
     st.sampled_from([None, 3600, -60]),
     st.booleans(),
