@@ -7,8 +7,8 @@ import pytest
 
 DB = Path(__file__).parents[2] / "db"
 LOCKING = {"db/locked.py"}
-COUNTING = {"db/locked.py", "db/cycle/applier.py"}
-"""The bulk write counts up the version that it was decided from, in the statement that compares the two."""
+COUNTING = {"db/locked.py"}
+"""Steps of cycles and commands are counted by the domain, and their versions copied like any other value."""
 STATUSES = {"db/cycle/applier.py"}
 
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.model import RouteStatus
-from domain.replay import inputs_from_json
+from domain.recording import inputs_from_json
 from tests.support.fleet import (
     ROLLING,
     ask,
