@@ -12,8 +12,8 @@ from bench.data import QUIET, fill
 from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
-from db.cycle.claim import due_statuses
 from db.engine import in_transaction
+from db.lifecycle import due_statuses
 from tasks.settings import COMMANDS_QUEUE, KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE
 from tests.support.stack import eventually
 

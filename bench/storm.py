@@ -17,8 +17,8 @@ from bench.figures import percentiles, spread
 from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
-from db.cycle.claim import due_statuses
 from db.engine import in_transaction
+from db.lifecycle import due_statuses
 from tests.support.stack import eventually
 
 _PATIENCE_SECONDS = 120.0

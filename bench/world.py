@@ -25,9 +25,10 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.engine import in_transaction, make_engine
+from db.lifecycle import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop, statuses_of
+from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
 from db.settings import DatabaseSettings, database_url
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType

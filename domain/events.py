@@ -24,6 +24,11 @@ class DoDeploymentLifecycleEvent:
             _member(DeploymentSubStep, "sub_step", sub_step) if sub_step is not None else None,
         )
 
+    @property
+    def key(self) -> "DoDeploymentLifecycleEvent":
+        """What a handler is registered by: the same for this event and for the one that says "if needed"."""
+        return DoDeploymentLifecycleEvent(self.lifecycle_type, self.sub_step)
+
     def __str__(self) -> str:
         return f"{self.lifecycle_type}/{self.sub_step}" if self.sub_step else str(self.lifecycle_type)
 

@@ -1,73 +1,11 @@
-"""A cycle's inputs as JSON and back, and the decision made from them once more: stored == replayed."""
+"""A step decided once more from what is on record of it: stored == replayed, as long as the code decides the same."""
 
 import json
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from domain.changes import RouteChanges
 from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
-from domain.model import Deployment, Verdict
-from domain.strategies import STRATEGIES, DeploymentStrategyRegistry, stored_policy
-from domain.transitions import ClassifiedDecision, RevisionMove
-
-
-@dataclass(slots=True)
-class _Inputs:
-    deployment: Deployment
-    now: datetime
-
-
-@dataclass(slots=True)
-class _Decided:
-    verdict: Verdict
-    reason: str
-    to: str
-    revision: RevisionMove
-    desired_replicas: int
-    changes: RouteChanges
-
-
-_DEPLOYMENT = TypeAdapter(Deployment)
-_INSTANT = TypeAdapter(datetime)
-_INPUTS = TypeAdapter(_Inputs)
-_DECIDED = TypeAdapter(_Decided)
-
-
-def inputs_json(deployment: Deployment, now: datetime) -> bytes:
-    """The snapshot and the time that a decision was made from, as JSON text."""
-    return _INPUTS.dump_json(_Inputs(deployment, now))
-
-
-def inputs_from_json(
-    raw: dict[str, Any], strategies: DeploymentStrategyRegistry = STRATEGIES
-) -> tuple[Deployment, datetime]:
-    """What `inputs_json` was given. The policy goes through its strategy's own model.
-
-    One that this release cannot read fails when it is used, as it does in a cycle.
-    """
-    snapshot = dict(raw["deployment"])
-    if snapshot["rollout"] is not None:
-        policy = stored_policy(snapshot["rollout"]["policy"], strategies)
-        snapshot["rollout"] = {**snapshot["rollout"], "policy": policy}
-    return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
-
-
-def decision_json(classified: ClassifiedDecision) -> bytes:
-    """What was decided, as JSON text. A route that is created has no id yet, so two of these can be compared."""
-    return _DECIDED.dump_json(
-        _Decided(
-            classified.verdict,
-            classified.reason,
-            str(classified.to),
-            classified.revision,
-            classified.desired_replicas,
-            classified.changes,
-        )
-    )
+from domain.recording import decision_json, inputs_from_json
 
 
 def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -76,9 +14,9 @@ def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
     It differs from the stored one when the code has changed since, or when Postgres refused to write what was decided:
     such a step is stored as an error that no decision made. Raises InvalidInputError for an unknown phase.
     """
-    handler = next((one for one in HANDLERS.values() if one.name == phase), None)
+    handler = next((known for known in HANDLERS.values() if known.name == phase), None)
     if handler is None:
-        names = ", ".join(one.name for one in HANDLERS.values())
+        names = ", ".join(known.name for known in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
     deployment, now = inputs_from_json(inputs)
     (classified,) = handler.execute([deployment], now).everything

@@ -3,7 +3,8 @@
 from importlib import import_module
 
 from celery import Celery
-from celery.signals import celeryd_init, setup_logging
+from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun
+from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from tasks.log import configure_logging
 from tasks.schedule import beat_schedule
@@ -31,3 +32,14 @@ def _load_tasks(**_: object) -> None:
 @setup_logging.connect
 def _log(loglevel: int | None = None, **_: object) -> None:
     configure_logging(loglevel)
+
+
+@task_prerun.connect
+def _name_task(task_id: str, **_: object) -> None:
+    """Each log line of a task has its id."""
+    bind_contextvars(task_id=task_id)
+
+
+@task_postrun.connect
+def _forget_task(**_: object) -> None:
+    unbind_contextvars("task_id")

@@ -1,8 +1,8 @@
-"""One pass of a handler over what is marked: claim, decide, classify, apply, wake. It knows no lifecycle by name."""
+"""One pass of a handler over what is marked: claim, load, decide, apply, log, wake. It knows no lifecycle by name."""
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from uuid import UUID
 
@@ -12,16 +12,19 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.cycle.applier import StrategyApplyResult, StrategyResultApplier
-from db.cycle.claim import Claim, claim_due, lock_deployments, mark_what_is_off
+from db.cycle.claim import Claim, claim_due, claim_these
+from db.cycle.drift import mark_what_is_off
+from db.cycle.load import load
 from db.engine import in_transaction
 from domain.changes import Decision
 from domain.errors import InvalidInputError
-from domain.events import DoDeploymentLifecycleEvent
+from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.handlers import HandlerRegistry
-from domain.handlers.base import DeploymentHandler
+from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.replicas.events import RouteLifecycleType
 from domain.transitions import ClassifiedDecision, Limits, classify
+from tasks.decision_log import log_chunk
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker
 
@@ -30,11 +33,17 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What one transaction did: deployments looked at, what was written, and the statuses to look at next."""
+    """What one transaction did: what was decided of each deployment, and the routes that were written."""
 
-    seen: int = 0
+    decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
     applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
-    due: frozenset[DeploymentLifecycleStatus] = field(default=frozenset())
+    due: frozenset[DeploymentLifecycleStatus] = frozenset()
+    """The statuses of those that must be looked at again at once."""
+
+    @property
+    def seen(self) -> int:
+        """The deployments looked at."""
+        return len(self.decided.everything)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +58,12 @@ class DeploymentCoordinator:
     work_seconds: float
     stopping: threading.Event
 
-    def process_deployment_lifecycle(self, event: DoDeploymentLifecycleEvent, *, everything: bool) -> int:
+    def process_deployment_lifecycle(self, event: DoDeploymentLifecycleEvent) -> int:
         """Run the event's handler until nothing is due or its time is up; returns the deployments looked at.
 
-        `everything`: first mark what SQL finds to be off (the long tick). Raises InvalidInputError for unknown events.
+        The long tick first marks what SQL finds to be off. Raises InvalidInputError for an event without a handler.
         """
-        handler = self.handlers.get(DoDeploymentLifecycleEvent(event.lifecycle_type, event.sub_step))
+        handler = self.handlers.get(event.key)
         if handler is None:
             raise InvalidInputError(
                 f"no handler answers to {event}; there are {', '.join(map(str, self.handlers))}", field="lifecycle_type"
@@ -62,7 +71,7 @@ class DeploymentCoordinator:
         with self.slots.hold(handler.lock_id, str(handler.event)) as slot:
             if slot is None:
                 return 0
-            if everything:
+            if not isinstance(event, DoDeploymentLifecycleIfNeededEvent):
                 in_transaction(self.engine, lambda connection: mark_what_is_off(connection, handler.targets))
             return self._work(handler, slot)
 
@@ -71,17 +80,27 @@ class DeploymentCoordinator:
         claimed: list[UUID] = []
 
         def work(connection: Connection) -> ChunkResult:
-            claim = claim_due(connection, handler.targets, self.chunk, handler.glance)
-            claimed[:] = [*(one.id for one in claim.deployments), *(one.deployment.id for one in claim.waits)]
-            return _decide_and_apply(connection, handler, claim.deployments, claim)
+            claim = claim_due(connection, handler.targets, self.chunk)
+            claimed[:] = claim.ids
+            waits = {wait.deployment.id.int: wait for wait in _waits(handler, claim)}
+            left = [each for each in claim.deployments if each.row.id.int not in waits] if waits else claim.deployments
+            decided = handler.execute(load(connection, left), claim.now)
+            return _apply(connection, handler, replace(decided, skipped=(*decided.skipped, *waits.values())), claim)
 
         try:
-            return in_transaction(self.engine, work)
+            return self._in_transaction(handler, work)
         except Exception as error:  # the applier or Postgres refused: find out which deployment it is
             if not claimed:
                 raise
             _log.warning("chunk failed, trying halves", handler=handler.name, size=len(claimed), error=str(error))
             return self._halve(handler, claimed, error)
+
+    def _in_transaction(self, handler: DeploymentHandler, work: Callable[[Connection], ChunkResult]) -> ChunkResult:
+        """What was decided is logged when it is committed."""
+        began = monotonic()
+        result = in_transaction(self.engine, work)
+        log_chunk(handler.name, result.decided, monotonic() - began)
+        return result
 
     def _work(self, handler: DeploymentHandler, slot: Slot) -> int:
         seen, ends_at = 0, monotonic() + self.work_seconds
@@ -108,21 +127,16 @@ class DeploymentCoordinator:
         if len(ids) == 1:
             return self._blame(handler, ids[0], error)
         middle = len(ids) // 2
-        halves = [self._again(handler, ids[:middle]), self._again(handler, ids[middle:])]
-        return ChunkResult(
-            seen=sum(half.seen for half in halves),
-            applied=halves[0].applied + halves[1].applied,
-            due=halves[0].due | halves[1].due,
-        )
+        first, second = self._again(handler, ids[:middle]), self._again(handler, ids[middle:])
+        return ChunkResult(first.decided + second.decided, first.applied + second.applied, first.due | second.due)
 
     def _again(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:
-            claim = lock_deployments(connection, ids)
-            left = [one for one in claim.deployments if one.status in handler.targets]
-            return _decide_and_apply(connection, handler, left, claim)
+            claim = claim_these(connection, ids)
+            return _apply(connection, handler, handler.execute(_targeted(connection, handler, claim), claim.now), claim)
 
         try:
-            return in_transaction(self.engine, work)
+            return self._in_transaction(handler, work)
         except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to one deployment of this half)
             return self._halve(handler, ids, error)
 
@@ -132,27 +146,39 @@ class DeploymentCoordinator:
         _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=said)
 
         def work(connection: Connection) -> ChunkResult:
-            claim = lock_deployments(connection, [deployment_id])
-            failed = [_failed(handler, one, said, claim) for one in claim.deployments if one.status in handler.targets]
-            return _apply(connection, handler, failed, claim)
+            claim = claim_these(connection, [deployment_id])
+            failed = [_failed(handler, each, said, claim) for each in _targeted(connection, handler, claim)]
+            return _apply(connection, handler, DeploymentExecutionResult.gather(failed), claim)
 
-        return in_transaction(self.engine, work)
+        return self._in_transaction(handler, work)
 
 
-def _decide_and_apply(
-    connection: Connection, handler: DeploymentHandler, batch: Sequence[Deployment], claim: Claim
-) -> ChunkResult:
-    return _apply(connection, handler, handler.execute(batch, claim.now).everything + claim.waits, claim)
+def _waits(handler: DeploymentHandler, claim: Claim) -> list[ClassifiedDecision]:
+    """Most of a fleet waits for something that starts: its counts tell it, and its routes need not be loaded."""
+    found = (
+        handler.glance(claimed.deployment(), claimed.counts, claim.now)
+        for claimed in claim.deployments
+        if claimed.counts is not None and claimed.counts.starting
+    )
+    return [wait for wait in found if wait is not None]
+
+
+def _targeted(connection: Connection, handler: DeploymentHandler, claim: Claim) -> tuple[Deployment, ...]:
+    """Those that are still the handler's: they may have moved on while we waited for their locks."""
+    return load(connection, [claimed for claimed in claim.deployments if claimed.status in handler.targets])
 
 
 def _apply(
-    connection: Connection, handler: DeploymentHandler, decisions: Sequence[ClassifiedDecision], claim: Claim
+    connection: Connection, handler: DeploymentHandler, decided: DeploymentExecutionResult, claim: Claim
 ) -> ChunkResult:
+    decisions = decided.everything
     if not decisions:
         return ChunkResult()
     applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim)
-    due = frozenset(one.to for one in decisions if one.due_at is not None and one.due_at <= claim.now)
-    return ChunkResult(len(decisions), applied, due)
+    due = frozenset(
+        decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
+    )
+    return ChunkResult(decided, applied, due)
 
 
 def _name(error: Exception) -> str:

@@ -1,18 +1,18 @@
-"""The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the sweep."""
+"""The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the audit."""
 
 import structlog
 
 from db.audit.impossible import impossible_combinations
 from db.commands.autoscaling import has_rules
-from db.cycle.claim import due_statuses
 from db.engine import engine, in_transaction
+from db.lifecycle import due_statuses
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
 from tasks.composition import coordinator, settings, waker
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, look_at_hosts
-from tasks.schedule import ALARM_TASK, DO_IF_NEEDED_TASK, DO_TASK, SWEEP_TASK
+from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
 
 _log = structlog.get_logger(__name__)
 
@@ -22,7 +22,7 @@ def do_deployment_lifecycle(lifecycle_type: str, sub_step: str | None = None, in
     """DoDeploymentLifecycle: the long tick. `interval` is set by beat; without it the event always runs."""
     event = DoDeploymentLifecycleEvent.parse(lifecycle_type, sub_step)
     if interval is None or waker().first_of_interval(str(event), interval):
-        coordinator().process_deployment_lifecycle(event, everything=True)
+        coordinator().process_deployment_lifecycle(event)
 
 
 @app.task(name=DO_IF_NEEDED_TASK)
@@ -35,7 +35,7 @@ def do_deployment_lifecycle_if_needed(
         waker().arrived(str(event))
     elif not waker().first_of_interval(str(event), interval):
         return
-    coordinator().process_deployment_lifecycle(event, everything=False)
+    coordinator().process_deployment_lifecycle(event)
 
 
 @app.task(name=ALARM_TASK)
@@ -58,10 +58,10 @@ def _is_time_for(kind: RouteLifecycleType) -> bool:
     return waker().first_of_interval(route_key(kind), ROUTE_CADENCES[kind])
 
 
-@app.task(name=SWEEP_TASK)
-def sweep_impossible_combinations(interval: float) -> None:
+@app.task(name=AUDIT_TASK)
+def audit(interval: float) -> None:
     """Report, in the log, rows that no transaction of ours leaves behind; `rollway doctor` shows them to a person."""
-    if not waker().first_of_interval(SWEEP_TASK, interval):
+    if not waker().first_of_interval(AUDIT_TASK, interval):
         return
     for finding in in_transaction(engine(), impossible_combinations):
         _log.error(finding.sentence, deployment=finding.deployment, code=finding.code)

@@ -12,12 +12,12 @@ DO_IF_NEEDED_TASK = "rollway.do_deployment_lifecycle_if_needed"
 DO_ROUTE_TASK = "rollway.do_route_lifecycle"
 ALARM_TASK = "rollway.wake_what_is_due"
 ALARM_SECONDS = 1.0
-SWEEP_TASK = "rollway.sweep_impossible_combinations"
-SWEEP_SECONDS = 60.0
+AUDIT_TASK = "rollway.audit"
+AUDIT_SECONDS = 60.0
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
-    """A short and a long entry for each handler, the alarm and the sweeps. A tick expires with its interval."""
+    """Two entries for each handler, the alarm, the sweep and the audit. A tick expires with its interval."""
     entries: dict[str, dict[str, Any]] = {}
     for event, handler in HANDLERS.items():
         if handler.cadence.short is not None:
@@ -27,7 +27,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
     arguments = {"route_lifecycle_type": sweep.value, "interval": seconds}
     entries[f"routes/{sweep}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
     entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
-    entries["sweep"] = _tick(SWEEP_TASK, {"interval": SWEEP_SECONDS}, SWEEP_SECONDS, LIFECYCLE_QUEUE)
+    entries["audit"] = _tick(AUDIT_TASK, {"interval": AUDIT_SECONDS}, AUDIT_SECONDS, LIFECYCLE_QUEUE)
     return entries
 
 

@@ -20,7 +20,7 @@ from db.views.timeline import StepView, steps_of
 from domain.changes import RouteChanges
 from domain.model import Deployment, Route, RouteStatus, Verdict
 from domain.picture import picture
-from domain.replay import inputs_from_json
+from domain.recording import inputs_from_json
 
 _CHANGES = TypeAdapter(RouteChanges)
 _WIDE = 20

@@ -22,7 +22,7 @@ _STEPS = """
 
 @dataclass(frozen=True, slots=True)
 class DifferingStep:
-    """A step that comes out differently. Both decisions in the form of `domain.replay.decision_json`."""
+    """A step that comes out differently. Both decisions in the form of `domain.recording.decision_json`."""
 
     deployment: str
     rollout_id: UUID

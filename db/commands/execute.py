@@ -14,8 +14,8 @@ from db.commands import autoscaling
 from db.commands.entrances import set_traffic, take_default_entrances
 from db.commands.locked import lock_named, note, touch
 from db.commands.steering import RULES, steer
-from db.cycle.claim import lifecycle_status
 from db.engine import in_transaction
+from db.lifecycle import lifecycle_status
 from db.replicas.hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped

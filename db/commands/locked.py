@@ -4,7 +4,8 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from db.cycle.claim import lock_deployments
+from db.cycle.claim import claim_these
+from db.cycle.load import load
 from db.locked import ALWAYS, changed
 from domain.commands import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
@@ -16,7 +17,7 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
     row = connection.execute(
         "SELECT id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'", (name,)
     ).fetchone()
-    locked = lock_deployments(connection, [row[0]]).deployments if row else ()
+    locked = load(connection, claim_these(connection, [row[0]]).deployments) if row else ()
     deployment = next((found for found in locked if found.status.lifecycle is not Lifecycle.DESTROYED), None)
     if deployment is None:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(

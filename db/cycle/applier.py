@@ -10,6 +10,7 @@ from psycopg import Connection
 from db.cycle.claim import Claim, HistoryHead
 from db.cycle.copying import copy_rows
 from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
+from db.schema.statuses import ACTIVE
 from domain.after import deployment_after
 from domain.transitions import ClassifiedDecision
 
@@ -30,11 +31,11 @@ _PARK_ROUTES = """
      WHERE r.id = u.id
 """
 
-_DRAIN_ROUTES = """
+_DRAIN_ROUTES = f"""
     UPDATE routes
        SET status = 'terminating', traffic_status = 'inactive', status_changed_at = %(at)b, drain_started_at = %(at)b,
            drain_xid = pg_current_xact_id(), status_reason = 'drained'
-     WHERE id = ANY(%(ids)b) AND status NOT IN ('terminating', 'terminated', 'failed')
+     WHERE id = ANY(%(ids)b) AND {ACTIVE}
 """
 
 _MARK_LATER = """

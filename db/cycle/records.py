@@ -13,7 +13,7 @@ from db.cycle.copying import copy_rows
 from domain.after import back_reason_of, outcome_of, rollout_after
 from domain.history import history_key
 from domain.model import Rollout
-from domain.replay import decision_json, inputs_json
+from domain.recording import decision_json, inputs_json
 from domain.transitions import ClassifiedDecision
 
 _UPDATE_ROLLOUTS = """

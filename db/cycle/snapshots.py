@@ -1,56 +1,77 @@
 """Rows straight into the frozen values that decisions are made from."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
-
-from psycopg.rows import TupleRow
+from typing import NamedTuple
+from uuid import UUID
 
 from db.cycle.rules import NO_RULES, Ruled
-from db.schema.statuses import ACTIVE, PRESENT
-from domain.model import (
-    Deployment,
-    DeploymentLifecycleStatus,
-    DeploymentSubStep,
-    Lifecycle,
-    Rollout,
-    Route,
-    RouteStatus,
-    StartFailures,
-    TrafficStatus,
-)
+from db.lifecycle import lifecycle_status
+from db.schema.statuses import ACTIVE
+from domain.model import Deployment, Rollout, Route, StartFailures
 from domain.policy import DeploymentPolicy
 from domain.strategies import stored_policy
 from domain.strategies.base import RouteCounts
 
-LIFECYCLE_STATUSES = {
-    (lifecycle.value, sub_step.value if sub_step else None): DeploymentLifecycleStatus(lifecycle, sub_step)
-    for lifecycle in Lifecycle
-    for sub_step in (None, *DeploymentSubStep)
-}
-_HEALTH = {one.value: one for one in RouteStatus}
-_TRAFFIC = {one.value: one for one in TrafficStatus}
 
-DEPLOYMENTS = """
-    SELECT d.id, d.rollout_id, d.history_id, d.history_key, d.name, d.desired_replicas, d.lifecycle, d.sub_step,
-           d.current_revision_id, d.deploying_revision_id, d.version, d.phase_started_at, d.phase_attempts, d.paused_at,
-           d.degraded_reason, d.retry_at, d.last_autoscaled_at, d.failed_revision_id, d.failed_starts, d.last_failed_at,
-           d.count_stopping
-      FROM deployments d
-"""
+class DeploymentRow(NamedTuple):
+    """What a cycle reads of a row of `deployments`; `failed_revision_id` and what follows: starts that failed."""
 
-ROUTES = f"""
-    SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
-      FROM routes
-     WHERE deployment_id = ANY(%(ids)b) AND {PRESENT}
-     ORDER BY id
-"""
+    id: UUID
+    rollout_id: UUID | None
+    history_id: UUID | None
+    history_key: str | None
+    name: str
+    desired_replicas: int
+    lifecycle: str
+    sub_step: str | None
+    current_revision_id: UUID | None
+    deploying_revision_id: UUID | None
+    version: int
+    phase_started_at: datetime
+    phase_attempts: int
+    paused_at: datetime | None
+    degraded_reason: str | None
+    retry_at: datetime | None
+    last_autoscaled_at: datetime | None
+    failed_revision_id: UUID | None
+    failed_starts: int
+    last_failed_at: datetime | None
+    count_stopping: bool
+
+
+DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"
+
+
+class RolloutRow(NamedTuple):
+    """A row of `rollouts`, its settings as JSON text, with the active routes of its new revision counted."""
+
+    id: UUID
+    from_revision_id: UUID
+    to_revision_id: UUID
+    strategy: str
+    spec: str
+    limits: str
+    started_at: datetime
+    last_progress_at: datetime
+    deadline: datetime
+    desired_at_start: int
+    desired_with_revision: int | None
+    failed_routes: int
+    steps: int
+    clock_stopped_at: datetime | None
+    promote_requested: bool
+    starting: int
+    healthy: int
+    idle: int
+
 
 ROLLOUTS = f"""
     SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
-           o.last_progress_at, o.deadline, o.failed_routes, o.steps, o.clock_stopped_at, o.promote_requested,
-           o.desired_at_start, o.desired_with_revision, counted.starting, counted.healthy, counted.idle
+           o.last_progress_at, o.deadline, o.desired_at_start, o.desired_with_revision, o.failed_routes,
+           o.steps, o.clock_stopped_at, o.promote_requested, counted.*
       FROM rollouts o,
            LATERAL (SELECT count(*) FILTER (WHERE r.status = 'provisioning') AS starting,
                            count(*) FILTER (WHERE r.status = 'healthy') AS healthy,
@@ -63,61 +84,57 @@ ROLLOUTS = f"""
 
 
 def deployment_of(
-    row: TupleRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES
+    row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES
 ) -> Deployment:
-    """From a row of DEPLOYMENTS."""
-    failing, failed_starts, last_failed_at, count_stopping = row[17:]
+    """The snapshot of a deployment."""
+    failures = None
+    if row.failed_starts and row.failed_revision_id and row.last_failed_at:
+        failures = StartFailures(row.failed_revision_id, row.failed_starts, row.last_failed_at)
     return Deployment(
-        id=row[0],
-        name=row[4],
-        desired_replicas=row[5],
-        status=LIFECYCLE_STATUSES[row[6], row[7]],
-        current_revision_id=row[8],
-        deploying_revision_id=row[9],
-        version=row[10],
-        phase_started_at=row[11],
-        phase_attempts=row[12],
-        paused_at=row[13],
+        id=row.id,
+        name=row.name,
+        desired_replicas=row.desired_replicas,
+        status=lifecycle_status(row.lifecycle, row.sub_step),
+        current_revision_id=row.current_revision_id,
+        deploying_revision_id=row.deploying_revision_id,
+        version=row.version,
+        phase_started_at=row.phase_started_at,
+        phase_attempts=row.phase_attempts,
+        paused_at=row.paused_at,
         rollout=rollout,
-        start_failures=StartFailures(failing, failed_starts, last_failed_at) if failed_starts else None,
-        degraded_reason=row[14],
-        retry_at=row[15],
+        start_failures=failures,
+        degraded_reason=row.degraded_reason,
+        retry_at=row.retry_at,
         routes=tuple(routes),
         rules=ruled.rules,
         metrics=ruled.metrics,
-        last_autoscaled_at=row[16],
-        count_stopping=count_stopping,
+        last_autoscaled_at=row.last_autoscaled_at,
+        count_stopping=row.count_stopping,
     )
 
 
-def routes_of(rows: Iterable[TupleRow]) -> dict[int, list[Route]]:
-    """From rows of ROUTES, by the number of their deployment's id: numbers are found faster than ids."""
-    routes: dict[int, list[Route]] = defaultdict(list)
-    for deployment_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
-        routes[deployment_id.int].append(
-            Route(route_id, revision_id, _HEALTH[status], _TRAFFIC[traffic], created_at, changed_at, parked_until)
-        )
-    return routes
-
-
-def rollout_of(row: TupleRow) -> tuple[Rollout, RouteCounts]:
-    """From a row of ROLLOUTS."""
-    rollout = Rollout(
-        id=row[0],
-        from_revision_id=row[1],
-        to_revision_id=row[2],
-        policy=_policy(row[3], row[4], row[5]),
-        started_at=row[6],
-        last_progress_at=row[7],
-        deadline=row[8],
-        failed_routes=row[9],
-        steps=row[10],
-        clock_stopped_at=row[11],
-        promote_requested=row[12],
-        desired_at_start=row[13],
-        desired_with_revision=row[14],
+def rollout_of(row: RolloutRow) -> Rollout:
+    """The rollout, with its own copy of the policy."""
+    return Rollout(
+        id=row.id,
+        from_revision_id=row.from_revision_id,
+        to_revision_id=row.to_revision_id,
+        policy=_policy(row.strategy, row.spec, row.limits),
+        started_at=row.started_at,
+        last_progress_at=row.last_progress_at,
+        deadline=row.deadline,
+        desired_at_start=row.desired_at_start,
+        desired_with_revision=row.desired_with_revision,
+        failed_routes=row.failed_routes,
+        steps=row.steps,
+        clock_stopped_at=row.clock_stopped_at,
+        promote_requested=row.promote_requested,
     )
-    return rollout, RouteCounts(row[15], row[16], row[17])
+
+
+def counts_of(row: RolloutRow) -> RouteCounts:
+    """How many active routes the rollout's new revision has."""
+    return RouteCounts(row.starting, row.healthy, row.idle)
 
 
 @lru_cache(maxsize=1024)

@@ -10,11 +10,10 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from db.cycle.claim import lifecycle_status
 from db.locked import changed, lock
 from db.schema.statuses import ACTIVE, TO_STOP
 from domain.errors import RouteNotFoundError
-from domain.model import DeploymentLifecycleStatus, Lifecycle, RouteStatus
+from domain.model import Lifecycle, RouteStatus
 from domain.replicas.revision import RevisionSpec
 
 _ROUTE = """
@@ -95,13 +94,6 @@ def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
             f"there is no route {route_id}; 'rollway routes' lists those that exist", route=route_id
         )
     return rows[0]
-
-
-def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
-    """The statuses these deployments are in: whose handlers a change of theirs wakes."""
-    query = "SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE id = ANY(%s)"
-    rows = connection.execute(query, (list(deployment_ids),)).fetchall()
-    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
 
 
 def unstopped(connection: Connection, host: str, route_ids: Iterable[UUID]) -> frozenset[UUID]:

@@ -19,10 +19,18 @@ from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, 
 class DeploymentExecutionResult:
     """What a batch came to, by what each deployment did: ended its phase, moved, waits, or went wrong."""
 
-    successes: tuple[ClassifiedDecision, ...]
-    need_retry: tuple[ClassifiedDecision, ...]
-    skipped: tuple[ClassifiedDecision, ...]
-    errors: tuple[ClassifiedDecision, ...]
+    successes: tuple[ClassifiedDecision, ...] = ()
+    need_retry: tuple[ClassifiedDecision, ...] = ()
+    skipped: tuple[ClassifiedDecision, ...] = ()
+    errors: tuple[ClassifiedDecision, ...] = ()
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.successes + other.successes,
+            self.need_retry + other.need_retry,
+            self.skipped + other.skipped,
+            self.errors + other.errors,
+        )
 
     @classmethod
     def gather(cls, classified: Iterable[ClassifiedDecision]) -> Self:

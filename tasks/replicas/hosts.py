@@ -8,6 +8,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
+from db.lifecycle import statuses_of
 from db.replicas.hosts import (
     fail_lost_routes,
     hosts_with_work,
@@ -15,7 +16,6 @@ from db.replicas.hosts import (
     place_routes,
     show_sign_of_life,
 )
-from db.replicas.routes import statuses_of
 from domain.model import DeploymentLifecycleStatus
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker

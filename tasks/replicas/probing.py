@@ -12,8 +12,9 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
+from db.lifecycle import statuses_of
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import RouteRow, running_routes, statuses_of
+from db.replicas.routes import RouteRow, running_routes
 from domain.model import RouteStatus
 from domain.replicas.health import ProbeResult, judge_health
 from domain.replicas.revision import HealthCheck

@@ -9,6 +9,7 @@ import structlog
 from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
+from db.lifecycle import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import (
@@ -17,7 +18,6 @@ from db.replicas.routes import (
     request_stop,
     routes_to_start,
     routes_to_stop,
-    statuses_of,
     unstopped,
 )
 from domain.model import RouteStatus

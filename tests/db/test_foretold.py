@@ -13,7 +13,8 @@ from sqlalchemy import Engine
 from db.commands.steering import RULES, case_of
 from db.commands.written import write_steered
 from db.cycle.applier import StrategyResultApplier
-from db.cycle.claim import lock_deployments
+from db.cycle.claim import claim_these
+from db.cycle.load import load
 from db.engine import transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
@@ -78,15 +79,16 @@ class Fleet:
         assert self.read() == steered.deployment
 
     def cycle(self) -> None:
-        claim = lock_deployments(self.connection, [self.id])
-        status = claim.deployments[0].status
+        claim = claim_these(self.connection, [self.id])
+        deployments = load(self.connection, claim.deployments)
+        status = deployments[0].status
         handler = self.data.draw(
             st.sampled_from([handler for handler in HANDLERS.values() if status in handler.targets]), "handler"
         )
-        decisions = handler.execute(claim.deployments, claim.now).everything
+        decisions = handler.execute(deployments, claim.now).everything
         StrategyResultApplier(self.connection, handler.name).apply(decisions, claim)
         foretold = after(decisions[0], claim.now)
-        assert self.read() == self.with_real_ids(claim.deployments[0], foretold)
+        assert self.read() == self.with_real_ids(deployments[0], foretold)
 
     def report(self) -> None:
         before = self.read()
@@ -118,7 +120,7 @@ class Fleet:
             self.connection.execute(f"UPDATE {table} SET {moved} WHERE {where} = %(id)s", {"s": seconds, "id": self.id})
 
     def read(self) -> Deployment:
-        return lock_deployments(self.connection, [self.id]).deployments[0]
+        return load(self.connection, claim_these(self.connection, [self.id]).deployments)[0]
 
     def with_real_ids(self, before: Deployment, foretold: Deployment) -> Deployment:
         """Postgres names what is created."""

@@ -17,7 +17,8 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands.execute import CommandResult, execute
-from db.cycle.claim import lock_deployments
+from db.cycle.claim import claim_these
+from db.cycle.load import load
 from db.engine import in_transaction, make_engine, transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.settings import DatabaseSettings, database_url
@@ -179,7 +180,7 @@ def write(engine: Engine, query: LiteralString, *parameters: object) -> None:
 def snapshot(engine: Engine, deployment_id: UUID) -> Deployment:
     """As the handlers see it."""
     with transaction(engine) as connection:
-        (deployment,) = lock_deployments(connection, [deployment_id]).deployments
+        (deployment,) = load(connection, claim_these(connection, [deployment_id]).deployments)
     return deployment
 
 

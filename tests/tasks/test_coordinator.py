@@ -60,20 +60,19 @@ def test_an_event_that_no_handler_answers_to_is_refused_with_those_there_are(
 ) -> None:
     unknown = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING)
     with pytest.raises(InvalidInputError, match="deploying/provisioning") as refused:
-        coordinator(engine, slots, waker).process_deployment_lifecycle(unknown, everything=False)
+        coordinator(engine, slots, waker).process_deployment_lifecycle(unknown)
     assert refused.value.detail == {"field": "lifecycle_type"}
 
 
 @pytest.mark.parametrize("kind", [DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent])
 @pytest.mark.usefixtures("pending")
-def test_it_goes_on_until_nothing_is_due(
+def test_it_goes_on_until_nothing_is_due_and_the_long_tick_marks_all_of_them_anew(
     engine: Engine, slots: Slots, waker: Waker, kind: type[DoDeploymentLifecycleEvent]
 ) -> None:
     mine = coordinator(engine, slots, waker)
     event = kind(DeploymentLifecycleType.CHECK_PENDING)
-    assert mine.process_deployment_lifecycle(event, everything=False) == 6
-    assert mine.process_deployment_lifecycle(event, everything=False) == 0
-    assert mine.process_deployment_lifecycle(event, everything=True) == 6
+    assert mine.process_deployment_lifecycle(event) == 6
+    assert mine.process_deployment_lifecycle(event) == (0 if kind is DoDeploymentLifecycleIfNeededEvent else 6)
 
 
 @pytest.mark.usefixtures("pending")
@@ -81,7 +80,7 @@ def test_when_all_slots_are_taken_it_does_nothing_and_is_sent_again(
     engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
     with slots.hold("check_pending", "check_pending"):
-        assert coordinator(engine, slots, waker).process_deployment_lifecycle(PEND, everything=True) == 0
+        assert coordinator(engine, slots, waker).process_deployment_lifecycle(PEND) == 0
         assert waiting(client, "lifecycle") == []
     assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["check_pending"]
 
@@ -93,11 +92,11 @@ def test_asked_to_stop_it_finishes_the_chunk_in_hand_and_claims_no_other(
     stopping = threading.Event()
     handler = Waits(then=stopping)
     mine = DeploymentCoordinator(engine, slots, waker, {PEND: handler}, 2, 10, stopping)
-    assert mine.process_deployment_lifecycle(PEND, everything=False) == 2
+    assert mine.process_deployment_lifecycle(PEND) == 2
     assert len(handler.looked_at) == 2
     assert len(read(engine, "SELECT 1 FROM deployments WHERE due_at IS NULL")) == 2, "both are written"
     assert client.keys("rollway:lock:*") == [], "and the lock is free for the next worker"
-    assert mine.process_deployment_lifecycle(PEND, everything=False) == 0
+    assert mine.process_deployment_lifecycle(PEND) == 0
 
 
 @pytest.mark.usefixtures("pending")
@@ -111,7 +110,7 @@ def test_when_the_lock_is_lost_it_finishes_the_chunk_in_hand_and_claims_no_other
             return super().decide(deployment, now)
 
     mine = coordinator(engine, slots, waker, {PEND: LosesTheLock()})
-    assert mine.process_deployment_lifecycle(PEND, everything=False) == 2
+    assert mine.process_deployment_lifecycle(PEND) == 2
 
 
 def test_what_follows_is_woken_after_the_commit(
@@ -119,7 +118,7 @@ def test_what_follows_is_woken_after_the_commit(
 ) -> None:
     made = make_deployment(engine, "■■■|", status=PROVISIONING)
     mine = coordinator(engine, slots, waker)
-    mine.process_deployment_lifecycle(PROVISION, everything=False)
+    mine.process_deployment_lifecycle(PROVISION)
     assert [arguments for _, arguments in waiting(client, "routes")] == [
         {"route_lifecycle_type": "start"},
         {"route_lifecycle_type": "stop"},
@@ -127,14 +126,14 @@ def test_what_follows_is_woken_after_the_commit(
     assert drop_all(client, "lifecycle") == 0
     write(engine, "UPDATE rollouts SET deadline = now()")
     write(engine, "UPDATE deployments SET due_at = now()")
-    mine.process_deployment_lifecycle(PROVISION, everything=False)
+    mine.process_deployment_lifecycle(PROVISION)
     assert snapshot(engine, made.id).status == ROLLING_BACK
     assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["rolling_back"]
 
 
 def test_a_wait_wakes_nobody(engine: Engine, client: redis.Redis, slots: Slots, waker: Waker) -> None:
     make_deployment(engine, "■■|◇", status=PROVISIONING)
-    coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION, everything=True)
+    coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION)
     assert waiting(client, "lifecycle") == waiting(client, "routes") == []
 
 
@@ -149,6 +148,6 @@ def test_a_full_chunk_asks_another_worker_for_help_while_a_slot_is_free(
     asked: bool,
 ) -> None:
     shared = Slots(client, count, 5, waker.again)
-    coordinator(engine, shared, waker, chunk=4).process_deployment_lifecycle(PEND, everything=False)
+    coordinator(engine, shared, waker, chunk=4).process_deployment_lifecycle(PEND)
     sent = [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")]
     assert ("check_pending" in sent) is asked

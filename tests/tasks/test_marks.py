@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from db.cycle.claim import mark_what_is_off
+from db.cycle.drift import mark_what_is_off
 from db.engine import transaction
 from domain.handlers.check_replica import CheckReplicaHandler
 from tests.support.fleet import ask, coordinator_without_redis, make_deployment, read, run_until_quiet, write
@@ -45,7 +45,7 @@ def test_a_quiet_fleet_is_not_written_to_by_the_long_tick(engine: Engine) -> Non
     assert versions(engine) == before
 
 
-@pytest.mark.parametrize("picture", ["■■", "■■■■", "■■▲", "■■△", "■■◇", "■■□", "■|■■", "■|■■■", "□|■■■", "", "■■~"])
+@pytest.mark.parametrize("picture", ["■■", "■■■■", "■■▲", "■■△", "■■□", "■|■■", "■|■■■", "□|■■■", "", "■■~"])
 def test_a_ready_deployment_whose_replicas_are_off_is_marked(engine: Engine, picture: str) -> None:
     make_deployment(engine, picture, name="off")
     make_deployment(engine, "■■■", name="well")
@@ -54,8 +54,8 @@ def test_a_ready_deployment_whose_replicas_are_off_is_marked(engine: Engine, pic
     assert read(engine, "SELECT name FROM deployments WHERE due_at <= clock_timestamp()") == [{"name": "off"}]
 
 
-@pytest.mark.parametrize("picture", ["■■■", "■■■~", "~|■■■", "■■■✗"])
-def test_replicas_on_their_way_out_are_nothing_off(engine: Engine, picture: str) -> None:
+@pytest.mark.parametrize("picture", ["■■■", "■■■~", "~|■■■", "■■■✗", "■■◇"])
+def test_replicas_on_their_way_in_or_out_are_nothing_off(engine: Engine, picture: str) -> None:
     make_deployment(engine, picture)
     rest(engine)
     assert marked(engine) == 0

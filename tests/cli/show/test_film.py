@@ -5,7 +5,7 @@ import json
 from cli.show.film import cycles
 from db.views.timeline import StepView
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.replay import decision_json, inputs_json
+from domain.recording import decision_json, inputs_json
 from tests.support.pictures import NOW, deploying
 
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.cycle.claim import lock_deployments
+from db.cycle.claim import claim_these
 from db.engine import transaction
 from db.schema.tables import metadata
 from domain.errors import (
@@ -203,7 +203,7 @@ def test_a_report_waits_for_whoever_changes_the_route_at_the_moment(engine: Engi
         answers.append(ask(engine, "report_route", route_id=str(made.routes[0]), status="failed").result)
 
     with transaction(engine) as connection:
-        lock_deployments(connection, [made.id])
+        claim_these(connection, [made.id])
         connection.execute("UPDATE routes SET status = 'unhealthy' WHERE id = %s", (made.routes[0],))
         reporter = threading.Thread(target=report)
         reporter.start()
@@ -421,7 +421,7 @@ def test_a_command_that_waited_for_the_end_of_its_deployment_does_not_bring_it_b
             said.append(error)
 
     with transaction(engine) as connection:
-        lock_deployments(connection, [made.id])
+        claim_these(connection, [made.id])
         connection.execute("UPDATE deployments SET lifecycle = 'destroyed' WHERE id = %s", (made.id,))
         late = threading.Thread(target=destroy)
         late.start()

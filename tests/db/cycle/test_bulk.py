@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Engine, event
 
 from db.cycle.applier import StaleSnapshotError, StrategyResultApplier
-from db.cycle.claim import claim_due, lock_deployments
+from db.cycle.claim import claim_due, claim_these
+from db.cycle.load import load
 from db.engine import in_transaction, transaction
 from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
@@ -84,7 +85,7 @@ def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Eng
         write(engine, "UPDATE routes SET status = 'healthy', started_at = now() WHERE status = 'provisioning'")
         sent.clear()
         done = coordinator.process_chunk(handler)
-        assert done.applied.changed == done.seen == already + more
+        assert len(done.decided.need_retry) == done.seen == already + more
         counts.append(len(sent))
     # one more: the first deployment repeats its record of the timeline, the others begin theirs
     assert counts == [10, 11]
@@ -98,7 +99,7 @@ def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_e
     deployments = read(engine, "SELECT * FROM deployments ORDER BY id")
     sent.clear()
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    assert (done.seen, done.applied.changed) == (3, 0)
+    assert (done.seen, len(done.decided.skipped)) == (3, 3)
     assert len(sent) == 4
     assert not any("FROM routes\n" in statement for statement in sent)
     assert read(engine, "SELECT *, xmin::text FROM rollouts ORDER BY id") == rollouts
@@ -111,16 +112,18 @@ def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_e
 
 @pytest.mark.parametrize("drawn_as", ["■■|◇", "■▲~|■◇", "■|△◇", "|■■◇", "■■|◇□", "■■|◇▫", "■|◌", "■■|■~", "■■|✗◇"])
 def test_a_wait_told_by_counts_is_the_one_that_the_routes_tell(engine: Engine, drawn_as: str) -> None:
-    (one,) = fleet(engine, 1, drawn_as)
+    fleet(engine, 1, drawn_as)
     handler = handler_for(PROVISIONING)
     with transaction(engine) as connection:
-        claim = claim_due(connection, handler.targets, 10, handler.glance)
-        full = lock_deployments(connection, [one])
-    (decided,) = handler.execute(full.deployments, full.now).everything
-    assert len(claim.waits) + len(claim.deployments) == 1
-    for waiting in claim.waits:
-        assert waiting == replace(decided, deployment=replace(decided.deployment, routes=()))
-    assert bool(claim.waits) is (decided.verdict is Verdict.SKIPPED and "◇" in drawn_as)
+        claim = claim_due(connection, handler.targets, 10)
+        (claimed,) = claim.deployments
+        (full,) = load(connection, [claimed])
+    assert claimed.counts is not None
+    wait = handler.glance(claimed.deployment(), claimed.counts, claim.now)
+    (decided,) = handler.execute([full], claim.now).everything
+    assert (wait is not None) is (decided.verdict is Verdict.SKIPPED and "◇" in drawn_as)
+    if wait is not None:
+        assert wait == replace(decided, deployment=replace(full, routes=()))
 
 
 def test_a_wait_that_took_too_long_is_decided_from_its_routes(engine: Engine) -> None:
@@ -261,9 +264,10 @@ def test_a_snapshot_gone_stale_is_refused_and_nothing_of_the_chunk_is_kept(engin
     handler, other = handler_for(PROVISIONING), engine_on(database)
     with transaction(engine) as connection:
         claim = claim_due(connection, handler.targets, 10)
+        deployments = load(connection, claim.deployments)
     write(other, "UPDATE deployments SET version = version + 1 WHERE id = %s", ids[0])
     other.dispose()
-    decided = handler.execute(claim.deployments, claim.now).everything
+    decided = handler.execute(deployments, claim.now).everything
 
     with pytest.raises(StaleSnapshotError, match="1 of 2"):
         in_transaction(engine, lambda connection: StrategyResultApplier(connection, "x").apply(decided, claim))
@@ -274,7 +278,7 @@ def test_a_snapshot_gone_stale_is_refused_and_nothing_of_the_chunk_is_kept(engin
 def test_what_another_worker_holds_is_left_to_it(engine: Engine) -> None:
     ids = fleet(engine, 3)
     with transaction(engine) as connection:
-        lock_deployments(connection, [ids[0]])
+        claim_these(connection, [ids[0]])
         done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
     assert done.seen == 2
     assert coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING)).seen == 1

@@ -18,7 +18,8 @@ from domain import steering
 from domain.errors import RollwayError
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome, Route, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy
-from domain.replay import decision_json, inputs_json, replay_step
+from domain.recording import decision_json, inputs_json
+from domain.replay import replay_step
 from domain.steered import Steered
 from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.soak.report import leave, size

@@ -24,7 +24,7 @@ from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.model import Verdict
-from domain.replay import inputs_from_json, inputs_json
+from domain.recording import inputs_from_json, inputs_json
 from tests.support.pictures import NOW, READY, SCALING, resting
 from tests.support.simulation import cycle
 

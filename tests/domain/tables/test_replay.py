@@ -13,7 +13,8 @@ from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
-from domain.replay import decision_json, inputs_from_json, inputs_json, replay_step
+from domain.recording import decision_json, inputs_from_json, inputs_json
+from domain.replay import replay_step
 from domain.transitions import ClassifiedDecision
 from tests.support.pictures import (
     NOW,

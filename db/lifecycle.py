@@ -1,0 +1,33 @@
+"""Where deployments are in their lives, as their two columns say, and whose handlers have something to look at."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from psycopg import Connection
+
+from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+
+_STATUSES = {
+    (lifecycle.value, sub_step.value if sub_step else None): DeploymentLifecycleStatus(lifecycle, sub_step)
+    for lifecycle in Lifecycle
+    for sub_step in (None, *DeploymentSubStep)
+}
+
+
+def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus:
+    """A status as its two columns store it."""
+    return _STATUSES[lifecycle, sub_step]
+
+
+def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
+    """The statuses these deployments are in: whose handlers a change of theirs wakes."""
+    query = "SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE id = ANY(%s)"
+    rows = connection.execute(query, (list(deployment_ids),)).fetchall()
+    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
+
+
+def due_statuses(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
+    """The statuses of marked deployments whose time has come: one look at a partial index."""
+    query = "SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE due_at <= statement_timestamp()"
+    rows = connection.execute(query).fetchall()
+    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
