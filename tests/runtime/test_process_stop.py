@@ -34,6 +34,15 @@ subprocess.Popen(["sleep", "60"], env={}, start_new_session=True)
 print("up", flush=True)
 time.sleep(60)
 """
+LOGS_A_LOT = """
+import sys
+for number in range(200_000):
+    print(number)
+sys.stdout.flush()  # Python buffers what it writes to a file, and exit() writes its word before the buffer's rest
+sys.stdout.buffer.write(b"caf\\xff")
+sys.stdout.flush()
+sys.exit("the end")
+"""
 LEAVES_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60']); print('left', flush=True)"
 
 
@@ -164,8 +173,7 @@ def test_broken_records_and_foreign_files_are_skipped(home: Path, runtime: Proce
 
 
 def test_the_log_tail_is_the_last_lines_also_after_a_restart(home: Path, runtime: ProcessRuntime) -> None:
-    code = "import sys; [print(n) for n in range(200_000)]; sys.stdout.buffer.write(b'caf\\xff'); sys.exit('the end')"
-    replica = runtime.start(request(python(code)))
+    replica = runtime.start(request(python(LOGS_A_LOT)))
     ended(runtime, replica.route_id)
     assert ProcessRuntime(home).log_tail(replica.route_id, 3) == "199998\n199999\ncaf\N{REPLACEMENT CHARACTER}the end"
     assert runtime.log_tail(replica.route_id, 0) == ""

@@ -174,8 +174,9 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 def test_ctrl_c_while_it_starts_stops_everything(small: SmallStack) -> None:
     script = (
-        "import sys; from pathlib import Path; from stack.home import Home;"
+        "import signal, sys; from pathlib import Path; from stack.home import Home;"
         "from tests.support.small_stack import SmallStack;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"  # as at a terminal, wherever these tests run
         "SmallStack(Home(Path(sys.argv[1])), scripts={'worker1': 'exec sleep 1000'}).up()"
     )
     command = [sys.executable, "-c", script, str(small.home.root)]
