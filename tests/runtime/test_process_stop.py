@@ -112,7 +112,7 @@ def test_forgetting_kills_what_an_ended_replica_left_and_keeps_its_log(home: Pat
     replica = runtime.start(request(python(LEAVES_A_CHILD)))
     log_of(runtime, replica.route_id, "left")
     ended(runtime, replica.route_id)
-    assert len(processes_of(home)) == 1
+    eventually(lambda: len(processes_of(home)) == 1)
     runtime.forget(replica.route_id)
     eventually(lambda: processes_of(home) == [])
     assert runtime.find(replica.route_id) is None

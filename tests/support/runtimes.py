@@ -64,7 +64,10 @@ def is_running(pid: int) -> bool:
 
 
 def processes_of(home: Path, route_id: UUID | None = None) -> list[int]:
-    """Every running process, descendants too, that carries this home (and route id) in its environment."""
+    """Every running process, descendants too, that carries this home (and route id) in its environment.
+
+    A program that is just being loaded has none yet: after a start, wait until it shows.
+    """
     found = []
     for process in psutil.process_iter():
         try:
