@@ -32,6 +32,11 @@ settings.register_profile("soak", max_examples=int(os.environ.get("HYPOTHESIS_EX
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """More processes than cores, since most tests wait most of the time; each has servers of its own."""
+    return min(3 * (os.cpu_count() or 1), 12)
+
+
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     from tests.support.servers import embedded_postgres
