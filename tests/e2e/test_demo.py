@@ -11,7 +11,7 @@ import pytest
 
 from stack.home import project_root
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 
 def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=150,
+        timeout=300,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     document = json.loads(ended.stdout)

@@ -13,7 +13,8 @@ import pytest
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.process import ProcessRuntime
-from tests.support.runtimes import ROOT, ended, eventually, log_of, pid_of, processes_of, python, request
+from tests.support.runtimes import ROOT, ended, log_of, pid_of, processes_of, python, request
+from tests.support.waiting import eventually
 
 STARTS_ONE_ROUTE = """
 import sys

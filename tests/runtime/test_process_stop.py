@@ -15,7 +15,6 @@ from tests.support.runtimes import (
     ROOT,
     SLEEPER,
     ended,
-    eventually,
     is_running,
     log_of,
     pid_of,
@@ -23,6 +22,7 @@ from tests.support.runtimes import (
     python,
     request,
 )
+from tests.support.waiting import eventually
 
 IGNORES_SIGTERM = """
 import signal, subprocess, time
@@ -101,7 +101,7 @@ def test_who_ignores_sigterm_is_killed_with_its_descendants(home: Path, runtime:
     assert len(children) == 4
     runtime.terminate(replica.route_id)
     with pytest.raises(AssertionError):
-        eventually(lambda: not is_running(pid_of(replica)), seconds=0.2)
+        eventually(lambda: not is_running(pid_of(replica)), within=0.2)
     runtime.kill(replica.route_id)
     assert ended(runtime, replica.route_id).exit_code == -signal.SIGKILL
     eventually(lambda: not any(is_running(child.pid) for child in children))

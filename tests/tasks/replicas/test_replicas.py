@@ -37,7 +37,8 @@ from tests.support.fleet import (
 )
 from tests.support.pictures import SCALING
 from tests.support.queues import waiting
-from tests.support.runtimes import HTTP_SERVICE, eventually, is_running, log_of, pid_of, processes_of, python
+from tests.support.runtimes import HTTP_SERVICE, is_running, log_of, pid_of, processes_of, python
+from tests.support.waiting import eventually
 
 QUICK = {"interval_seconds": 0.1, "failure_threshold": 2, "timeout_seconds": 1}
 SERVICE: dict[str, Any] = {"command": list(HTTP_SERVICE), "health_check": QUICK, "drain_seconds": 0.2}
