@@ -9,7 +9,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down migrate test check fmt soak zero-loss bench bench-full lock clean
+.PHONY: help demo up down migrate test unit check fmt soak zero-loss bench bench-full lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -30,8 +30,12 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 	@$(BIN)/alembic upgrade head
 
 ## Develop
+# With ARGS it may be a part of the suite, whose coverage means nothing.
 test: check ## everything: check, then the whole test suite (ARGS="-k drain")
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n auto $(or $(ARGS),--cov)
+
+unit: .venv/.dev ## the pure tests alone, in seconds
+	@HYPOTHESIS_PROFILE=unit $(BIN)/pytest tests/domain tests/traffic $(ARGS)
 
 check: .venv/.dev ## ruff, mypy, import-linter
 	@$(BIN)/ruff check .
@@ -63,7 +67,7 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
 
 clean: ## remove .venv and caches; .rollway stays
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist *.egg-info
 
 # A stamp is written last: an install that fails half-way is repeated by the next make.
 .venv/.runtime: .venv/bin/pip requirements/runtime.txt pyproject.toml

@@ -15,7 +15,7 @@ from bench.world import HOST
 from db.engine import in_transaction
 from db.lifecycle import due_statuses
 from tasks.settings import COMMANDS_QUEUE, KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE
-from tests.support.stack import eventually
+from tests.support.waiting import eventually
 
 WORKERS = 2
 _ROLLOUTS_A_SECOND = 10.0

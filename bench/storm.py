@@ -19,7 +19,7 @@ from bench.watch import watching
 from bench.world import HOST
 from db.engine import in_transaction
 from db.lifecycle import due_statuses
-from tests.support.stack import eventually
+from tests.support.waiting import eventually
 
 _PATIENCE_SECONDS = 120.0
 

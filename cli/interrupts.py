@@ -11,17 +11,21 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """The first signal raises KeyboardInterrupt; later ones are ignored, so that the clean-up is not cut short."""
+    """The first signal raises KeyboardInterrupt; later ones are ignored, so that the clean-up is not cut short.
+
+    A signal that is ignored already stays so: `nohup` and a script's background job want to outlive it.
+    """
 
     def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
         ignore_signals()
         raise KeyboardInterrupt
 
-    before = [signal.signal(number, interrupt) for number in _SIGNALS]
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:
-        for number, handler in zip(_SIGNALS, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 

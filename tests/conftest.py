@@ -1,39 +1,54 @@
-"""Real servers for every test that asks: one Postgres and one Valkey a session, a fresh migrated database a test."""
+"""Real servers for every test that asks: one Postgres and one Valkey a process, a fresh migrated database a test.
 
-import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
+A fixture imports what it needs when a test first asks for it, so that the pure tests start at once.
+"""
 
-import psycopg
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
 import pytest
-import redis
-from alembic import command
-from alembic.config import Config
-from celery import Celery
-from psycopg import sql
-from sqlalchemy import Engine
+from hypothesis import settings
 
-from db.audit.replay import replay_rollouts
-from db.engine import make_engine, transaction
-from db.settings import DatabaseSettings, database_url
-from stack.home import project_root
-from tasks.redis.wake import Waker
-from tasks.settings import celery_settings
-from tests.support.docker_engine import NoEngineError, any_engine, import_busybox
-from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tests.support.environment import empty_environment
 
-TEMPLATE = "rollway_template"
-_numbers = itertools.count(1)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import redis
+    from sqlalchemy import Engine
+
+    from tasks.redis.wake import Waker
+    from tests.support.servers import EmbeddedServer
+
+empty_environment()
+
+# The same examples in every run; nightly and soak look for new ones.
+settings.register_profile("unit", max_examples=15, derandomize=True, deadline=None, database=None)
+settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None, database=None)
+settings.register_profile("nightly", max_examples=1000, deadline=None)
+settings.register_profile("soak", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "20000")), deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """More processes than cores, since most tests wait most of the time; each has servers of its own."""
+    return min(3 * (os.cpu_count() or 1), 12)
 
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    from tests.support.servers import embedded_postgres
+
     with embedded_postgres(tmp_path_factory.mktemp("postgres")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    from tests.support.servers import embedded_redis
+
     with embedded_redis(tmp_path_factory.mktemp("valkey")) as server:
         yield server
 
@@ -41,38 +56,38 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS
 @pytest.fixture(scope="session")
 def template(postgres_server: EmbeddedServer) -> str:
     """The name of a database that has been migrated once; every test's database is a copy of it."""
-    url = _database(postgres_server, TEMPLATE)
-    _administer(postgres_server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-    engine = make_engine(DatabaseSettings(database_url(url)))
-    config = Config(project_root() / "alembic.ini")
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-    engine.dispose()
-    return TEMPLATE
+    from tests.support.databases import migrated_template
+
+    return migrated_template(postgres_server)
 
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
     """The URL of a fresh, migrated database. Every rollout in it is replayed in the end."""
-    with _copy_of(template, postgres_server) as url:
+    from tests.support.databases import copy_of, replay
+
+    with copy_of(template, postgres_server) as url:
         yield url
         if request.node.get_closest_marker("decides_wrongly") is None:
-            _replay(url)
+            replay(url)
 
 
 @pytest.fixture(scope="module")
 def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
     """The same, for all tests of a module that share their workers."""
-    with _copy_of(template, postgres_server) as url:
+    from tests.support.databases import copy_of, replay
+
+    with copy_of(template, postgres_server) as url:
         yield url
-        _replay(url)
+        replay(url)
 
 
 @pytest.fixture
 def engine(database: str) -> Iterator[Engine]:
     """An engine on that database."""
-    made = make_engine(DatabaseSettings(database_url(database)))
+    from tests.support.fleet import engine_on
+
+    made = engine_on(database)
     yield made
     made.dispose()
 
@@ -80,6 +95,8 @@ def engine(database: str) -> Iterator[Engine]:
 @pytest.fixture
 def redis_url(redis_server: EmbeddedServer) -> str:
     """The URL of an empty Valkey."""
+    import redis
+
     with redis.Redis.from_url(redis_server.url) as client:
         client.flushall()
     return redis_server.url
@@ -87,6 +104,8 @@ def redis_url(redis_server: EmbeddedServer) -> str:
 
 @pytest.fixture
 def client(redis_url: str) -> Iterator[redis.Redis]:
+    import redis
+
     with redis.Redis.from_url(redis_url) as made:
         yield made
 
@@ -94,6 +113,11 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 @pytest.fixture
 def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
     """A real one; what it sends waits in Valkey, because no worker runs."""
+    from celery import Celery
+
+    from tasks.redis.wake import Waker
+    from tasks.settings import celery_settings
+
     app = Celery("test", set_as_current=False)
     app.conf.update(celery_settings({"REDIS_URL": redis_url}))
     yield Waker(app, client)
@@ -103,40 +127,11 @@ def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
 @pytest.fixture(scope="session")
 def docker_url() -> Iterator[str]:
     """The URL of a real Docker engine that holds IMAGE; the tests skip, saying why, where there is none."""
+    from tests.support.docker_engine import NoEngineError, any_engine, import_busybox
+
     try:
         with any_engine() as url:
             import_busybox(url)
             yield url
     except NoEngineError as error:
         pytest.skip(f"NO DOCKER ENGINE, SO THE DOCKER RUNTIME IS NOT TESTED HERE: {error}")
-
-
-@contextmanager
-def _copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
-    name = f"test_{next(_numbers)}"
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
-    _administer(server, create)
-    try:
-        yield _database(server, name)
-    finally:
-        _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def _replay(url: str) -> None:
-    """Each decision that is stored must come out again, as the data it was made from and the code now are."""
-    engine = make_engine(DatabaseSettings(database_url(url), statement_timeout=0))
-    try:
-        with transaction(engine) as connection:
-            report = replay_rollouts(connection)
-    finally:
-        engine.dispose()
-    assert report.differing == (), "\n".join(map(str, report.differing))
-
-
-def _database(server: EmbeddedServer, name: str) -> str:
-    return f"{server.url.rpartition('/')[0]}/{name}"
-
-
-def _administer(server: EmbeddedServer, statement: sql.Composed) -> None:
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(statement)

@@ -14,7 +14,8 @@ import pytest
 from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.support.edge import Edge, replicas, until
+from tests.support.edge import Edge, replicas
+from tests.support.waiting import eventually
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 
@@ -55,12 +56,12 @@ def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_
     with replicas("stays", "leaves") as (stays, leaves):
         web = edge.make("■" * 51, stays, *[leaves] * 50)
         url = f"{edge.envoy.url}/{web.name}/"
-        until(lambda: httpx.get(url).status_code == 200)
+        eventually(lambda: httpx.get(url).status_code == 200)
         took = []
         for route in web.routes[1:]:
             began = time.monotonic()
             edge.fleet.drain(route)
-            until(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
+            eventually(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
             took.append((time.monotonic() - began) * 1000)
         served = leaves.served.total()
         assert {httpx.get(url).json()["replica"] for _ in range(30)} == {"stays"}
@@ -75,15 +76,15 @@ def test_a_promotion_is_one_step_for_every_request(edge: Edge) -> None:
     with replicas("blue", "green") as (blue, green):
         web = edge.make("■■|□□", blue, blue, green, green, n=2, status=DEPLOYING)
         url = f"{edge.envoy.url}/{web.name}/"
-        until(lambda: httpx.get(url).status_code == 200)
+        eventually(lambda: httpx.get(url).status_code == 200)
         with load(url) as sent:
-            until(lambda: len(sent.seen) > 100)
+            eventually(lambda: len(sent.seen) > 100)
             promoted = time.monotonic()
             edge.fleet.promote(web.routes[2:], web.routes[:2])
-            until(lambda: edge.fleet.released(*web.routes[:2]))
+            eventually(lambda: edge.fleet.released(*web.routes[:2]))
             acknowledged = time.monotonic()
             count = len(sent.seen)
-            until(lambda: len(sent.seen) > count + 100)
+            eventually(lambda: len(sent.seen) > count + 100)
         assert {who for _, _, who in sent.seen} == {"blue", "green"}, "no request failed"
         assert {who for began, _, who in sent.seen if began > acknowledged} == {"green"}
         assert {who for _, ended, who in sent.seen if ended < promoted} == {"blue"}
@@ -93,22 +94,22 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
     with replicas("one", "two", "three") as all_three:
         web = edge.make("■■■", *all_three, n=1)
         url = f"{edge.envoy.url}/{web.name}/"
-        until(lambda: httpx.get(url).status_code == 200)
+        eventually(lambda: httpx.get(url).status_code == 200)
         with load(url) as sent:
             for route, replica in list(zip(web.routes, all_three, strict=True))[:2]:
-                until(lambda who=replica.name: any(one[2] == who for one in sent.seen[-30:]))  # type: ignore[misc]
+                eventually(lambda who=replica.name: any(one[2] == who for one in sent.seen[-30:]))  # type: ignore[misc]
                 edge.fleet.drain(route)
-                until(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
+                eventually(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
                 replica.close()
             count = len(sent.seen)
-            until(lambda: len(sent.seen) > count + 50)
+            eventually(lambda: len(sent.seen) > count + 50)
         assert {who for _, _, who in sent.seen} == {"one", "two", "three"}, "no request failed"
         assert {who for _, _, who in sent.seen[-40:]} == {"three"}
 
 
 def test_the_proxy_is_listed_as_live_with_what_it_knows(edge: Edge) -> None:
     version = httpx.get(f"{edge.api.url}/v1/traffic").json()["version"]
-    (proxy,) = until(
+    (proxy,) = eventually(
         lambda: [one for one in in_transaction(edge.fleet.engine, list_proxies) if one.acked_version == version]
     )
     assert (proxy.node_id, proxy.kind, proxy.is_live, proxy.drains_waiting) == ("edge-1", "envoy", True, 0)

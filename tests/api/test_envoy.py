@@ -5,8 +5,9 @@ from typing import LiteralString
 import pytest
 
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.support.edge import Edge, replicas, until
+from tests.support.edge import Edge, replicas
 from tests.support.fleet import write
+from tests.support.waiting import eventually
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 ENTRANCE: LiteralString = (
@@ -23,7 +24,7 @@ def served_by(edge: Edge, path: str, times: int = 20) -> set[str]:
 
 
 def wait_for(edge: Edge, path: str, status: int = 200, /, **headers: str) -> None:
-    until(lambda: edge.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
+    eventually(lambda: edge.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
 
 
 def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix(edge: Edge) -> None:
@@ -69,7 +70,7 @@ def test_a_coming_revision_is_seen_by_header_and_by_host_and_by_nobody_else(edge
         assert {seen("/look/"), seen("/", host="look"), seen("/look/", **{"x-rollway-preview": "false"})} == {"blue"}
 
         edge.fleet.promote(web.routes[1:], web.routes[:1])
-        until(lambda: edge.fleet.released(web.routes[0]))
+        eventually(lambda: edge.fleet.released(web.routes[0]))
         for answer in (
             edge.ask("/look/", **preview),
             edge.ask("/", host="look", **preview),
@@ -85,11 +86,11 @@ def test_health_is_a_hint_that_is_followed_while_somebody_is_healthy(edge: Edge)
         web = edge.make("■▲", well, ill)
         path = f"/{web.name}/"
         wait_for(edge, path)
-        until(lambda: served_by(edge, path) == {"well"})
+        eventually(lambda: served_by(edge, path) == {"well"})
         edge.fleet.ill(web.routes[0], "unhealthy")
-        until(lambda: served_by(edge, path) == {"well", "ill"})
+        eventually(lambda: served_by(edge, path) == {"well", "ill"})
         edge.fleet.ill(web.routes[1], "degraded")
-        until(lambda: served_by(edge, path) == {"ill"})
+        eventually(lambda: served_by(edge, path) == {"ill"})
 
 
 def test_what_a_replica_answers_reaches_the_client_once_whatever_its_status(edge: Edge) -> None:
@@ -131,7 +132,7 @@ def test_a_request_that_got_no_answer_is_sent_again_only_when_that_is_safe(
             assert answer.status_code == (status if bad.served[method] else 200)
             return bool(bad.served[method])
 
-        until(met)
+        eventually(met)
         assert well.served[method] == (1 if status == 200 else 0)
         assert bad.served[method] == 1 or status == 200, "it may meet the same replica once more, though that is rare"
 
@@ -155,7 +156,7 @@ def test_a_share_of_requests_is_a_weight_and_none_is_none(edge: Edge) -> None:
             write(edge.fleet.engine, "UPDATE routes SET traffic_ratio = %s WHERE id = %s", ratio, route)
         edge.fleet.tell()
         wait_for(edge, path)
-        until(lambda: served_by(edge, path, 40) == {"most", "some"})
+        eventually(lambda: served_by(edge, path, 40) == {"most", "some"})
         for one in (most, some, none):
             one.served.clear()
         served_by(edge, path, 100)
@@ -182,7 +183,7 @@ def test_nothing_is_ever_refused_by_envoy_whatever_the_names_are(edge: Edge) -> 
             for value in prefixes:
                 write(edge.fleet.engine, ENTRANCE, "prefix", value.format(name), made.id)
         edge.fleet.tell()
-        until(lambda: edge.ask("/", host="a.b-c.upper").status_code == 200)
+        eventually(lambda: edge.ask("/", host="a.b-c.upper").status_code == 200)
         assert edge.ask("/odd/+(x)/seen").json()["path"] == "/seen"
         counters = ("cluster_manager.cds", "http.rollway.rds.rollway", "cluster.odd", "cluster.a.b-c.localhost")
         assert [edge.envoy.stat(f"{one}.update_rejected") for one in counters] == [0, 0, 0, 0]

@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from db.engine import transaction
-from tests.support.edge import Fleet, Process, envoy_process, replicas, until
+from tests.support.edge import Fleet, Process, envoy_process, replicas
 from tests.support.fleet import make_deployment, write
 from tests.support.servers import EmbeddedServer
+from tests.support.waiting import eventually
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
             fleet.at(route, replica.address)
         fleet.reached(web.id, "web")
         fleet.tell()
-        until(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        eventually(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
 
         api.end(kill=True)
         fleet.drain(web.routes[0])
@@ -61,17 +62,17 @@ def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
         assert not fleet.released(web.routes[0])
 
         with nonsense(api.port) as asked:
-            until(lambda: len(asked) > 20)
+            eventually(lambda: len(asked) > 8)
             assert {httpx.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
 
         api.start()
-        until(lambda: fleet.released(web.routes[0]))
+        eventually(lambda: fleet.released(web.routes[0]))
         one.close()
         assert {httpx.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"two", "three"}
 
         # after the restart too, a change arrives and is acknowledged
         fleet.drain(web.routes[1])
-        until(lambda: fleet.released(web.routes[1]))
+        eventually(lambda: fleet.released(web.routes[1]))
         assert {httpx.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"three"}
 
 
@@ -85,18 +86,18 @@ def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
             fleet.at(route, replica.address)
         fleet.reached(web.id, "web")
         fleet.tell()
-        until(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        eventually(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
         api.end(kill=True)
         envoy.freeze()
         fleet.drain(web.routes[0])
         api.start()
-        until(lambda: httpx.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
+        eventually(lambda: httpx.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
         for _ in range(3):
             httpx.get(f"{api.url}/metrics")
             fleet.tell()
         assert not fleet.released(web.routes[0])
         envoy.thaw()
-        until(lambda: fleet.released(web.routes[0]))
+        eventually(lambda: fleet.released(web.routes[0]))
 
 
 @pytest.mark.usefixtures("envoy")
@@ -111,20 +112,20 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
         second = envoy_process(api.port, tmp_path, "edge-2")
         second.start()
         try:
-            until(lambda: httpx.get(f"{second.url}/web/").status_code == 200)
+            eventually(lambda: httpx.get(f"{second.url}/web/").status_code == 200)
             fleet.drain(web.routes[0])
-            until(lambda: fleet.released(web.routes[0]))
+            eventually(lambda: fleet.released(web.routes[0]))
             second.freeze()
             fleet.drain(web.routes[1])
-            until(lambda: _knows_newest(api, "edge-1"))
+            eventually(lambda: _knows_newest(api, "edge-1"))
             assert not fleet.released(web.routes[1])
             second.thaw()
-            until(lambda: fleet.released(web.routes[1]))
+            eventually(lambda: fleet.released(web.routes[1]))
         finally:
             second.end(kill=True)
         write(fleet.engine, "UPDATE proxies SET silence_seconds = 1 WHERE node_id = 'edge-2'")
         fleet.drain(web.routes[2])
-        until(lambda: fleet.released(web.routes[2]), 20)
+        eventually(lambda: fleet.released(web.routes[2]), 20)
 
 
 def _knows_newest(api: Process, node: str) -> bool:
@@ -140,24 +141,24 @@ def test_without_redis_and_postgres_the_last_table_is_served_on(
         for route, replica in zip(web.routes, (one, two), strict=True):
             fleet.at(route, replica.address)
         fleet.reached(web.id, "web")
-        until(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        eventually(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
 
         redis_server.kill()
-        until(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] != "ok")
+        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] != "ok")
         _drain_without_redis(fleet, web.routes[0])
-        until(lambda: fleet.released(web.routes[0]))
+        eventually(lambda: fleet.released(web.routes[0]))
         redis_server.start()
-        until(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] == "ok")
+        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] == "ok")
 
         postgres_server.kill()
-        until(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "stale")
+        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "stale")
         health = httpx.get(f"{api.url}/healthz")
         assert (health.status_code, health.json()["postgres"] == "ok") == (200, False)
         assert httpx.get(f"{envoy.url}/web/").json()["replica"] == "two"
         postgres_server.start()
-        until(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
+        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
         fleet.engine.dispose()
-        until(lambda: httpx.get(f"{envoy.url}/web/").json()["replica"] == "two")
+        eventually(lambda: httpx.get(f"{envoy.url}/web/").json()["replica"] == "two")
 
 
 def _drain_without_redis(fleet: Fleet, route: object) -> None:
@@ -173,7 +174,7 @@ def _drain_without_redis(fleet: Fleet, route: object) -> None:
 def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api: Process) -> None:
     make_deployment(fleet.engine, "■", n=1)
     fleet.tell()
-    until(lambda: "rollway_polls_held 3.0" in httpx.get(f"{api.url}/metrics").text)
+    eventually(lambda: "rollway_polls_held 3.0" in httpx.get(f"{api.url}/metrics").text)
     assert api.end() < 1
     assert api.process is not None
     assert api.process.returncode == -signal.SIGTERM  # as uvicorn ends, having let its connections go
@@ -182,5 +183,5 @@ def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api
 def test_sigterm_ends_the_server_at_once_though_postgres_hangs(fleet: Fleet, api: Process) -> None:
     with transaction(fleet.engine) as connection:
         connection.execute("LOCK TABLE entrances, proxies, publishers IN ACCESS EXCLUSIVE MODE")
-        until(lambda: httpx.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
+        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
         assert api.end() < 1.5

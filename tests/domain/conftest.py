@@ -1,6 +1,5 @@
-"""Hypothesis profiles: the same few hundred examples in every run; nightly and soak look for new ones."""
+"""The time for looking for new examples, and what the machine of whole rollouts came to, said at the end of a run."""
 
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -9,18 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None, database=None)
-settings.register_profile("nightly", max_examples=1000, deadline=None)
-settings.register_profile("soak", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "20000")), deadline=None)
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-settings.load_profile(PROFILE)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Looking for new examples takes longer than a test may take otherwise."""
-    for item in items:
-        if PROFILE != "ci" and item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.timeout(3600))
+    if settings.get_current_profile_name() in ("nightly", "soak"):
+        for item in items:
+            if item.path.is_relative_to(Path(__file__).parent):
+                item.add_marker(pytest.mark.timeout(3600))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

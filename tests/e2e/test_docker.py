@@ -11,7 +11,8 @@ from runtime.docker_container import OWNER_LABEL, owner_of
 from tests.support.docker_engine import IMAGE
 from tests.support.docker_images import SERVES_ITS_REVISION
 from tests.support.fleet import HERE
-from tests.support.stack import POLICY, Fleet, eventually
+from tests.support.stack import POLICY, Fleet
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

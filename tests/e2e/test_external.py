@@ -11,7 +11,8 @@ import pytest
 from celery import Celery
 
 from tasks.settings import celery_settings
-from tests.support.stack import POLICY, Fleet, eventually
+from tests.support.stack import POLICY, Fleet
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from tests.support.servers import EmbeddedServer
-from tests.support.stack import Fleet, eventually
+from tests.support.stack import Fleet
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -10,7 +10,8 @@ import pytest
 
 from runtime.process import stop_all
 from tests.support.runtimes import processes_of
-from tests.support.stack import Fleet, eventually
+from tests.support.stack import Fleet
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

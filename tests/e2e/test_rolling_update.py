@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.stack import Fleet, eventually
+from tests.support.stack import Fleet
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

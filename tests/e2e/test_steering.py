@@ -3,7 +3,8 @@
 import pytest
 
 from domain.errors import DeploymentAlreadyInProgressError, NoRolloutError
-from tests.support.stack import Fleet, eventually
+from tests.support.stack import Fleet
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

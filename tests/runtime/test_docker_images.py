@@ -11,7 +11,7 @@ from runtime.docker import DockerRuntime
 from tests.support.docker_engine import busybox_layer
 from tests.support.docker_images import asked
 from tests.support.docker_registry import Registry, registry
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

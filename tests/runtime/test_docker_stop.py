@@ -9,7 +9,7 @@ from docker.types import LogConfig
 from runtime.docker import DockerRuntime
 from tests.support.docker_engine import IMAGE
 from tests.support.docker_images import asked, body, containers, ended
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 IGNORES_SIGTERM = "trap '' TERM; sleep 60 & echo up; wait; sleep 60"
 
@@ -38,7 +38,7 @@ def test_who_ignores_the_signal_is_killed_with_its_descendants(
     eventually(lambda: docker_runtime.log_tail(replica.route_id, 1) == "up")
     docker_runtime.terminate(replica.route_id)
     with pytest.raises(AssertionError):
-        eventually(lambda: containers(docker_api, replica.route_id)[0]["State"] != "running", seconds=0.3)
+        eventually(lambda: containers(docker_api, replica.route_id)[0]["State"] != "running", within=0.3)
     docker_runtime.kill(replica.route_id)
     assert ended(docker_runtime, replica.route_id).exit_code == 137
 

@@ -14,7 +14,7 @@ from runtime.base import ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
 from tests.support.docker_engine import Dockerd, NoEngineError, import_busybox, own_dockerd
 from tests.support.docker_images import asked, body, ended
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_an_engine_that_has_lost_its_containerd_fails_no_start(dockerd: Dockerd,
         except RuntimeUnavailableError:
             return False
 
-    assert eventually(started, seconds=20)
+    assert eventually(started, within=20)
 
 
 def test_a_remote_engine_is_reached_by_tls_at_the_address_of_its_host(

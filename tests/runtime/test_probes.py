@@ -12,7 +12,8 @@ from domain.replicas.revision import HealthCheck
 from runtime.base import Replica
 from runtime.probes import ProbeAnswer, Prober, ProbeTarget
 from runtime.process import ProcessRuntime
-from tests.support.runtimes import HTTP_SERVICE, ended, eventually, log_of, request
+from tests.support.runtimes import HTTP_SERVICE, ended, log_of, request
+from tests.support.waiting import eventually
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 

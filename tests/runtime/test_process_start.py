@@ -13,7 +13,8 @@ import pytest
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.process import ProcessRuntime
-from tests.support.runtimes import ROOT, ended, eventually, log_of, pid_of, processes_of, python, request
+from tests.support.runtimes import ROOT, ended, log_of, pid_of, processes_of, python, request
+from tests.support.waiting import eventually
 
 STARTS_ONE_ROUTE = """
 import sys
@@ -35,7 +36,7 @@ def test_eight_threads_asking_for_one_route_start_one_replica(home: Path) -> Non
     with ThreadPoolExecutor(8) as pool:
         replicas = list(pool.map(lambda _: ProcessRuntime(home).start(asked), range(24)))
     assert len(set(replicas)) == 1
-    assert processes_of(home) == [pid_of(replicas[0])]
+    eventually(lambda: processes_of(home) == [pid_of(replicas[0])])
 
 
 def test_two_processes_asking_for_one_route_start_one_replica_that_outlives_them(
@@ -48,7 +49,7 @@ def test_two_processes_asking_for_one_route_start_one_replica_that_outlives_them
     assert replica
     assert replica.running
     assert handles == {replica.handle}
-    assert processes_of(home) == [pid_of(replica)]
+    eventually(lambda: processes_of(home) == [pid_of(replica)])
     assert os.getsid(pid_of(replica)) == pid_of(replica)
     assert runtime.start(request(route_id=route_id)) == replica
 
@@ -70,7 +71,7 @@ def test_a_record_without_a_pid_whose_spawn_never_happened_is_started(home: Path
     assert runtime.find(asked.route_id) is None
     assert asked.route_id not in {replica.route_id for replica in runtime.everyone()}
     assert runtime.start(asked).running
-    assert len(processes_of(home, asked.route_id)) == 1
+    eventually(lambda: len(processes_of(home, asked.route_id)) == 1)
 
 
 @pytest.mark.parametrize("record", ["unfinished", "broken", "empty", "lost"])
@@ -79,6 +80,7 @@ def test_a_replica_whose_pid_was_never_written_is_found_and_not_started_twice(
 ) -> None:
     asked = request()
     started = runtime.start(asked)
+    eventually(lambda: processes_of(home) == [pid_of(started)])
     file = home / "replicas" / f"{asked.route_id}.json"
     content = json.loads(file.read_text())
     match record:
@@ -100,6 +102,7 @@ def test_a_replica_whose_pid_was_never_written_is_found_and_not_started_twice(
 def test_start_alone_finds_the_replica_of_a_crashed_worker(home: Path, runtime: ProcessRuntime, record: str) -> None:
     asked = request()
     started = runtime.start(asked)
+    eventually(lambda: processes_of(home) == [pid_of(started)])
     file = home / "replicas" / f"{asked.route_id}.json"
     if record == "lost":
         file.unlink()

@@ -15,7 +15,6 @@ from tests.support.runtimes import (
     ROOT,
     SLEEPER,
     ended,
-    eventually,
     is_running,
     log_of,
     pid_of,
@@ -23,6 +22,7 @@ from tests.support.runtimes import (
     python,
     request,
 )
+from tests.support.waiting import eventually
 
 IGNORES_SIGTERM = """
 import signal, subprocess, time
@@ -33,6 +33,15 @@ subprocess.Popen(["sleep", "60"], env={})
 subprocess.Popen(["sleep", "60"], env={}, start_new_session=True)
 print("up", flush=True)
 time.sleep(60)
+"""
+LOGS_A_LOT = """
+import sys
+for number in range(200_000):
+    print(number)
+sys.stdout.flush()  # Python buffers what it writes to a file, and exit() writes its word before the buffer's rest
+sys.stdout.buffer.write(b"caf\\xff")
+sys.stdout.flush()
+sys.exit("the end")
 """
 LEAVES_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60']); print('left', flush=True)"
 
@@ -92,7 +101,7 @@ def test_who_ignores_sigterm_is_killed_with_its_descendants(home: Path, runtime:
     assert len(children) == 4
     runtime.terminate(replica.route_id)
     with pytest.raises(AssertionError):
-        eventually(lambda: not is_running(pid_of(replica)), seconds=0.2)
+        eventually(lambda: not is_running(pid_of(replica)), within=0.2)
     runtime.kill(replica.route_id)
     assert ended(runtime, replica.route_id).exit_code == -signal.SIGKILL
     eventually(lambda: not any(is_running(child.pid) for child in children))
@@ -103,7 +112,7 @@ def test_forgetting_kills_what_an_ended_replica_left_and_keeps_its_log(home: Pat
     replica = runtime.start(request(python(LEAVES_A_CHILD)))
     log_of(runtime, replica.route_id, "left")
     ended(runtime, replica.route_id)
-    assert len(processes_of(home)) == 1
+    eventually(lambda: len(processes_of(home)) == 1)
     runtime.forget(replica.route_id)
     eventually(lambda: processes_of(home) == [])
     assert runtime.find(replica.route_id) is None
@@ -164,8 +173,7 @@ def test_broken_records_and_foreign_files_are_skipped(home: Path, runtime: Proce
 
 
 def test_the_log_tail_is_the_last_lines_also_after_a_restart(home: Path, runtime: ProcessRuntime) -> None:
-    code = "import sys; [print(n) for n in range(200_000)]; sys.stdout.buffer.write(b'caf\\xff'); sys.exit('the end')"
-    replica = runtime.start(request(python(code)))
+    replica = runtime.start(request(python(LOGS_A_LOT)))
     ended(runtime, replica.route_id)
     assert ProcessRuntime(home).log_tail(replica.route_id, 3) == "199998\n199999\ncaf\N{REPLACEMENT CHARACTER}the end"
     assert runtime.log_tail(replica.route_id, 0) == ""

@@ -15,7 +15,7 @@ from stack.parts.envoy import EnvoySetting, envoy_part
 from stack.ports import free_port
 from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready
-from tests.support.small_stack import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready
 from stack.supervisor.stop import stop_in_order
 from stack.up import up
-from tests.support.small_stack import eventually
+from tests.support.waiting import eventually
 
 SETTING = EnvoySetting(node_id="edge-1", port=1, admin_port=2)
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import redis
 
 from tests.support.servers import EmbeddedServer
-from tests.support.stack import Fleet, eventually
+from tests.support.stack import Fleet
+from tests.support.waiting import eventually
 
 REPLICAS = 3
 ENDS_WITHIN = 120.0

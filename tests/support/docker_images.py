@@ -10,7 +10,7 @@ from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker import DockerRuntime
 from tests.support.docker_engine import IMAGE
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 SERVES_ITS_REVISION = (
     "trap 'exit 0' TERM; mkdir -p /www; echo $ROLLWAY_REVISION > /www/index.html; echo listens; "
@@ -32,13 +32,10 @@ def asked(
 
 def body(replica: Replica) -> str:
     def answer() -> str | None:
-        try:
-            reply = httpx.get(f"http://{replica.address}/", timeout=2)
-        except httpx.HTTPError:
-            return None
+        reply = httpx.get(f"http://{replica.address}/", timeout=2)
         return reply.text.strip() if reply.is_success else None
 
-    return eventually(answer) or ""
+    return eventually(answer)
 
 
 def containers(api: docker.APIClient, route_id: UUID) -> list[dict[str, Any]]:
@@ -47,6 +44,8 @@ def containers(api: docker.APIClient, route_id: UUID) -> list[dict[str, Any]]:
 
 
 def ended(runtime: DockerRuntime, route_id: UUID) -> Replica:
-    found = eventually(lambda: (one := runtime.find(route_id)) and not one.running and one)
-    assert found
-    return found
+    def look() -> Replica | None:
+        replica = runtime.find(route_id)
+        return replica if replica and not replica.running else None
+
+    return eventually(look)

@@ -26,6 +26,7 @@ from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.fleet import Made, make_deployment, read, write
+from tests.support.waiting import eventually
 from traffic.bootstrap import envoy_bootstrap
 
 DRAIN: LiteralString = """
@@ -34,15 +35,6 @@ DRAIN: LiteralString = """
      WHERE id = ANY(%s)
 """
 """As the applier does it."""
-
-
-def until(true: Callable[[], Any], seconds: float = 30, what: str = "") -> Any:
-    """Wait for something to become true, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what or true}"
-        time.sleep(0.005)
-    return found
 
 
 class Replica:
@@ -116,7 +108,7 @@ class Process:
                 self.command, env={**os.environ, **self.environment}, stdout=log, stderr=log
             )
         try:
-            until(self.answers, 60, f"{self.command[:3]} is ready")
+            eventually(self.answers, 60, f"{self.command[:3]} is ready")
         except AssertionError:
             self.end(kill=True)
             raise

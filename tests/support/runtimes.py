@@ -1,8 +1,6 @@
 """Real replicas to test with."""
 
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID, uuid4
@@ -12,6 +10,7 @@ import psutil
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.process import ProcessRuntime
+from tests.support.waiting import eventually
 
 T = TypeVar("T")
 
@@ -30,25 +29,12 @@ def request(
     return ReplicaRequest(route_id or uuid4(), "web", "web-12345678", RevisionSpec(command=command, env=env or {}))
 
 
-def eventually(look: Callable[[], T], seconds: float = 8.0) -> T:
-    """The first true result of `look`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        result = look()
-        if result:
-            return result
-        time.sleep(0.01)
-    raise AssertionError(f"not within {seconds} s: {look}")
-
-
 def ended(runtime: ProcessRuntime, route_id: UUID) -> Replica:
     def look() -> Replica | None:
         replica = runtime.find(route_id)
         return replica if replica and not replica.running else None
 
-    replica = eventually(look)
-    assert replica
-    return replica
+    return eventually(look)
 
 
 def pid_of(replica: Replica | None) -> int:
@@ -64,7 +50,10 @@ def is_running(pid: int) -> bool:
 
 
 def processes_of(home: Path, route_id: UUID | None = None) -> list[int]:
-    """Every running process, descendants too, that carries this home (and route id) in its environment."""
+    """Every running process, descendants too, that carries this home (and route id) in its environment.
+
+    A program that is just being loaded has none yet: after a start, wait until it shows.
+    """
     found = []
     for process in psutil.process_iter():
         try:

@@ -1,7 +1,6 @@
 """A stack as small as it can be: the real servers, and shell scripts in place of workers."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import psutil
@@ -90,11 +89,3 @@ def alive(pids: Sequence[int]) -> list[int]:
         except psutil.NoSuchProcess:
             continue
     return found
-
-
-def eventually(condition: Callable[[], object], seconds: float = 15) -> None:
-    """Wait for the condition; fails the test when it does not come true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.05)

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,26 +28,14 @@ from stack.home import project_root
 from tasks.redis.wake import Waker
 from tasks.settings import celery_settings, host_queue
 from tests.support.fleet import HERE
+from tests.support.waiting import eventually
 
 ROOT = project_root()
 POLICY = {
     "strategy": "rolling_update",
     "spec": {"max_surge": 1, "max_unavailable": 1},
-    "limits": {"timeout_seconds": 60},
+    "limits": {"timeout_seconds": 300},
 }
-
-
-def eventually(condition: Callable[[], object], within: float = 30.0, what: str = "") -> None:
-    """Look until it holds; fail with what was waited for when the time is up."""
-    ends_at = time.monotonic() + within
-    while time.monotonic() < ends_at:
-        try:
-            if condition():
-                return
-        except (psycopg.OperationalError, httpx.TransportError):
-            pass  # a server that a test has just killed
-        time.sleep(0.05)
-    raise AssertionError(f"not within {within} s: {what}")
 
 
 class Fleet:

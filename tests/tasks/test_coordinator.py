@@ -19,7 +19,7 @@ from tasks.redis.wake import Waker
 from tests.support.fleet import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING, ROLLING_BACK
 from tests.support.queues import drop_all, waiting
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 PROVISION = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.PROVISIONING)
 PEND = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)

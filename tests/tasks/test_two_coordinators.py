@@ -60,7 +60,7 @@ def watched(database: str) -> Iterator[list[dict[str, object]]]:
 
 def at_once(work: Sequence[Callable[[], object]]) -> None:
     """All of them, started together; raises what the first of them raised."""
-    barrier, raised = threading.Barrier(len(work), timeout=10), []
+    barrier, raised = threading.Barrier(len(work), timeout=60), []
 
     def run(one: Callable[[], object]) -> None:
         barrier.wait()

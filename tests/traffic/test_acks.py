@@ -160,7 +160,7 @@ class AcksMachine(RuleBasedStateMachine):
 
 
 TestAcks = AcksMachine.TestCase
-TestAcks.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestAcks.settings = settings(stateful_step_count=40)
 
 
 def test_one_busy_cluster_on_which_a_proxy_lags_does_not_hold_it_back() -> None:

@@ -12,7 +12,7 @@ from cli.demo import load as demo_load
 from cli.demo.load import Load, Tally
 from cli.exits import WaitTimedOutError
 from stack.ports import free_port
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 
 class Replica(BaseHTTPRequestHandler):

@@ -28,7 +28,7 @@ from domain.errors import (
 )
 from tests.support.fleet import HERE, ROLLING, SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
 from tests.support.pictures import DESTROYED, DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 OTHER_SPEC = {"command": ["sleep", "61"]}
 
@@ -355,7 +355,7 @@ def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answ
     made = make_deployment(engine)
     asked = {"request_id": "r-1", **payload, **({"route_id": str(made.routes[0])} if task == "report_route" else {})}
     many = [engine_on(database) for _ in range(4)]
-    barrier, done = threading.Barrier(8, timeout=10), []
+    barrier, done = threading.Barrier(8, timeout=60), []
 
     def send(on: Engine) -> None:
         barrier.wait()

@@ -13,7 +13,7 @@ from db.engine import transaction
 from db.schema.tables import metadata
 from stack.home import project_root
 from tests.support.fleet import read
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 COLUMNS = """
     SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull, a.attidentity,

@@ -35,7 +35,9 @@ COUNTS = st.sampled_from([3, 5, 8, 4, 3, 2, 1, 0])
 SECONDS = st.sampled_from([0, 1, 5, 31, 200, 2000])
 WHICH = st.integers(0, 15)
 QUICK = 300
-ROLLOUTS_WANTED = size("machine", {"nightly": 20_000, "soak": 3_000}.get(settings.get_current_profile_name(), QUICK))
+ROLLOUTS_WANTED = size(
+    "machine", {"nightly": 20_000, "soak": 3_000, "unit": 30}.get(settings.get_current_profile_name(), QUICK)
+)
 
 
 @dataclass

@@ -12,7 +12,7 @@ import redis
 from domain.errors import InvalidInputError
 from tasks.redis.locks import Slots
 from tasks.redis.slot_count import ask_for_slots, slots_asked_for
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 KEY = "rollway:lock:x:0"
 

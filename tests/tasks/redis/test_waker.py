@@ -21,7 +21,7 @@ from tasks.settings import celery_settings, host_queue
 from tests.support.fleet import NOBODY
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.queues import drop_all, expiring, waiting
-from tests.support.runtimes import eventually
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

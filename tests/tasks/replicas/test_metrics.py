@@ -1,5 +1,6 @@
 """The look at metrics, with replicas that really serve them: what it stores, whom it marks, whom it leaves alone."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -131,7 +132,7 @@ def test_no_answer_at_all_leaves_the_value_to_grow_old(engine: Engine, waker: Wa
     coordinator_without_redis(engine).process_chunk(CheckReplicaHandler())
     (row,) = read(engine, "SELECT reason, desired_replicas FROM deployments")
     assert row["desired_replicas"] == 3
-    assert row["reason"].endswith("the value of busy is 31 s old, at most 30 s are allowed")
+    assert re.search(r"the value of busy is 3\d s old, at most 30 s are allowed$", row["reason"])
 
 
 def test_only_replicas_that_serve_are_asked(engine: Engine, waker: Waker, serve: Serve) -> None:

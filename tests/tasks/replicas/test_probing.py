@@ -27,7 +27,8 @@ from tasks.replicas.start_stop import HostReplicas
 from tasks.replicas.timetable import Timetable
 from tests.support.fleet import HERE, NOBODY, make_deployment, read, write
 from tests.support.pictures import SCALING
-from tests.support.runtimes import HTTP_SERVICE, eventually, pid_of
+from tests.support.runtimes import HTTP_SERVICE, pid_of
+from tests.support.waiting import eventually
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 BROKEN = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"

@@ -37,7 +37,8 @@ from tests.support.fleet import (
 )
 from tests.support.pictures import SCALING
 from tests.support.queues import waiting
-from tests.support.runtimes import HTTP_SERVICE, eventually, is_running, log_of, pid_of, processes_of, python
+from tests.support.runtimes import HTTP_SERVICE, is_running, log_of, pid_of, processes_of, python
+from tests.support.waiting import eventually
 
 QUICK = {"interval_seconds": 0.1, "failure_threshold": 2, "timeout_seconds": 1}
 SERVICE: dict[str, Any] = {"command": list(HTTP_SERVICE), "health_check": QUICK, "drain_seconds": 0.2}
@@ -256,7 +257,7 @@ def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
     replace(here, runtimes={"process": ProcessRuntime(home)}).start()
     assert route(engine, route_id)["replica_handle"] == replica.handle
     assert route(engine, route_id)["address"] == replica.address
-    assert processes_of(home) == [pid_of(replica)]
+    eventually(lambda: processes_of(home) == [pid_of(replica)])
 
 
 def test_a_replica_started_too_late_is_ended_by_the_sweep(
@@ -271,7 +272,7 @@ def test_a_replica_started_too_late_is_ended_by_the_sweep(
     here.stop()
     assert route(engine, route_id)["status"] == "terminated"
     runtimes["process"].start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
-    assert len(processes_of(home)) == 1
+    eventually(lambda: len(processes_of(home)) == 1)
     here.sweep()
     eventually(lambda: processes_of(home) == [])
 
@@ -283,7 +284,7 @@ def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_
     here.start()
     stranger = uuid4()
     runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
-    assert len(processes_of(home)) == 2
+    eventually(lambda: len(processes_of(home)) == 2)
     here.sweep()
     eventually(lambda: len(processes_of(home)) == 1)
     assert runtimes["process"].find(expected).running  # type: ignore[union-attr]

@@ -1,0 +1,22 @@
+"""What tests and the processes that they start see of the environment: the same on every machine.
+
+Also what keeps them off somebody's real database: DATABASE_URL and REDIS_URL of the shell are gone.
+"""
+
+import os
+import re
+
+_KEPT = re.compile(
+    r"""  PATH | HOME | TMPDIR | (DY)?LD_LIBRARY_PATH  # without these nothing starts
+        | DOCKER_\w+                               # where a Docker engine is
+        | (HYPOTHESIS | PYTEST | ROLLWAY_SOAK)_\w+ # said to the tests, not to Rollway
+    """,
+    re.VERBOSE,
+)
+
+
+def empty_environment() -> None:
+    """Forget every variable but those that a machine needs and those that are for the tests themselves."""
+    for name in list(os.environ):
+        if not _KEPT.fullmatch(name):
+            del os.environ[name]
