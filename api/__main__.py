@@ -16,8 +16,8 @@ from api.settings import ApiSettings
 from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import RouteLifecycleType
-from tasks.composition import settings as task_settings
-from tasks.composition import waker
+from tasks.connections import settings as task_settings
+from tasks.connections import waker
 from tasks.log import configure_logging
 
 _MOST_SECONDS_TO_END = 0.8

@@ -42,6 +42,7 @@ _MARK = """
          WHERE id = ANY(%s) AND lifecycle = 'ready' AND (due_at IS NULL OR due_at > clock_timestamp())
          ORDER BY id
            FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id
 """
 
 
@@ -99,11 +100,11 @@ def watched_deployments(connection: Connection) -> Watched:
 
 def store_and_mark(
     connection: Connection, measured: Mapping[UUID, Sequence[MetricValue]], fires: Sequence[UUID]
-) -> int:
-    """Keep what was measured, and mark the deployments whose rules fire; returns how many were marked anew."""
+) -> frozenset[UUID]:
+    """Keep what was measured, and mark the deployments whose rules fire; returns those that were not marked before."""
     cursor = connection.cursor()
     store_values(cursor, ((one, value) for one, values in measured.items() for value in values))
-    return cursor.execute(_MARK, (list(fires),)).rowcount if fires else 0
+    return frozenset(row[0] for row in cursor.execute(_MARK, (list(fires),)).fetchall()) if fires else frozenset()
 
 
 def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:

@@ -1,6 +1,6 @@
 """Wakes: an event sent right after the commit that made it necessary, so that nothing waits for a tick."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import redis
@@ -32,6 +32,12 @@ class Waker:
     def deployments(self, statuses: Iterable[DeploymentLifecycleStatus]) -> None:
         """Wake the handlers that look at these statuses."""
         self.again({str(event) for event in map(woken_by, statuses) if event is not None})
+
+    def after_change(self, statuses: Collection[DeploymentLifecycleStatus]) -> None:
+        """Deployments that are in these statuses now were changed: wake their handlers, and proxies."""
+        if statuses:
+            self.traffic()
+            self.deployments(statuses)
 
     def routes(self, *kinds: RouteLifecycleType) -> None:
         """Wake these looks at routes; whoever takes one that is made on each host asks the hosts."""

@@ -7,11 +7,11 @@ from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
 from tasks.app import app
-from tasks.composition import redis_client, replicas_of, runtimes, settings, slots, stopping, waker
+from tasks.composition import probe_pass, replicas_of, slots, stopping
+from tasks.connections import settings, waker
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, look_at_hosts
 from tasks.replicas.metrics import look_at_metrics
-from tasks.replicas.probing import ProbePass
 from tasks.schedule import DO_ROUTE_TASK
 
 PAUSE_SECONDS = 0.1
@@ -45,7 +45,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
 
 LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
     RouteLifecycleType.START: lambda host: replicas_of(host).start,
-    RouteLifecycleType.PROBE: lambda host: ProbePass(engine(), runtimes(), waker(), redis_client(), host).look,
+    RouteLifecycleType.PROBE: lambda host: probe_pass(host).look,
     RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
     RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
     RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),

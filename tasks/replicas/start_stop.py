@@ -17,13 +17,13 @@ from db.replicas.routes import (
     request_stop,
     routes_to_start,
     routes_to_stop,
-    statuses_of,
     unstopped,
 )
 from domain.model import RouteStatus
 from domain.replicas.drain import Leaving, Patience, StopStep, next_stop_step
 from domain.replicas.events import RouteLifecycleType
 from runtime.base import ReplicaRequest, ReplicaStartError, Runtime
+from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 
 STARTS_AT_ONCE = 50
@@ -46,10 +46,7 @@ class HostReplicas:
         if not routes:
             return False
         reports = [report for route in routes if (report := self._start(route)) is not None]
-        statuses = in_transaction(
-            self.engine, lambda connection: statuses_of(connection, apply_reports(connection, reports))
-        )
-        self.waker.deployments(statuses)
+        change_and_wake(self.engine, self.waker, partial(apply_reports, reports=reports))
         self.waker.routes_on([self.name], RouteLifecycleType.PROBE)
         return len(routes) == STARTS_AT_ONCE
 
@@ -67,11 +64,7 @@ class HostReplicas:
                 self._kill(route)
         gone = [route.id for route in routes if steps[route.id] is StopStep.GONE]
         if gone:
-            self.waker.deployments(
-                in_transaction(
-                    self.engine, lambda connection: statuses_of(connection, record_stopped(connection, gone))
-                )
-            )
+            change_and_wake(self.engine, self.waker, partial(record_stopped, route_ids=gone))
         return len(gone) < len(routes)
 
     def sweep(self) -> bool:
