@@ -5,13 +5,12 @@ import sys
 import threading
 from contextlib import suppress
 from types import FrameType
-from uuid import UUID
 
 import uvicorn
 from fastapi import FastAPI
 
 from api.app import make_app
-from api.parts import Parts
+from api.proxies.parts import Parts
 from api.settings import ApiSettings
 from db.engine import engine
 from domain.errors import InvalidInputError
@@ -68,7 +67,7 @@ def _end_anyway() -> None:
     timer.start()
 
 
-def _wake_stop(_: frozenset[UUID]) -> None:
+def _wake_stop() -> None:
     waker().routes(RouteLifecycleType.STOP)
 
 
