@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from runtime.identity import is_alive
 from stack.errors import folder_errors
 from stack.home import Home
 from stack.prepare import Notice, Say
-from stack.state import PartState, StackState, is_alive, read_state
+from stack.state import PartState, StackState, read_state
 from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import end_process, send, stop_in_order, stop_replicas
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import psutil
 
+from runtime.identity import Identity, is_alive
 from stack.home import Home
-from stack.state import Identity, PartState, is_alive
+from stack.state import PartState
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.05
