@@ -64,13 +64,13 @@ class ProcessRuntime:
         return [record.replica for record in found if record]
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """SIGTERM to its main process. No error when it is gone."""
+        """Send SIGTERM to its main process. No error when it is gone."""
         record = self._find(route_id)
         if record and record.process and not record.ended:
             terminate(record.process)
 
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """SIGKILL to it and all its descendants, also to those that outlived it. No error when it is gone."""
+        """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""
         record = self._find(route_id)
         if record and record.process:
             kill_family(route_id, record.process)
@@ -112,7 +112,7 @@ class ProcessRuntime:
         return seen
 
     def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
-        """Under the lock: the replica as it is, adopting a process whose record is unfinished, broken or missing."""
+        """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
         record = records.get(route_id)
         if record and record.process:
             seen = _as_seen(record)
@@ -125,7 +125,7 @@ class ProcessRuntime:
         return adopted
 
     def _note_end(self, seen: ReplicaRecord) -> ReplicaRecord:
-        """Under the lock. Another worker may have noted the end meanwhile, with or without the exit code."""
+        """Write the end down, under the lock, unless another worker has done so, with or without the exit code."""
         latest = self._records.read(seen.route_id)
         if latest is None or latest.process != seen.process or latest.exit_code is not None:
             return latest if latest and latest.process else seen
@@ -167,7 +167,7 @@ class ProcessRuntime:
 
 
 def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
-    """SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
+    """Send SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
 
     Returns how many were running. Stop the workers first, or they start replicas meanwhile.
     """

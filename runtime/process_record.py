@@ -1,4 +1,4 @@
-"""What is remembered of a replica process: one small JSON file per route id, written atomically under one lock."""
+"""The records of replica processes: one small JSON file for each route id, replaced whole, under one lock."""
 
 import os
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class ReplicaRecord(BaseModel):
 
     @classmethod
     def of(cls, sighting: Sighting, port: int | None) -> Self:
-        """Of a process whose record was unfinished (`port` is what it says), broken or lost."""
+        """The record of a process whose own was unfinished (`port` is what it says), broken or missing."""
         env = sighting.env
         return cls(
             route_id=sighting.route_id,

@@ -1,4 +1,4 @@
-"""Replica processes as the operating system sees them: alive or ended, found by their environment, signalled safely."""
+"""Replica processes in the operating system: found by their environment, signalled safely, reaped."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def adopt_child(child: subprocess.Popen[bytes]) -> Identity:
 
 
 def drop_children_except(remembered: Container[Identity | None]) -> None:
-    """Reap our ended children, and let go of those that nobody will ask for again."""
+    """Reap our ended children, and forget those that nobody will ask for again."""
     with _children_guard:
         ours = [key for key in _children if key[0] == os.getpid()]
         for key in ours:
@@ -89,7 +89,7 @@ def sightings(home: Path, known_pids: Container[int] = ()) -> dict[UUID, Sightin
 
 
 def _may_be_of(pid: int, home: Path) -> bool:
-    """False when one read of /proc shows that it is not of this home: a quarter of the price of asking psutil."""
+    """Whether it can be of this home, by one read of /proc: a quarter of the price of asking psutil."""
     try:
         return b"ROLLWAY_HOME=" + os.fsencode(home) in Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -97,14 +97,14 @@ def _may_be_of(pid: int, home: Path) -> bool:
 
 
 def terminate(identity: Identity) -> None:
-    """SIGTERM to the main process, if it still is the very one."""
+    """Send SIGTERM to the main process, if it still is the very one."""
     process = process_of(identity)
     if process:
         _signal(process, signal.SIGTERM)
 
 
 def kill_family(route_id: UUID, identity: Identity) -> None:
-    """SIGKILL to the replica and to what it left behind: its session, its children, and who carries its route id."""
+    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id."""
     for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
         members = _family(str(route_id), identity)
         if not members:

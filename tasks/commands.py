@@ -1,4 +1,4 @@
-"""The commands as Celery tasks: for services that know nothing but a task's name and a JSON payload."""
+"""The commands as Celery tasks, for services that know only a task's name and its JSON payload."""
 
 from typing import Any
 

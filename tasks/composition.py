@@ -26,7 +26,7 @@ from tasks.replicas.start_stop import HostReplicas
 from tasks.settings import queue
 
 stopping = threading.Event()
-"""Set when the worker was asked to end: a task finishes the chunk in hand and claims no other."""
+"""Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""
 
 
 @worker_shutting_down.connect
@@ -63,7 +63,7 @@ def runtimes() -> dict[str, Runtime]:
 
 
 def _send_to_others(task: str, payload: Mapping[str, object], to: str) -> None:
-    """To the workers of another system, which has a queue of its own on this broker."""
+    """Send a task to another system, whose workers read a queue of their own on this broker."""
     app.send_task(task, kwargs={"payload": payload}, queue=queue(to), ignore_result=True)
 
 

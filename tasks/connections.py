@@ -19,7 +19,7 @@ def settings() -> TaskSettings:
 
 @cache
 def redis_client() -> redis.Redis:
-    """For locks and marks. It tries once more, briefly: by default redis-py blocks for 4.4 s on a dead server."""
+    """For locks and wakes. It tries only once more: by default redis-py blocks for 4.4 s on a dead server."""
     return redis.Redis.from_url(
         settings().redis_url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)
     )

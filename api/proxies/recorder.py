@@ -73,7 +73,7 @@ class Recorder:
 
     @contextmanager
     def open_poll(self, node: str) -> Iterator[None]:
-        """While it is open the proxy is there."""
+        """The proxy is there as long as this is open."""
         self._polls[node] += 1
         try:
             yield

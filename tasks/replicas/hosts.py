@@ -1,4 +1,4 @@
-"""Worker hosts: each shows signs of life, gets the replicas it should run, and is given up when it falls silent."""
+"""Worker hosts: shows their signs of life, asks them to work, and replaces what ran on those that fell silent."""
 
 import threading
 from functools import partial
@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 
 def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
-    """Wake these looks on every host that is up and has work for them; new routes get their hosts first."""
+    """Wake these looks on every host that is up and has work for them; for starts, first place new routes on hosts."""
 
     def work(connection: Connection) -> tuple[int, dict[RouteLifecycleType, list[str]]]:
         placed = place_routes(connection, _AT_ONCE) if RouteLifecycleType.START in kinds else 0
@@ -62,7 +62,7 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
 
 
 def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
-    """From a thread of its own: it goes on when Redis is away or all threads of this worker are at work."""
+    """Show signs of life from a thread of its own, also while Redis is away or all threads of this worker are busy."""
     thread = threading.Thread(target=_show, args=(engine, host, address, until), name="signs of life", daemon=True)
     thread.start()
     return thread

@@ -1,4 +1,4 @@
-"""Routes have events of their own: start their replicas, probe them, stop them, sweep up, and read their metrics."""
+"""The task of all looks at routes: start, probe, stop and sweep replicas, read metrics, look at hosts."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -15,16 +15,16 @@ from tasks.replicas.metrics import look_at_metrics
 from tasks.schedule import DO_ROUTE_TASK
 
 PAUSE_SECONDS = 0.1
-"""Between two looks while something is on its way."""
+"""How long a task waits before it looks again, while something is on its way."""
 
 Look = Callable[[], bool]
 
 
 @app.task(name=DO_ROUTE_TASK)
 def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None, host: str | None = None) -> None:
-    """DoRouteLifecycle: one kind of look at routes, repeated while something moves and the time is not up.
+    """DoRouteLifecycle: make this look, again and again while something moves and the time is not up.
 
-    Without `host`, a look that is made on each host becomes one event for each that is up and has work for it.
+    Without `host`, a look that hosts make themselves is sent to each host that is up and has work for it.
     """
     kind = _parse(route_lifecycle_type)
     key = route_key(kind, host)

@@ -1,4 +1,4 @@
-"""Starting, stopping and sweeping the replicas of one host: what Postgres says against what the runtimes see."""
+"""Starts, stops and sweeps the replicas of one host, until its runtimes show what Postgres says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HostReplicas:
-    """The replicas of the host `name`, which this worker runs on. `drain_deadline`: for proxies to acknowledge."""
+    """Works on the replicas of the host `name`. `drain_deadline`: how long proxies may take to acknowledge a drain."""
 
     engine: Engine
     runtimes: Mapping[str, Runtime]
@@ -80,7 +80,7 @@ class HostReplicas:
         return self.runtimes[route.spec.runtime]
 
     def _start(self, route: RouteRow) -> RouteReport | None:
-        """What became of the start; None when the runtime itself is in trouble, so that the next look tries again."""
+        """Start one replica and report it; None when its runtime is in trouble, so that the next look tries again."""
         try:
             replica = self._runtime(route).start(_request(route))
         except ReplicaStartError as error:
