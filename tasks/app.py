@@ -9,7 +9,7 @@ from tasks.log import configure_logging
 from tasks.schedule import beat_schedule
 from tasks.settings import celery_settings
 
-TASK_MODULES = ("tasks.lifecycle", "tasks.replicas.lifecycle", "tasks.commands")
+TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands")
 
 app = Celery("rollway")
 app.add_defaults(lambda: {**celery_settings(), "beat_schedule": beat_schedule()})
