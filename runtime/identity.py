@@ -1,6 +1,8 @@
 """Which process a pid meant when it was written down, whatever happens to pids, to the clock and to the machine."""
 
 import os
+import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,28 +35,27 @@ def identify(pid: int) -> Identity | None:
 
 def is_alive(identity: Identity | None) -> bool:
     """Whether this very process still runs. A zombie has ended."""
-    if identity is None:
-        return False
-    seen = _seen(identity.pid)
-    return seen is not None and not seen[0] and _is_the_start_of(identity, seen[1])
+    return identity is not None and _is_zombie(identity) is False
 
 
 def is_unreaped(identity: Identity) -> bool:
     """Whether this very process runs or is a zombie, which keeps its pid and the number of its session."""
+    return _is_zombie(identity) is not None
+
+
+def send(identity: Identity | None, number: int) -> None:
+    """Send a signal to this very process; nothing happens when it is gone."""
+    if identity is not None and is_alive(identity):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(identity.pid, signal.Signals(number))
+
+
+def _is_zombie(identity: Identity) -> bool | None:
+    """None when this very process is gone."""
     seen = _seen(identity.pid)
-    return seen is not None and _is_the_start_of(identity, seen[1])
-
-
-def process_of(identity: Identity) -> psutil.Process | None:
-    """The process, if this very one still runs."""
-    try:
-        return psutil.Process(identity.pid) if is_alive(identity) else None
-    except psutil.Error:
+    if seen is None or identity.boot != _boot() or abs(seen[1] - identity.started) >= _TOLERANCE_SECONDS:
         return None
-
-
-def _is_the_start_of(identity: Identity, started: float) -> bool:
-    return identity.boot == _boot() and abs(started - identity.started) < _TOLERANCE_SECONDS
+    return seen[0]
 
 
 def _seen(pid: int) -> tuple[bool, float] | None:
@@ -63,10 +64,7 @@ def _seen(pid: int) -> tuple[bool, float] | None:
         state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return state == b"Z", int(rest[18]) / _TICKS
     except (OSError, ValueError):
-        return _seen_without_proc(pid)
-
-
-def _seen_without_proc(pid: int) -> tuple[bool, float] | None:
+        pass  # it is gone, or this system has no /proc
     try:
         process = psutil.Process(pid)
         return process.status() == psutil.STATUS_ZOMBIE, process.create_time() - psutil.boot_time()

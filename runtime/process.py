@@ -1,5 +1,6 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -7,7 +8,7 @@ from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.ending import end_everyone
-from runtime.identity import is_alive
+from runtime.identity import is_alive, send
 from runtime.ports import REPLICA_PORTS, free_port
 from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord
 from runtime.process_spawn import replica_environment, spawn, tail
@@ -17,7 +18,6 @@ from runtime.process_table import (
     exit_code,
     kill_family,
     sightings,
-    terminate,
 )
 
 
@@ -67,7 +67,7 @@ class ProcessRuntime:
         """Send SIGTERM to its main process. No error when it is gone."""
         record = self._find(route_id)
         if record and record.process and not record.ended:
-            terminate(record.process)
+            send(record.process, signal.SIGTERM)
 
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""

@@ -1,10 +1,9 @@
 """Replica processes in the operating system: found by their environment, signalled safely, reaped."""
 
 import os
-import signal
 import subprocess
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from uuid import UUID
 
 import psutil
 
-from runtime.identity import Identity, identify, is_unreaped, process_of
+from runtime.identity import Identity, identify, is_alive, is_unreaped
 
 _KILL_ROUNDS = 3
 _LAST_THREAD_SECONDS = 1.0
@@ -96,13 +95,6 @@ def _may_be_of(pid: int, home: Path) -> bool:
         return True
 
 
-def terminate(identity: Identity) -> None:
-    """Send SIGTERM to the main process, if it still is the very one."""
-    process = process_of(identity)
-    if process:
-        _signal(process, signal.SIGTERM)
-
-
 def kill_family(route_id: UUID, identity: Identity) -> None:
     """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id."""
     for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
@@ -110,32 +102,26 @@ def kill_family(route_id: UUID, identity: Identity) -> None:
         if not members:
             return
         for process in members:
-            _signal(process, signal.SIGKILL)
+            with suppress(psutil.Error):
+                process.kill()
 
 
-def _family(route_id: str, identity: Identity) -> list[psutil.Process]:
-    main = process_of(identity)
+def _family(route_id: str, identity: Identity) -> set[psutil.Process]:
+    members: set[psutil.Process] = set()
+    if is_alive(identity):
+        with suppress(psutil.Error):
+            members.update(psutil.Process(identity.pid).children(recursive=True))
     session_is_ours = is_unreaped(identity)
-    members = {main, *_children_of(main)} if main else set()
     for pid in psutil.pids():
         session = _session(pid)
         if session not in (identity.pid, pid):
             continue
-        try:
+        with suppress(psutil.Error):
             process = psutil.Process(pid)
             ours = session == identity.pid and session_is_ours
             if process.status() != psutil.STATUS_ZOMBIE and (ours or _route_of(process) == route_id):
                 members.add(process)
-        except psutil.Error:
-            continue
-    return list(members)
-
-
-def _children_of(process: psutil.Process) -> Iterator[psutil.Process]:
-    try:
-        yield from process.children(recursive=True)
-    except psutil.Error:
-        return
+    return members
 
 
 def _session(pid: int) -> int | None:
@@ -157,10 +143,3 @@ def _sighting(pid: int, home: Path) -> Sighting | None:
         return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, env)
     except (psutil.Error, OSError, KeyError, ValueError):
         return None
-
-
-def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    try:
-        process.send_signal(number)
-    except psutil.Error:
-        return
