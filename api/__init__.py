@@ -1,1 +1,1 @@
-"""What proxies ask over HTTP."""
+"""The HTTP server of Rollway."""

@@ -5,33 +5,32 @@ import sys
 import threading
 from contextlib import suppress
 from types import FrameType
-from uuid import UUID
 
 import uvicorn
 from fastapi import FastAPI
 
 from api.app import make_app
-from api.parts import Parts
+from api.proxies.parts import Parts
 from api.settings import ApiSettings
 from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import RouteLifecycleType
-from tasks.composition import settings as task_settings
-from tasks.composition import waker
+from tasks.connections import settings as task_settings
+from tasks.connections import waker
 from tasks.log import configure_logging
 
 _MOST_SECONDS_TO_END = 0.8
 
 
 class _Server(uvicorn.Server):
-    """Lets held polls go when it is asked to end, rather than waiting for them."""
+    """When asked to end, answers held polls at once rather than waiting for them."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
         self._app = app
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Called as a signal handler, somewhere within a step of the event loop."""
+        """Handle a signal, which may come in the middle of a step of the event loop."""
         super().handle_exit(sig, frame)
         _end_anyway()
         parts = getattr(self._app.state, "parts", None)
@@ -62,13 +61,13 @@ def main() -> None:
 
 
 def _end_anyway() -> None:
-    """A thread may be waiting for a Postgres or a name server that does not answer; nothing is lost with it."""
+    """End this process soon, though a thread may wait for a Postgres or a name server that does not answer."""
     timer = threading.Timer(_MOST_SECONDS_TO_END, os._exit, (0,))
     timer.daemon = True
     timer.start()
 
 
-def _wake_stop(_: frozenset[UUID]) -> None:
+def _wake_stop() -> None:
     waker().routes(RouteLifecycleType.STOP)
 
 

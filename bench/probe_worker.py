@@ -12,6 +12,7 @@ from celery import Celery
 from db.engine import make_engine
 from db.settings import DatabaseSettings, database_url
 from runtime.base import Replica
+from runtime.probes import Prober
 from runtime.process import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
@@ -50,9 +51,10 @@ def work(
     app = Celery("bench", set_as_current=False)
     app.conf.update(celery_settings({"REDIS_URL": valkey}))
     runtimes: dict[str, Any] = {"process": Everywhere(home, processes, finds)}
+    prober = Prober()
     while True:
         began = time.monotonic()
-        probing = ProbePass(engine, runtimes, Waker(app, client), client, HOST)
+        probing = ProbePass(engine, runtimes, Waker(app, client), client, HOST, prober)
         while probing.look() and time.monotonic() < began + WORK_SECONDS:
             time.sleep(PAUSE_SECONDS)
         time.sleep(max(0.0, began + TICK_SECONDS - time.monotonic()))

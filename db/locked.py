@@ -42,8 +42,8 @@ def changed(cursor: Cursor[Any], ids: Collection[UUID], *, mark: Collection[Life
         cursor.execute(_CHANGED, ([state.value for state in mark], list(ids)))
 
 
-def mark_unheld(cursor: Cursor[Any], condition: str, parameters: Mapping[str, Any]) -> int:
-    """Mark those of `deployments d` that the SQL `condition` is true of; returns how many were marked anew.
+def mark_unheld(cursor: Cursor[Any], condition: str, parameters: Mapping[str, Any]) -> frozenset[UUID]:
+    """Mark those of `deployments d` that the SQL `condition` is true of; returns those that were not marked before.
 
     A deployment that somebody holds is left out: its holder marks it, or looks at it just now. No version counts up.
     """
@@ -52,5 +52,6 @@ def mark_unheld(cursor: Cursor[Any], condition: str, parameters: Mapping[str, An
          WHERE id IN (SELECT d.id FROM deployments d
                        WHERE (d.due_at IS NULL OR d.due_at > clock_timestamp()) AND {condition}
                        ORDER BY d.id {SKIPPING_HELD})
+        RETURNING id
     """
-    return cursor.execute(query, parameters).rowcount
+    return frozenset(row[0] for row in cursor.execute(query, parameters).fetchall())

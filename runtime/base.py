@@ -1,4 +1,4 @@
-"""What Rollway asks of a runtime, whatever starts the replicas."""
+"""The protocol of a runtime: what Rollway asks of whatever starts and stops replicas."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,15 +39,15 @@ class ReplicaStartError(Exception):
 class RuntimeUnavailableError(OSError):
     """What runs the replicas gives no answer now, or not yet (engine down, webhook away, image still being pulled).
 
-    It says nothing about a replica: whoever asked takes it as unknown, changes nothing and asks again later.
+    Nothing is known of the replica then: whoever asked changes nothing and asks again later.
     """
 
 
 class Runtime(Protocol):
     """Starts, finds and stops replicas. Each call is safe to repeat after a crash at any point of an earlier one.
 
-    Every call may raise OSError, RuntimeUnavailableError being the usual one: then nothing is known of the replica,
-    which is not the same as None or not running.
+    Every call may raise OSError, mostly as RuntimeUnavailableError: then nothing is known of the replica, which is not
+    the same as None or not running.
     """
 
     def start(self, request: ReplicaRequest) -> Replica:

@@ -30,7 +30,7 @@ SHARED_PORTS = range(30000, 32768)
 """For containers that share their host's network: beside those of processes, below those of outgoing connections."""
 
 _LOCAL_ENGINE = "unix:///var/run/docker.sock"
-_LOOKS = 8
+_ROUNDS = 8
 
 
 class DockerRuntime:
@@ -38,8 +38,8 @@ class DockerRuntime:
 
     `owner` is unique among all that use this engine (see `owner_of`): everyone() sees only the containers of this one.
     `url` is the engine, else DOCKER_HOST, else this machine's. `address` is where the engine's host is reached and, if
-    it is an IP, where ports are published. An image that takes longer to pull than `pull_patience_seconds` is awaited
-    at later looks. The SDK is imported at the first call that finds an engine to ask.
+    it is an IP, where ports are published. `start` waits `pull_patience_seconds` for an image, and asked again for the
+    same pull. The SDK is imported at the first call that finds an engine to ask.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class DockerRuntime:
         Raises ReplicaStartError when it cannot be started and leaves no container then; raises
         RuntimeUnavailableError while the engine is down, or the image is still being pulled.
         """
-        for _ in range(_LOOKS):
-            found = self._look(request.route_id)
+        for _ in range(_ROUNDS):
+            found = self._inspect(request.route_id)
             if found is None:
                 self._create(request)
             elif replica := replica_of(found, self._address):
@@ -77,43 +77,43 @@ class DockerRuntime:
 
     def find(self, route_id: UUID) -> Replica | None:
         """The replica of this route id, running or ended; None when it was never started or its container is gone."""
-        found = self._look(route_id)
+        found = self._inspect(route_id)
         return replica_of(found, self._address) if found else None
 
     def everyone(self) -> Sequence[Replica]:
-        """Every replica that was started for this host, also what a crash left created and not started, as ended."""
+        """Every replica of this host; a container that was created and never started counts as ended."""
         containers = self._engine().labelled(f"{OWNER_LABEL}={self._owner}")
-        return [replica for one in containers if (replica := listed_replica(one, self._address))]
+        return [replica for container in containers if (replica := listed_replica(container, self._address))]
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """The stop signal of its revision, to its main process. No error when it is gone."""
-        if found := self._look(route_id):
+        """Send its main process the stop signal of its revision. No error when it is gone."""
+        if found := self._inspect(route_id):
             self._engine().signal(found["Id"], found["Config"].get("StopSignal") or "SIGTERM")
 
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """SIGKILL to its main process, and with it everything in the container. No error when it is gone."""
-        if found := self._look(route_id):
+        """Send SIGKILL to its main process, with which everything in the container ends. No error when it is gone."""
+        if found := self._inspect(route_id):
             self._engine().signal(found["Id"], "SIGKILL")
 
     def forget(self, route_id: UUID) -> None:
         """Remove an ended container, its log with it. A running one is kept."""
-        if found := self._look(route_id):
+        if found := self._inspect(route_id):
             self._engine().remove(found["Id"])
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none, or the engine's log driver keeps none."""
-        found = self._look(route_id) if lines > 0 else None
+        found = self._inspect(route_id) if lines > 0 else None
         return "\n".join(self._engine().log_tail(found["Id"], lines).splitlines()[-lines:]) if found else ""
 
     def close(self) -> None:
-        """Let go of the connections to the engine; replicas run on."""
+        """Close the connections to the engine; replicas run on."""
         with self._lock:
             if self._connected:
                 self._connected.close()
             self._connected = None
 
-    def _look(self, route_id: UUID) -> Json | None:
-        """Its container: by name, and by label should somebody have renamed it."""
+    def _inspect(self, route_id: UUID) -> Json | None:
+        """The container of a route, by its name, or by its label if somebody renamed it; None without one."""
         engine = self._engine()
         found = engine.inspect(container_name(route_id))
         if found is None:
@@ -122,7 +122,7 @@ class DockerRuntime:
         return found if is_of(found, route_id) else None
 
     def _create(self, request: ReplicaRequest) -> None:
-        """The container, not running yet. Another worker may be first: then its container is the one."""
+        """Create the container, not running yet. If another worker was first, its container is the one."""
         engine, name = self._engine(), container_name(request.route_id)
         try:
             self._provide_image(request)
@@ -153,7 +153,7 @@ class DockerRuntime:
             raise ReplicaStartError(f"{what} cannot be pulled: {error}") from error
 
     def _reachable(self, request: ReplicaRequest, replica: Replica) -> Replica:
-        """As it is; one that runs where the engine publishes no ports is of no use and is removed."""
+        """Return the replica, unless it runs where the engine publishes no ports: then remove it, and raise."""
         if replica.address or not replica.running:
             return replica
         self._engine().remove(container_name(request.route_id), running=True)
@@ -163,15 +163,15 @@ class DockerRuntime:
         )
 
     def _choose_port(self) -> int:
-        """A port of the engine's host that no container of ours has; whether others have it, only a local one tells."""
-        taken = {one["Labels"][PORT_LABEL] for one in self._engine().labelled(PORT_LABEL)}
+        """A port that no container of ours has, and no other program either where the engine's host is this one."""
+        taken = {container["Labels"][PORT_LABEL] for container in self._engine().labelled(PORT_LABEL)}
         port = free_port(SHARED_PORTS, lambda port: str(port) in taken)
         if port is None:
             raise ReplicaStartError(f"no port from {SHARED_PORTS.start} to {SHARED_PORTS.stop - 1} is free")
         return port
 
     def _has_its_port_alone(self, created: Json) -> bool:
-        """Whether it may be started. Two workers can have chosen the same port at once: then both choose again."""
+        """Whether it may be started. Two workers may have chosen the same port: then both remove it and try again."""
         port = created["Config"]["Labels"].get(PORT_LABEL)
         if port is None or len(self._engine().labelled(f"{PORT_LABEL}={port}")) == 1:
             return True
@@ -179,7 +179,7 @@ class DockerRuntime:
         return False
 
     def _engine(self) -> "DockerEngine":
-        """Made at first use. Where no local engine listens, the SDK is not even imported."""
+        """The engine, connected at first use. Where no local engine listens, the SDK is not even imported."""
         if self._url.startswith("unix://") and not _listens(self._url.removeprefix("unix://")):
             raise RuntimeUnavailableError(f"no Docker engine answers at {self._url}")
         with self._lock:
@@ -191,7 +191,7 @@ class DockerRuntime:
 
 
 def _listens(path: str) -> bool:
-    """Asked before each call, for a few microseconds: the SDK leaves a socket open when it cannot connect."""
+    """Whether somebody accepts at this socket. Checked before each call: the SDK leaks sockets otherwise."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.settimeout(1)

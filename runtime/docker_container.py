@@ -20,7 +20,7 @@ Json = Mapping[str, Any]
 
 
 def container_name(route_id: UUID) -> str:
-    """One name for each route, so that an engine cannot hold two replicas of it."""
+    """The name of a route's container: it is always the same, so that an engine cannot hold two replicas of a route."""
     return f"rollway-{route_id}"
 
 
@@ -30,7 +30,7 @@ def is_of(container: Json, route_id: UUID) -> bool:
 
 
 def owner_of(host: str, home: Path) -> str:
-    """Whose containers they are: two installations may share an engine, and even call their hosts the same."""
+    """The label of this installation's containers: two may share an engine, and even call their hosts the same."""
     return f"{host}:{home.resolve()}"
 
 
@@ -43,7 +43,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
     """
     spec, docker = request.spec, docker_spec(request)
     port = shared_port or docker.port
-    told = {
+    given = {
         "PORT": str(port),
         "ROLLWAY_DEPLOYMENT": request.deployment,
         "ROLLWAY_REVISION": request.revision,
@@ -60,7 +60,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
     return {
         "Image": docker.image,
         "Cmd": list(spec.command) if spec.command else None,
-        "Env": [f"{name}={value}" for name, value in (listen | spec.env | told).items()],
+        "Env": [f"{name}={value}" for name, value in (listen | spec.env | given).items()],
         "Labels": docker.labels | labels | ({PORT_LABEL: str(shared_port)} if shared_port else {}),
         "WorkingDir": spec.working_directory or "",
         "StopSignal": docker.stop_signal,
@@ -89,7 +89,7 @@ def replica_of(container: Json, address: str) -> Replica | None:
 
 
 def listed_replica(container: Json, address: str) -> Replica | None:
-    """The same for a container of a list, one that was created and never started counting as ended.
+    """The replica that a listed container is. One that was created and never started counts as ended.
 
     None when its label holds no route id, because somebody else wrote it.
     """
@@ -134,7 +134,7 @@ def _reached(address: str, port: str | None) -> str | None:
 
 
 def _bound(address: str) -> str:
-    """Where a port is published: on that address; on all of the engine's host when only its name is known."""
+    """The IP address to publish ports on; empty, which means all of them, for a host that is known by name."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

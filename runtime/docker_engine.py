@@ -18,7 +18,7 @@ from runtime.docker_refusal import EngineRefusalError
 Json = Mapping[str, Any]
 _QUIET_SECONDS = 2.0
 _CONFLICT = 409
-# how it ends or reads when dockerd has lost its containerd, is ending, or gave up waiting for a part of its own
+# in the message when dockerd has no containerd any more, is ending, or gave up waiting for a part of its own
 _ENGINE_TROUBLE = (": unavailable", "context canceled", "context deadline exceeded", "is shutting down")
 
 
@@ -26,8 +26,7 @@ class DockerEngine:
     """One engine, local or remote, shared by all threads. Every call raises RuntimeUnavailableError when it is down.
 
     `url` as in DOCKER_HOST; DOCKER_TLS_VERIFY and DOCKER_CERT_PATH are read from the environment. After a call that
-    waited `timeout_seconds` in vain the next two seconds' calls fail at once, so that a list of replicas is not waited
-    for one by one.
+    waited `timeout_seconds` in vain, calls fail at once for two seconds: who asks for many replicas waits only once.
     """
 
     def __init__(self, url: str, timeout_seconds: int) -> None:
@@ -38,7 +37,7 @@ class DockerEngine:
         self._quiet_until = 0.0
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         with self._lock:
             if self._connected:
                 self._connected.close()
@@ -60,7 +59,7 @@ class DockerEngine:
         return found
 
     def create(self, name: str, config: Json) -> bool:
-        """False when the name is taken. Raises EngineRefusalError."""
+        """Create a container; False when the name is taken. Raises EngineRefusalError."""
         with self._asked() as api:
             try:
                 api.create_container_from_config(dict(config), name)  # type: ignore[no-untyped-call]
@@ -71,39 +70,39 @@ class DockerEngine:
         return True
 
     def start(self, name: str) -> bool:
-        """False when it is gone meanwhile. Starting one that runs is no error. Raises EngineRefusalError."""
+        """Start a container; False when it is gone. No error when it runs already. Raises EngineRefusalError."""
         with self._asked() as api:
             try:
                 api.start(name)
             except APIError as error:
-                if isinstance(error, NotFound) and "no such container" in _said(error).lower():
+                if isinstance(error, NotFound) and "no such container" in _message(error).lower():
                     return False
                 raise _refusal(error) from error
         return True
 
     def signal(self, name: str, signal: str) -> None:
-        """To its main process. No error when it does not run or is gone."""
+        """Signal its main process. No error when it does not run or is gone."""
         with self._asked() as api, _gone_is_fine():
             api.kill(name, signal)
 
     def remove(self, name: str, *, running: bool = False) -> None:
-        """With its anonymous volumes. No error when it is gone, or runs and `running` is False."""
+        """Remove it with its anonymous volumes. No error when it is gone, or when it runs and `running` is False."""
         with self._asked() as api, _gone_is_fine():
             api.remove_container(name, v=True, force=running)
 
     def log_tail(self, name: str, lines: int) -> str:
-        """Its last lines; empty when it is gone, or its logs go where the engine cannot read them."""
+        """The last lines of its output; empty when it is gone, or its logs go where the engine cannot read them."""
         with self._asked() as api:
             try:
                 text = api.logs(name, tail=lines)
             except APIError as error:
-                if isinstance(error, NotFound) or "does not support reading" in _said(error):
+                if isinstance(error, NotFound) or "does not support reading" in _message(error):
                     return ""
                 raise
         return text.decode(errors="replace")
 
     def has_image(self, image: str) -> bool:
-        """Whether it is on the engine. Raises EngineRefusalError when this is no name of an image."""
+        """Whether the image is on the engine. Raises EngineRefusalError when this is no name of an image."""
         with self._asked() as api:
             try:
                 api.inspect_image(image)  # type: ignore[no-untyped-call]
@@ -114,14 +113,14 @@ class DockerEngine:
         return True
 
     def pull(self, image: str) -> None:
-        """Fetch it from its registry, however long that takes. Raises EngineRefusalError."""
+        """Fetch an image from its registry, however long that takes. Raises EngineRefusalError."""
         with self._asked() as api:
             try:
                 for step in api.pull(image, stream=True, decode=True):
                     if "error" in step:
                         raise EngineRefusalError(_one_line(step["error"]))
             except APIError as error:
-                raise EngineRefusalError(_said(error)) from error
+                raise EngineRefusalError(_message(error)) from error
             except InvalidRepository as error:
                 raise EngineRefusalError(_one_line(str(error))) from error
 
@@ -137,7 +136,9 @@ class DockerEngine:
             self._quiet_until = time.monotonic() + _QUIET_SECONDS
             raise RuntimeUnavailableError(f"the Docker engine at {self._url} does not answer in time") from error
         except APIError as error:
-            raise RuntimeUnavailableError(f"the Docker engine at {self._url} is in trouble: {_said(error)}") from error
+            raise RuntimeUnavailableError(
+                f"the Docker engine at {self._url} is in trouble: {_message(error)}"
+            ) from error
         except (RequestException, HTTPError, DockerException, OSError) as error:
             raise RuntimeUnavailableError(f"no Docker engine answers at {self._url}") from error
 
@@ -166,15 +167,15 @@ def _gone_is_fine() -> Iterator[None]:
 
 
 def _refusal(error: APIError) -> Exception:
-    """An engine in trouble refuses everything, and it is not the fault of the spec."""
-    return error if _is_trouble(error) else EngineRefusalError(_said(error))
+    """The error to raise: a refusal, unless the engine is in trouble and refuses everything."""
+    return error if _is_trouble(error) else EngineRefusalError(_message(error))
 
 
 def _is_trouble(error: APIError) -> bool:
-    return any(sign in _said(error).lower() for sign in _ENGINE_TROUBLE)
+    return any(sign in _message(error).lower() for sign in _ENGINE_TROUBLE)
 
 
-def _said(error: APIError) -> str:
+def _message(error: APIError) -> str:
     return _one_line(str(error.explanation or error))
 
 

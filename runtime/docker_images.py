@@ -1,4 +1,4 @@
-"""Fetching images, off the thread that starts replicas, so that a slow registry does not hold up other starts."""
+"""Fetches images beside the thread that starts replicas, so that a slow registry holds up no other start."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from runtime.base import RuntimeUnavailableError
 
 
 class ImagePulls:
-    """At most one pull of each image at a time. A pull goes on when nobody waits for it, and ends with the worker."""
+    """Pulls each image once at a time. A pull goes on when nobody waits for it, and ends with the worker."""
 
     def __init__(self, pull: Callable[[str], None], patience_seconds: float) -> None:
         self._pull_image = pull

@@ -7,11 +7,11 @@ from uuid import UUID
 from runtime.base import Runtime
 
 _KILL_PATIENCE_SECONDS = 2.0
-_LOOK_AGAIN_SECONDS = 0.02
+_ASK_AGAIN_SECONDS = 0.02
 
 
 def end_everyone(runtime: Runtime, grace_seconds: float) -> int:
-    """Returns how many were running. Stop the workers first, or they start replicas meanwhile. May raise OSError."""
+    """End all replicas and return how many ran. Stop the workers first, or they start more. May raise OSError."""
     replicas = runtime.everyone()
     running = [replica.route_id for replica in replicas if replica.running]
     for route_id in running:
@@ -26,10 +26,10 @@ def end_everyone(runtime: Runtime, grace_seconds: float) -> int:
 
 
 def _still_running(runtime: Runtime, route_ids: Sequence[UUID], seconds: float) -> Sequence[UUID]:
-    """Those that have not ended after so many seconds; returns as soon as all have."""
+    """The replicas that have not ended after so many seconds; returns as soon as all have."""
     deadline = time.monotonic() + seconds
     while True:
         route_ids = [route_id for route_id in route_ids if (found := runtime.find(route_id)) and found.running]
         if not route_ids or time.monotonic() >= deadline:
             return route_ids
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(_ASK_AGAIN_SECONDS)

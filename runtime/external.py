@@ -34,8 +34,8 @@ class RefusedError(Exception):
 class ExternalRuntime:
     """The Runtime for `runtime: external`. It keeps nothing: what was reported of a replica is in Postgres.
 
-    `send_task` is for revisions that ask by a Celery task. A system that does not answer a kill for `patience_seconds`
-    is waited for no longer: its replica counts as gone for this process, so that no drain is held for ever.
+    `send_task` is for revisions that ask by a Celery task. When a system has not answered a kill for
+    `patience_seconds`, this process takes its replica as gone, so that no drain is held for ever.
     """
 
     def __init__(self, send_task: SendTask, timeout_seconds: float = 5.0, patience_seconds: float = 60.0) -> None:
@@ -57,11 +57,11 @@ class ExternalRuntime:
         return _somewhere(request.route_id)
 
     def find(self, route_id: UUID) -> Replica | None:
-        """A running replica without an address, whether it runs or not; None once it was killed from this process."""
+        """A running replica without an address: nobody here can ask, so it runs until it is reported or was killed."""
         return None if route_id in self._gone else _somewhere(route_id)
 
     def everyone(self) -> Sequence[Replica]:
-        """None: only the other system knows."""
+        """Empty: only the other system knows."""
         return ()
 
     def terminate(self, route_id: UUID, request: ReplicaRequest | None = None, /) -> None:
@@ -69,7 +69,7 @@ class ExternalRuntime:
         self._ask_to_end(route_id, request, "stop")
 
     def kill(self, route_id: UUID, request: ReplicaRequest | None = None, /) -> None:
-        """Ask to kill it; asked, refused or given up, it is gone. Until then: RuntimeUnavailableError."""
+        """Ask to kill it. It counts as gone once that was answered or given up; until then: RuntimeUnavailableError."""
         first = self._first_kill.setdefault(route_id, time.monotonic())
         _trim(self._first_kill)
         try:
@@ -82,14 +82,14 @@ class ExternalRuntime:
         _trim(self._gone)
 
     def forget(self, route_id: UUID) -> None:
-        """Nothing is remembered but that it is gone, which stays true."""
+        """Do nothing: there is no record, and that it is gone stays true."""
 
     def log_tail(self, route_id: UUID, lines: int) -> str:  # noqa: ARG002  # the protocol's names
         """Empty: its output is with the other system."""
         return ""
 
     def close(self) -> None:
-        """Let go of the connections to webhooks."""
+        """Close the connections to webhooks."""
         self._client.close()
 
     def _ask_to_end(self, route_id: UUID, request: ReplicaRequest | None, action: Action) -> None:
@@ -101,12 +101,12 @@ class ExternalRuntime:
             _log.warning("an external replica is not ended", route=str(route_id), action=action, why=str(error))
 
     def _ask(self, request: ReplicaRequest, action: Action) -> None:
-        asked = _spec(request)
+        external = _spec(request)
         payload = _document(request, action)
-        if asked.webhook:
-            self._post(asked.webhook, payload)
-        elif asked.task:
-            self._send(asked.task, payload, asked.queue or DEFAULT_QUEUE)
+        if external.webhook:
+            self._post(external.webhook, payload)
+        elif external.task:
+            self._send(external.task, payload, external.queue or DEFAULT_QUEUE)
 
     def _post(self, url: str, payload: Payload) -> None:
         name = _without_secrets(url)
@@ -118,10 +118,10 @@ class ExternalRuntime:
             raise RuntimeUnavailableError(f"the webhook {name} cannot be reached: {type(error).__name__}") from error
         if reply.is_success:
             return
-        said = f"the webhook {name} answered {reply.status_code} {_first_line(reply.text)}".rstrip()
+        answer = f"the webhook {name} answered {reply.status_code} {_first_line(reply.text)}".rstrip()
         if reply.status_code >= _SERVER_ERROR or reply.status_code in _ASK_AGAIN:
-            raise RuntimeUnavailableError(said)
-        raise RefusedError(said)
+            raise RuntimeUnavailableError(answer)
+        raise RefusedError(answer)
 
     def _send(self, task: str, payload: Payload, queue: str) -> None:
         try:
@@ -156,7 +156,7 @@ def _somewhere(route_id: UUID) -> Replica:
 
 
 def _without_secrets(url: str) -> str:
-    """Without user, password and query, which may hold a token."""
+    """The URL without user, password and query, which may hold a token."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

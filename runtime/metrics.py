@@ -1,4 +1,4 @@
-"""What replicas say of themselves: one GET of each Prometheus text page, all at once, none waiting for another."""
+"""Reads the metrics of replicas: one GET for each Prometheus text page, all at once."""
 
 import asyncio
 import re
@@ -46,7 +46,7 @@ async def _read_all(pages: Collection[MetricsPage]) -> dict[MetricsPage, tuple[M
 
 
 async def _read(client: httpx.AsyncClient, page: MetricsPage) -> tuple[MetricSample, ...] | None:
-    """None for whatever is no page of metrics. Never raises."""
+    """The samples of one page; None for whatever is no page of metrics. Never raises."""
     try:
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),
@@ -59,7 +59,7 @@ async def _read(client: httpx.AsyncClient, page: MetricsPage) -> tuple[MetricSam
 
 
 async def _body(response: httpx.Response) -> bytes | None:
-    """None when it is too long. Raw, so that nothing small unpacks into something large."""
+    """The body, None when it is too long. It is read raw, so that nothing small unpacks into something large."""
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
@@ -71,7 +71,7 @@ async def _body(response: httpx.Response) -> bytes | None:
 def samples_in(body: bytes, metrics: Collection[str]) -> tuple[MetricSample, ...] | None:
     """The samples of these metrics; None when a line of theirs cannot be read, or when there are too many.
 
-    Lines of others are not looked at.
+    Lines of other metrics are skipped unread.
     """
     names = "|".join(re.escape(name) for name in metrics)
     lines = re.findall(rf"^[ \t]*(?:{names})[ \t{{].*$".encode(), body, re.MULTILINE)

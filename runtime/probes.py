@@ -1,4 +1,4 @@
-"""HTTP probes of replicas: one GET each, on a connection of its own, none waiting for another."""
+"""HTTP probes of replicas: one GET each, on a connection of its own; no probe waits for another."""
 
 import asyncio
 import os
@@ -41,11 +41,11 @@ class ProbeAnswer:
 
 
 class Prober:
-    """One event loop in a thread of its own, until it is closed. `submit` and `answers` wait for no replica.
+    """Sends probes from an event loop in a thread of its own. `submit` and `answers` wait for no replica.
 
-    Each probe has its own connection: a probe must see whether new connections are accepted, and an idle one kept
-    open would hold up a replica that waits for its connections to close when it stops. Probes leave at 1,250 a second
-    at most, so that the answers of a burst are read in time; a route never has two in flight.
+    Each probe has its own connection: it must see whether new connections are accepted, and an idle one would hold up
+    a replica that waits for its connections to close when it stops. At most 1,250 probes a second are sent, so that
+    the answers of a burst are read in time; a route never has two in flight.
     """
 
     def __init__(self, name: str = "probes") -> None:
@@ -59,12 +59,12 @@ class Prober:
         self._thread.start()
 
     def close(self) -> None:
-        """Give up what is in flight, and end the thread."""
+        """Give up the probes in flight, and end the thread."""
         self._loop.call_soon_threadsafe(self._queue.put_nowait, None)
         self._thread.join()
 
     def submit(self, targets: Sequence[ProbeTarget]) -> None:
-        """Send these probes, but for routes whose last one is still in flight."""
+        """Send these probes, except to routes whose last probe is still in flight."""
         with self._changed:
             fresh = {target.route_id: target for target in targets if target.route_id not in self._in_flight}
             self._in_flight |= fresh.keys()
@@ -73,9 +73,9 @@ class Prober:
             self._loop.call_soon_threadsafe(self._queue.put_nowait, list(fresh.values()))
 
     def answers(self, wait: float) -> dict[UUID, ProbeAnswer]:
-        """What arrived since the last call, the newest of each route, by route id.
+        """The newest answer of each route since the last call, by route id.
 
-        Waits until all that was submitted last is answered, for `wait` seconds at most.
+        Waits until everything that was submitted last is answered, for `wait` seconds at most.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._awaited, wait)
@@ -177,7 +177,7 @@ async def _status(host: str, port: int, request: h11.Request) -> int | None:
 
 @lru_cache(4096)
 def _request(address: str, path: str) -> tuple[str, int, h11.Request]:
-    """Host, port and request. Raises ValueError, or h11.LocalProtocolError, when they cannot be made."""
+    """Host, port and request of a probe. Raises ValueError or h11.LocalProtocolError for what is no address or path."""
     parts = urlsplit(f"//{address}")
     if not parts.hostname or parts.netloc != address:
         raise ValueError(f"{address!r} is not host:port")
@@ -187,7 +187,7 @@ def _request(address: str, path: str) -> tuple[str, int, h11.Request]:
 
 
 def _why_not_connected(error: OSError) -> str:
-    """A refusal is the replica's; anything else (no file descriptor left, no route) may be the prober's own trouble."""
+    """The fault in words: a refusal is the replica's, anything else (no file descriptor left) may be the prober's."""
     match error:
         case ConnectionRefusedError():
             return "refused the connection"

@@ -1,5 +1,6 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
+import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -7,18 +8,16 @@ from uuid import UUID
 
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.ending import end_everyone
+from runtime.identity import is_alive, send
 from runtime.ports import REPLICA_PORTS, free_port
 from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord
 from runtime.process_spawn import replica_environment, spawn, tail
 from runtime.process_table import (
     adopt_child,
-    alive,
     drop_children_except,
     exit_code,
-    is_alive,
     kill_family,
     sightings,
-    terminate,
 )
 
 
@@ -56,25 +55,25 @@ class ProcessRuntime:
         return record.replica if record else None
 
     def everyone(self) -> Sequence[Replica]:
-        """Every replica on this host, running or ended, with those whose record was lost."""
+        """Every replica on this host, running or ended, also those whose record is missing."""
         records = self._records.all()
-        drop_children_except({record.identity for record in records.values()})
+        drop_children_except({record.process for record in records.values()})
         known = {route_id: self._settled(record) for route_id, record in records.items()}
-        lost = sightings(self._home, _pids(records)).keys() - records.keys()
-        found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(lost)).items()]
+        unrecorded = sightings(self._home, _pids(records)).keys() - records.keys()
+        found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(unrecorded)).items()]
         return [record.replica for record in found if record]
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """SIGTERM to its main process. No error when it is gone."""
+        """Send SIGTERM to its main process. No error when it is gone."""
         record = self._find(route_id)
-        if record and not record.ended:
-            terminate(record.identity)
+        if record and record.process and not record.ended:
+            send(record.process, signal.SIGTERM)
 
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """SIGKILL to it and all its descendants, also to those that outlived it. No error when it is gone."""
+        """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""
         record = self._find(route_id)
-        if record and record.pid:
-            kill_family(record.identity)
+        if record and record.process:
+            kill_family(route_id, record.process)
 
     def forget(self, route_id: UUID) -> None:
         """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
@@ -82,8 +81,8 @@ class ProcessRuntime:
             record = self._resolve(route_id, self._records.all())
             if record and not record.ended:
                 return
-            if record:
-                kill_family(record.identity)
+            if record and record.process:
+                kill_family(route_id, record.process)
             self._records.remove(route_id)
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
@@ -102,20 +101,20 @@ class ProcessRuntime:
             return self._resolve(route_id, self._records.all())
 
     def _settled(self, record: ReplicaRecord | None) -> ReplicaRecord | None:
-        """The record as it is now, noting an end; None when there is no pid, which is for `_resolve` to clear up."""
-        if record is None or record.pid is None:
+        """The record as it is now, noting an end; None when it names no process, which `_resolve` clears up."""
+        if record is None or record.process is None:
             return None
         seen = _as_seen(record)
         if seen != record:
-            # On a full disk the end is still told; it is noted at a later look.
+            # on a full disk the end is still told, and noted by a later call
             with suppress(OSError), self._records.locked():
                 return self._note_end(seen)
         return seen
 
     def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
-        """Under the lock: the replica as it is, adopting a process whose record is unfinished, broken or lost."""
+        """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
         record = records.get(route_id)
-        if record and record.pid:
+        if record and record.process:
             seen = _as_seen(record)
             return record if seen == record else self._note_end(seen)
         sighting = sightings(self._home, _pids(records)).get(route_id)
@@ -126,10 +125,10 @@ class ProcessRuntime:
         return adopted
 
     def _note_end(self, seen: ReplicaRecord) -> ReplicaRecord:
-        """Under the lock. Another worker may have noted the end meanwhile, with or without the exit code."""
+        """Write the end down, under the lock, unless another worker has done so, with or without the exit code."""
         latest = self._records.read(seen.route_id)
-        if latest is None or latest.pid != seen.pid or latest.exit_code is not None:
-            return latest if latest and latest.pid else seen
+        if latest is None or latest.process != seen.process or latest.exit_code is not None:
+            return latest if latest and latest.process else seen
         self._records.write(seen)
         return seen
 
@@ -149,9 +148,7 @@ class ProcessRuntime:
         except (ReplicaStartError, OSError):
             self._records.remove(request.route_id)
             raise
-        identity = adopt_child(child, request.route_id)
-        seen = {"started": identity.started} if identity else {"ended": True}
-        running = record.model_copy(update={"pid": child.pid, **seen})
+        running = record.model_copy(update={"process": adopt_child(child)})
         self._records.write(running)
         return running
 
@@ -160,7 +157,7 @@ class ProcessRuntime:
 
         def is_reserved(port: int) -> bool:
             holder = holders.get(port)
-            return holder is not None and (holder.pid is None or alive(holder.identity) is not None)
+            return holder is not None and (holder.process is None or is_alive(holder.process))
 
         port = free_port(self._ports, is_reserved)
         if port is None:
@@ -170,7 +167,7 @@ class ProcessRuntime:
 
 
 def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
-    """SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
+    """Send SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
 
     Returns how many were running. Stop the workers first, or they start replicas meanwhile.
     """
@@ -183,12 +180,12 @@ def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
     return ended
 
 
-def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int | None]:
-    return {record.pid for record in records.values()}
+def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int]:
+    return {record.process.pid for record in records.values() if record.process}
 
 
 def _as_seen(record: ReplicaRecord) -> ReplicaRecord:
-    """What the operating system says of a record with a pid. An end is final."""
-    if record.exit_code is not None or (not record.ended and is_alive(record.identity)):
+    """What the operating system says of a record with a process. An end is final."""
+    if record.process is None or record.exit_code is not None or (not record.ended and is_alive(record.process)):
         return record
-    return record.model_copy(update={"ended": True, "exit_code": exit_code(record.identity)})
+    return record.model_copy(update={"ended": True, "exit_code": exit_code(record.process)})

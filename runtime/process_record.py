@@ -1,25 +1,25 @@
-"""What is remembered of a replica process: one small JSON file per route id, written atomically under one lock."""
+"""The records of replica processes: one small JSON file for each route id, replaced whole, under one lock."""
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.base import Replica
-from runtime.process_table import Identity, Sighting
+from runtime.file_lock import file_lock
+from runtime.identity import Identity
+from runtime.process_table import Sighting
 
 LOCK_PATIENCE_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"
 
 
 class ReplicaRecord(BaseModel):
-    """One replica. Without `pid` it is starting; `started` is in seconds after the host's boot."""
+    """One replica. Without `process` it is starting."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -28,34 +28,28 @@ class ReplicaRecord(BaseModel):
     revision: str
     port: int
     address: str = LOOPBACK
-    pid: int | None = Field(default=None, gt=1)
-    started: float = 0.0
+    process: Identity | None = None
     ended: bool = False
     exit_code: int | None = None
 
     @classmethod
     def of(cls, sighting: Sighting, port: int | None) -> Self:
-        """Of a process whose record was unfinished (`port` is what it says), broken or lost."""
-        identity, env = sighting.identity, sighting.env
+        """The record of a process whose own was unfinished (`port` is what it says), broken or missing."""
+        env = sighting.env
         return cls(
-            route_id=identity.route_id,
+            route_id=sighting.route_id,
             deployment=env.get("ROLLWAY_DEPLOYMENT", ""),
             revision=env.get("ROLLWAY_REVISION", ""),
             port=port or int(env.get("PORT", "0")),
             address=env.get("ROLLWAY_ADDRESS", LOOPBACK),
-            pid=identity.pid,
-            started=identity.started,
+            process=sighting.identity,
         )
-
-    @property
-    def identity(self) -> Identity:
-        """Which process it is; meaningless without a pid."""
-        return Identity(self.route_id, self.pid or 0, self.started)
 
     @property
     def replica(self) -> Replica:
         """As the runtime shows it to others."""
-        return Replica(self.route_id, f"pid:{self.pid}", f"{self.address}:{self.port}", not self.ended, self.exit_code)
+        handle = f"pid:{self.process.pid if self.process else None}"
+        return Replica(self.route_id, handle, f"{self.address}:{self.port}", not self.ended, self.exit_code)
 
 
 class RecordFolder:
@@ -68,9 +62,7 @@ class RecordFolder:
     def locked(self) -> Iterator[None]:
         """Exclusive among all threads and processes of this host. Raises TimeoutError after 30 s of waiting."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / ".lock"
-        with path.open("ab") as lock:
-            _wait_for(lock, path)
+        with file_lock(self._folder / ".lock", LOCK_PATIENCE_SECONDS):
             yield
 
     def read(self, route_id: UUID) -> ReplicaRecord | None:
@@ -118,16 +110,3 @@ def _route_id(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _wait_for(lock: IO[bytes], path: Path) -> None:
-    # Not a blocking flock: a stopped process that holds the lock must not hang every worker for ever.
-    deadline = time.monotonic() + LOCK_PATIENCE_SECONDS
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                message = f"another process has held {path} for {LOCK_PATIENCE_SECONDS:g} s"
-                raise TimeoutError(message) from None
-            time.sleep(0.002)

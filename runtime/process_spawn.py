@@ -19,7 +19,7 @@ def replica_environment(request: ReplicaRequest, home: Path, address: str, port:
     is where proxies reach this machine; a revision whose service shall listen elsewhere sets its own.
     """
     inherited = {name: value for name, value in os.environ.items() if not _is_rollways_own(name)}
-    told = {
+    given = {
         "PORT": str(port),
         "ROLLWAY_DEPLOYMENT": request.deployment,
         "ROLLWAY_REVISION": request.revision,
@@ -27,7 +27,7 @@ def replica_environment(request: ReplicaRequest, home: Path, address: str, port:
         "ROLLWAY_HOME": str(home),
         "ROLLWAY_ADDRESS": address,
     }
-    return inherited | {"HOST": address} | request.spec.env | told
+    return inherited | {"HOST": address} | request.spec.env | given
 
 
 def spawn(request: ReplicaRequest, env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

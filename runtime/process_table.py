@@ -1,10 +1,9 @@
-"""Replica processes as the operating system sees them: alive or ended, found by their environment, signalled safely."""
+"""Replica processes in the operating system: found by their environment, signalled safely, reaped."""
 
 import os
-import signal
 import subprocess
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,25 +11,17 @@ from uuid import UUID
 
 import psutil
 
-_START_TOLERANCE_SECONDS = 0.05
-_TICKS = os.sysconf("SC_CLK_TCK")
+from runtime.identity import Identity, identify, is_alive, is_unreaped
+
 _KILL_ROUNDS = 3
 _LAST_THREAD_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Which process a replica is. `started` is in seconds after the host's boot; a recycled pid has another one."""
-
-    route_id: UUID
-    pid: int
-    started: float
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """A session leader that carries a route id in its environment."""
 
+    route_id: UUID
     identity: Identity
     env: dict[str, str]
 
@@ -40,19 +31,16 @@ _children: dict[tuple[int, Identity], subprocess.Popen[bytes]] = {}
 _children_guard = threading.Lock()
 
 
-def adopt_child(child: subprocess.Popen[bytes], route_id: UUID) -> Identity | None:
-    """Remember a child, so that it is reaped and its exit code known. None when somebody else has reaped it already."""
-    try:
-        identity = Identity(route_id, child.pid, _started(psutil.Process(child.pid)))
-    except psutil.Error:
-        return None
+def adopt_child(child: subprocess.Popen[bytes]) -> Identity:
+    """Remember a child, so that it is reaped and its exit code known."""
+    identity = identify(child.pid) or Identity(child.pid, 0.0, "")  # one that somebody else has reaped already
     with _children_guard:
         _children[os.getpid(), identity] = child
     return identity
 
 
-def drop_children_except(remembered: Container[Identity]) -> None:
-    """Reap our ended children, and let go of those that nobody will ask for again."""
+def drop_children_except(remembered: Container[Identity | None]) -> None:
+    """Reap our ended children, and forget those that nobody will ask for again."""
     with _children_guard:
         ours = [key for key in _children if key[0] == os.getpid()]
         for key in ours:
@@ -72,7 +60,7 @@ def exit_code(identity: Identity) -> int | None:
             with suppress(subprocess.TimeoutExpired):
                 return child.wait(timeout=_LAST_THREAD_SECONDS)
             return None
-    if not _is_unreaped(identity):
+    if not is_unreaped(identity):
         return None
     try:
         state, *_, status = Path(f"/proc/{identity.pid}/stat").read_text().rpartition(")")[2].split()
@@ -81,32 +69,8 @@ def exit_code(identity: Identity) -> int | None:
     return os.waitstatus_to_exitcode(int(status)) if state == "Z" else None
 
 
-def alive(identity: Identity) -> psutil.Process | None:
-    """The process, if it runs and is the very one. A zombie has ended."""
-    try:
-        process = psutil.Process(identity.pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        same = _started_then(process, identity) or _route_of(process) == str(identity.route_id)
-    except psutil.Error:
-        return None
-    return process if same else None
-
-
-def is_alive(identity: Identity) -> bool:
-    """Whether it runs and is the very one, by one read of /proc where there is one: half the price of `alive`."""
-    try:
-        state, *rest = Path(f"/proc/{identity.pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return alive(identity) is not None
-    if state == b"Z":
-        return False
-    same = abs(int(rest[18]) / _TICKS - identity.started) < _START_TOLERANCE_SECONDS
-    return same or alive(identity) is not None
-
-
-def sightings(home: Path, known_pids: Container[int | None] = ()) -> dict[UUID, Sighting]:
-    """Replicas of this home among the running processes, by route id, without looking at `known_pids`.
+def sightings(home: Path, known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
+    """Replicas of this home among the running processes, by route id, but for `known_pids`.
 
     Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
     """
@@ -117,78 +81,47 @@ def sightings(home: Path, known_pids: Container[int | None] = ()) -> dict[UUID, 
         sighting = _sighting(pid, home)
         if sighting is None:
             continue
-        route_id = sighting.identity.route_id
-        earlier = found.get(route_id)
+        earlier = found.get(sighting.route_id)
         if earlier is None or sighting.identity.started < earlier.identity.started:
-            found[route_id] = sighting
+            found[sighting.route_id] = sighting
     return found
 
 
 def _may_be_of(pid: int, home: Path) -> bool:
-    """False when one read of /proc shows that it is not of this home: a quarter of the price of asking psutil."""
+    """Whether it can be of this home, by one read of /proc: a quarter of the price of asking psutil."""
     try:
         return b"ROLLWAY_HOME=" + os.fsencode(home) in Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return True
 
 
-def terminate(identity: Identity) -> None:
-    """SIGTERM to the main process, if it still is the very one."""
-    process = alive(identity)
-    if process:
-        _signal(process, signal.SIGTERM)
-
-
-def kill_family(identity: Identity) -> None:
-    """SIGKILL to the replica and to what it left behind: its session, its children, and who carries its route id."""
-    for _ in range(_KILL_ROUNDS):  # a second look for those forked during the first
-        members = _family(identity)
+def kill_family(route_id: UUID, identity: Identity) -> None:
+    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id."""
+    for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
+        members = _family(str(route_id), identity)
         if not members:
             return
         for process in members:
-            _signal(process, signal.SIGKILL)
+            with suppress(psutil.Error):
+                process.kill()
 
 
-def _family(identity: Identity) -> list[psutil.Process]:
-    main = alive(identity)
-    session_is_ours = main is not None or _is_unreaped(identity)
-    members = {main, *_children_of(main)} if main else set()
+def _family(route_id: str, identity: Identity) -> set[psutil.Process]:
+    members: set[psutil.Process] = set()
+    if is_alive(identity):
+        with suppress(psutil.Error):
+            members.update(psutil.Process(identity.pid).children(recursive=True))
+    session_is_ours = is_unreaped(identity)
     for pid in psutil.pids():
         session = _session(pid)
         if session not in (identity.pid, pid):
             continue
-        try:
+        with suppress(psutil.Error):
             process = psutil.Process(pid)
             ours = session == identity.pid and session_is_ours
-            if process.status() != psutil.STATUS_ZOMBIE and (ours or _route_of(process) == str(identity.route_id)):
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _route_of(process) == route_id):
                 members.add(process)
-        except psutil.Error:
-            continue
-    return list(members)
-
-
-def _children_of(process: psutil.Process) -> Iterator[psutil.Process]:
-    try:
-        yield from process.children(recursive=True)
-    except psutil.Error:
-        return
-
-
-def _is_unreaped(identity: Identity) -> bool:
-    """A zombie keeps its pid, and with it the number of its session."""
-    try:
-        return _started_then(psutil.Process(identity.pid), identity)
-    except psutil.Error:
-        return False
-
-
-def _started_then(process: psutil.Process, identity: Identity) -> bool:
-    return abs(_started(process) - identity.started) < _START_TOLERANCE_SECONDS
-
-
-def _started(process: psutil.Process) -> float:
-    # psutil adds the boot time, which moves whenever the system's clock is set: a replica must not die of that.
-    return process.create_time() - psutil.boot_time()
+    return members
 
 
 def _session(pid: int) -> int | None:
@@ -204,17 +137,9 @@ def _route_of(process: psutil.Process) -> str | None:
 
 def _sighting(pid: int, home: Path) -> Sighting | None:
     try:
-        process = psutil.Process(pid)
-        env = process.environ()
-        if env.get("ROLLWAY_HOME") != str(home):
+        identity, env = identify(pid), psutil.Process(pid).environ()
+        if identity is None or env.get("ROLLWAY_HOME") != str(home):
             return None
-        return Sighting(Identity(UUID(env["ROLLWAY_ROUTE"]), pid, _started(process)), env)
+        return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, env)
     except (psutil.Error, OSError, KeyError, ValueError):
         return None
-
-
-def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    try:
-        process.send_signal(number)
-    except psutil.Error:
-        return

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from runtime.identity import is_alive, send
 from stack.errors import folder_errors
 from stack.home import Home
 from stack.prepare import Notice, Say
-from stack.state import PartState, StackState, is_alive, read_state
+from stack.state import PartState, StackState, read_state
 from stack.supervisor.lock import one_at_a_time
-from stack.supervisor.stop import end_process, send, stop_in_order, stop_replicas
+from stack.supervisor.stop import end_process, stop_in_order, stop_replicas
 
 _PATIENCE = 120.0
 _POLL = 0.05

@@ -1,30 +1,23 @@
-"""Free TCP ports on this machine."""
+"""The ports of the stack's servers, all on 127.0.0.1."""
 
-import socket
-
+import runtime.ports
+from runtime.ports import SERVER_PORTS
 from stack.errors import StackError
 
 HOST = "127.0.0.1"
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on `port` of 127.0.0.1 now."""
-    with socket.socket() as probe:
-        # without it the closed connections of a server that just stopped would count as its port being taken
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
+    """Whether a server could listen on `port` now; closed connections of one that just stopped do not count."""
+    return runtime.ports.is_free(port, HOST, reuse=True)
 
 
 def free_port() -> int:
-    """A port that nobody uses at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody uses at the moment. Raises StackError when there is none."""
+    port = runtime.ports.free_port(SERVER_PORTS)
+    if port is None:
+        raise StackError(f"No port from {SERVER_PORTS.start} to {SERVER_PORTS.stop - 1} is free: stop what uses them.")
+    return port
 
 
 def asked_port(option: str, port: int) -> int:

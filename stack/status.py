@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from runtime.identity import is_alive
 from stack.home import Home
-from stack.state import PartCondition, PartState, StackState, is_alive, read_state
+from stack.state import PartCondition, PartState, StackState, read_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,14 @@ import subprocess
 import sys
 import time
 
+from runtime.identity import Identity, identify, is_alive
 from stack.down import stop_leftovers, stop_stack
 from stack.errors import StackError, folder_errors
 from stack.home import Home, open_log, project_root
 from stack.parts.processes import ProcessList, rollway_processes
 from stack.plan import PLAN, Plan
 from stack.prepare import Notice, Say, UpRequest, make_plan
-from stack.state import Identity, StackState, identify, is_alive, read_state, write_state
+from stack.state import StackState, read_state, write_state
 from stack.status import StackStatus, stack_status
 from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.stop import stop_replicas

@@ -1,4 +1,4 @@
-"""The Celery app. Beat and Flower load this much; a worker loads its tasks too, and with them everything they use."""
+"""The Celery app. Beat and Flower load only this; a worker also loads the tasks and everything they use."""
 
 from importlib import import_module
 
@@ -10,7 +10,7 @@ from tasks.log import configure_logging
 from tasks.schedule import beat_schedule
 from tasks.settings import celery_settings
 
-TASK_MODULES = ("tasks.lifecycle", "tasks.replicas.lifecycle", "tasks.commands")
+TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands")
 
 app = Celery("rollway")
 app.add_defaults(lambda: {**celery_settings(), "beat_schedule": beat_schedule()})
@@ -18,9 +18,9 @@ app.add_defaults(lambda: {**celery_settings(), "beat_schedule": beat_schedule()}
 
 @celeryd_init.connect
 def _load_tasks(**_: object) -> None:
-    """For workers only: what the tasks import takes more time than the rest of a start.
+    """Import the tasks in workers only: it takes more time than the rest of a start.
 
-    Celery swallows what a signal's receiver raises; a worker that knows no task would throw every message away.
+    Celery swallows what a signal's receiver raises, so this exits: a worker without tasks throws every message away.
     """
     try:
         for module in TASK_MODULES:

@@ -4,10 +4,10 @@ from celery.beat import Scheduler
 
 
 class MemoryScheduler(Scheduler):
-    """Half the processor time of Celery's own, which wakes up 10 ms before an entry is due and then spins."""
+    """Needs half the processor time of Celery's own, which wakes up 10 ms before an entry is due and then spins."""
 
     def setup_schedule(self) -> None:
-        """What is in the app's settings, and nothing of Celery's own: results expire in Redis by themselves."""
+        """Take the app's schedule without Celery's own entries: results expire in Redis by themselves."""
         self.merge_inplace(self.app.conf.beat_schedule)
 
     def adjust(self, n: float | None, drift: float = 0.001) -> float | None:

@@ -1,4 +1,4 @@
-"""The commands as Celery tasks: for services that know nothing but a task's name and a JSON payload."""
+"""The commands as Celery tasks, for services that know only a task's name and its JSON payload."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from db.engine import engine
 from domain.commands import COMMANDS, parse_command
 from domain.errors import RollwayError
 from tasks.app import app
-from tasks.composition import waker
+from tasks.connections import waker
 
 
 def run_command(task: str, payload: object) -> dict[str, Any]:
@@ -18,9 +18,7 @@ def run_command(task: str, payload: object) -> dict[str, Any]:
     Returns {"result": what was done, "repeated": whether an earlier request with this id had done it}.
     """
     done = execute(engine(), parse_command(task, payload))
-    if done.status is not None:
-        waker().deployments([done.status])
-    waker().traffic()
+    waker().after_change([] if done.status is None else [done.status])
     return {"result": done.result, "repeated": done.repeated}
 
 

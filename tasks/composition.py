@@ -1,4 +1,4 @@
-"""The one place where engine, Redis, runtimes and coordinator are put together, each made at its first use."""
+"""What a worker has: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
 
 import gc
 import threading
@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 
-import redis
 from celery.signals import worker_ready, worker_shutting_down
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from db.engine import engine
 from domain.handlers import HANDLERS
@@ -17,17 +14,19 @@ from runtime.base import Runtime
 from runtime.docker import DockerRuntime
 from runtime.docker_container import owner_of
 from runtime.external import ExternalRuntime
+from runtime.probes import Prober
 from runtime.process import ProcessRuntime
 from tasks.app import app
+from tasks.connections import redis_client, settings, waker
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
-from tasks.redis.wake import Waker
 from tasks.replicas.hosts import keep_showing_signs_of_life
+from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
-from tasks.settings import TaskSettings, queue
+from tasks.settings import queue
 
 stopping = threading.Event()
-"""Set when the worker was asked to end: a task finishes the chunk in hand and claims no other."""
+"""Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""
 
 
 @worker_shutting_down.connect
@@ -36,31 +35,15 @@ def _stop(**_: object) -> None:
 
 
 @worker_ready.connect
-def _be_at_work(**_: object) -> None:
-    """What was imported stays for good, so the garbage collector need not look at it in each of its rounds."""
+def _freeze_imports(**_: object) -> None:
+    """Spare the garbage collector what was imported: it stays for good."""
     gc.collect()
     gc.freeze()
+
+
+@worker_ready.connect
+def _show_signs_of_life(**_: object) -> None:
     keep_showing_signs_of_life(engine(), settings().host, settings().host_address, stopping)
-
-
-@cache
-def settings() -> TaskSettings:
-    """From the environment, at first use."""
-    return TaskSettings.from_environment()
-
-
-@cache
-def redis_client() -> redis.Redis:
-    """For locks and marks. One short retry only: by default redis-py would block for 4.4 s on a dead server."""
-    return redis.Redis.from_url(
-        settings().redis_url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)
-    )
-
-
-@cache
-def waker() -> Waker:
-    """Sends the events that follow a change."""
-    return Waker(app, redis_client())
 
 
 @cache
@@ -80,7 +63,7 @@ def runtimes() -> dict[str, Runtime]:
 
 
 def _send_to_others(task: str, payload: Mapping[str, object], to: str) -> None:
-    """To the workers of another system, which has a queue of its own on this broker."""
+    """Send a task to another system, whose workers read a queue of their own on this broker."""
     app.send_task(task, kwargs={"payload": payload}, queue=queue(to), ignore_result=True)
 
 
@@ -89,6 +72,17 @@ def replicas_of(host: str) -> HostReplicas:
     """What a worker does for the replicas of its own host, or of EXTERNAL."""
     deadline = timedelta(seconds=settings().drain_deadline_seconds)
     return HostReplicas(engine(), runtimes(), waker(), host, deadline)
+
+
+@cache
+def _prober_of(host: str) -> Prober:
+    """One for all passes over a host: what one pass sent, a later one judges."""
+    return Prober(f"probes of {host}")
+
+
+def probe_pass(host: str) -> ProbePass:
+    """A new pass over the running replicas of a host, or of EXTERNAL."""
+    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Beat's schedule, read off the handlers. Beat is the safety net: every change also wakes its handler at once."""
+"""Beat's schedule, from the handlers' cadences. It is a safety net: a change wakes its handler at once."""
 
 from typing import Any
 

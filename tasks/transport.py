@@ -1,7 +1,7 @@
-"""Kombu's Redis transport, that survives Redis going away in the moment between taking a message and acknowledging it.
+"""Kombu's Redis transport, made to survive that Redis goes away while a worker holds an unacknowledged message.
 
-Celery 5.7.0 closes a lost connection by giving unacknowledged messages back, asks the connection for its parameters
-once more for that, and finds them gone: the worker exits. This channel remembers them.
+When Celery 5.7.0 closes a broken connection it gives unacknowledged messages back. For that it asks the connection for
+its parameters, finds them gone, and the worker exits. This channel remembers the parameters.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who knows what: the newest table of which each proxy is known to hold every part, and nothing older that differs."""
+"""Acknowledgements: the newest table that each proxy is known to have taken over in every part."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class Acks:
         return added
 
     def polled(self, node: str, subscription: Subscription, version: str) -> None:
-        """A proxy asks, and holds this version; "" for nothing. One that asks for clusters with nothing begins anew."""
+        """A proxy asks, and holds this version, "" for nothing. A proxy that holds no clusters begins anew."""
         if subscription == CLUSTERS and not version:
             self._held.pop(node, None)
         if not self._is_known(subscription):
@@ -60,7 +60,7 @@ class Acks:
         held[subscription] = version
         needed = self._needed.get(version) if subscription == CLUSTERS else None
         if needed is not None:
-            self._held[node] = {one: held[one] for one in held if one in needed}
+            self._held[node] = {key: held[key] for key in held if key in needed}
 
     def watermark(self, node: str) -> Watermark | None:
         """The newest table that this proxy knows; None when that cannot be told."""
@@ -68,11 +68,11 @@ class Acks:
         needed = self._needed.get(held.get(CLUSTERS, ""))
         if needed is None:
             return None
-        lasts = [self._last(one, held.get(one, "")) for one in needed]
+        lasts = [self._last(key, held.get(key, "")) for key in needed]
         return self._tables.get(min(lasts))
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """These proxies are gone."""
+        """Forget these proxies."""
         for node in nodes:
             self._held.pop(node, None)
 

@@ -25,7 +25,7 @@ _HEALTH = {RouteStatus.HEALTHY: "HEALTHY", RouteStatus.UNHEALTHY: "UNHEALTHY", R
 
 
 def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
-    """Everything that Envoy may ask for. `before`: an older table, whose parts are taken over where nothing changed."""
+    """Everything that Envoy may ask for. `before`: an older table, whose unchanged parts are kept."""
     if before is None:
         return _resources(table, TrafficTable("", ()), {})
     if before[0].services == table.services:
@@ -34,33 +34,33 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
 
 
 def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[Subscription, Resource]) -> Resources:
-    """To turn all of a large table into JSON takes longer than anything else between a commit and its arrival."""
+    """Make what is not among `kept`: turning all of a large table into JSON takes longest on the way to the proxies."""
     found: dict[Subscription, Resource] = {}
     names, routes = _cluster_names(table), Subscription(ResourceKind.ROUTES, ROUTE_CONFIGURATION)
     same = CLUSTERS in kept and _cluster_names(old) == names
     found[CLUSTERS] = kept[CLUSTERS] if same else resource(_CLUSTER, [cluster(name) for name in names])
     same = routes in kept and _ways(old) == _ways(table)
     found[routes] = kept[routes] if same else resource(_ROUTES, [route_configuration(table)])
-    old_services = {one.name: one for one in old.services}
-    for one in table.services:
-        same = old_services.get(one.name) == one
-        for name, endpoints in clusters_of(one).items():
+    old_services = {service.name: service for service in old.services}
+    for service in table.services:
+        same = old_services.get(service.name) == service
+        for name, endpoints in clusters_of(service).items():
             key = Subscription(ResourceKind.ENDPOINTS, name)
             found[key] = kept[key] if same else resource(_ENDPOINTS, [load_assignment(name, endpoints)])
     return together(found)
 
 
 def _cluster_names(table: TrafficTable) -> list[str]:
-    return [name for one in table.services for name in clusters_of(one)]
+    return [name for service in table.services for name in clusters_of(service)]
 
 
 def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
-    """All that the route configuration is made of: how each deployment is reached, and whether there is a preview."""
-    return [(replace(one, live=(), preview=()), bool(one.preview)) for one in table.services]
+    """How each deployment is reached and whether it has a preview: all that the route configuration says."""
+    return [(replace(service, live=(), preview=()), bool(service.preview)) for service in table.services]
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints. There is one for a preview only while there is something."""
+    """The clusters of a deployment with their endpoints; the one for its preview only while there is a preview."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     return {service.name: service.live, **preview}
 
@@ -120,15 +120,15 @@ _UPSTREAM = {
 
 def load_assignment(name: str, endpoints: tuple[Upstream, ...]) -> dict[str, Any]:
     """The endpoints of a cluster."""
-    return {"cluster_name": name, "endpoints": [{"lb_endpoints": [_lb_endpoint(one) for one in endpoints]}]}
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": [_lb_endpoint(upstream) for upstream in endpoints]}]}
 
 
-def _lb_endpoint(one: Upstream) -> dict[str, Any]:
+def _lb_endpoint(upstream: Upstream) -> dict[str, Any]:
     return {
-        "endpoint": {"address": {"socket_address": {"address": one.ip, "port_value": one.port}}},
-        "health_status": _HEALTH[one.status],
-        "load_balancing_weight": one.weight,
-        "metadata": {"filter_metadata": {"rollway": {"revision": one.revision, "route": str(one.route_id)}}},
+        "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
+        "health_status": _HEALTH[upstream.status],
+        "load_balancing_weight": upstream.weight,
+        "metadata": {"filter_metadata": {"rollway": {"revision": upstream.revision, "route": str(upstream.route_id)}}},
     }
 
 

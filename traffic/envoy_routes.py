@@ -40,9 +40,9 @@ def preview_cluster(name: str) -> str:
 
 
 def route_configuration(table: TrafficTable) -> dict[str, Any]:
-    """A virtual host for each deployment's host names, and one for all path prefixes, the longest first."""
+    """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first."""
     prefixes = [(prefix, service) for service in table.services for prefix in service.prefixes]
-    prefixes.sort(key=lambda one: (-len(one[0].value), one[0].value))
+    prefixes.sort(key=lambda pair: (-len(pair[0].value), pair[0].value))
     by_prefix = [route for prefix, service in prefixes for route in _by_prefix(prefix, service)]
     return {
         "name": ROUTE_CONFIGURATION,

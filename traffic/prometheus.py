@@ -6,24 +6,25 @@ from traffic.table import TrafficTable, Upstream
 
 
 def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
-    """A target group for each replica. Labels: deployment, revision, route, status, and traffic: live or preview."""
+    """A target group for each replica, labelled deployment, revision, route, status and traffic (live or preview)."""
     return [
         {
-            "targets": [address_of(one)],
+            "targets": [address_of(upstream)],
             "labels": {
                 "deployment": service.name,
-                "revision": one.revision,
-                "route": str(one.route_id),
-                "status": one.status.value,
+                "revision": upstream.revision,
+                "route": str(upstream.route_id),
+                "status": upstream.status.value,
                 "traffic": traffic,
             },
         }
         for service in table.services
         for traffic, upstreams in (("live", service.live), ("preview", service.preview))
-        for one in upstreams
+        for upstream in upstreams
     ]
 
 
-def address_of(one: Upstream) -> str:
-    """Its address as "ip:port"."""
-    return f"[{one.ip}]:{one.port}" if ":" in one.ip else f"{one.ip}:{one.port}"
+def address_of(upstream: Upstream) -> str:
+    """The replica's "ip:port"."""
+    ip = f"[{upstream.ip}]" if ":" in upstream.ip else upstream.ip
+    return f"{ip}:{upstream.port}"

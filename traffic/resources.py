@@ -1,4 +1,4 @@
-"""What proxies subscribe to: resources with a version each, which two servers with the same table agree on."""
+"""What proxies subscribe to: resources, whose versions are hashes, so that two servers with one table agree on them."""
 
 import hashlib
 import json
@@ -44,8 +44,8 @@ class Resources:
 
 
 def resource(type_url: str, content: list[dict[str, Any]]) -> Resource:
-    """Content as a proxy gets it, each part marked with its type."""
-    typed = [{"@type": type_url, **one} for one in content]
+    """A resource of this content, each part with its type."""
+    typed = [{"@type": type_url, **part} for part in content]
     body = json.dumps(typed, separators=(",", ":"), sort_keys=True).encode()
     version = _short_hash(body)
     head = json.dumps({"version_info": version, "type_url": type_url}, separators=(",", ":")).encode()
@@ -53,8 +53,8 @@ def resource(type_url: str, content: list[dict[str, Any]]) -> Resource:
 
 
 def together(by_subscription: Mapping[Subscription, Resource]) -> Resources:
-    """All resources as one table."""
-    parts = sorted(f"{key.kind}/{key.name}={one.version}" for key, one in by_subscription.items())
+    """All resources, with the version of the table that they are."""
+    parts = sorted(f"{key.kind}/{key.name}={content.version}" for key, content in by_subscription.items())
     return Resources(_short_hash("\n".join(parts).encode()), by_subscription)
 
 

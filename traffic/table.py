@@ -8,10 +8,8 @@ from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model import RouteStatus, TrafficStatus
+from domain.traffic.entrances import PREVIEW_PREFIX
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
-
-PREVIEW_HOST = "preview."
-"""What stands before a host name when the replicas of a coming revision are meant."""
 
 ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
@@ -79,16 +77,18 @@ def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
     hosts = _Taken("host name", faults)
     prefixes = _Taken("path prefix", faults)
     reached = {
-        one.name: (tuple(_hosts(one, hosts, faults)), tuple(_prefixes(one, prefixes, faults)))
-        for one in snapshot.deployments
+        deployment.name: (tuple(_hosts(deployment, hosts, faults)), tuple(_prefixes(deployment, prefixes, faults)))
+        for deployment in snapshot.deployments
     }
-    services = tuple(_service(one, *reached[one.name], hosts, faults) for one in snapshot.deployments)
+    services = tuple(
+        _service(deployment, *reached[deployment.name], hosts, faults) for deployment in snapshot.deployments
+    )
     return TrafficTable(snapshot.seen, services, tuple(faults))
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """Which names are given away already, and to whom."""
+    """Which deployment has which name."""
 
     what: str
     faults: list[str]
@@ -105,25 +105,25 @@ class _Taken:
         return free and self.take(value, deployment)
 
 
-def _hosts(one: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[str]:
-    for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(one, EntranceKind.HOST)):
+def _hosts(deployment: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[str]:
+    for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(deployment, EntranceKind.HOST)):
         if not _HOST.fullmatch(value):
-            faults.append(f"{one.name}: {value!r} is no host name, so it is left out")
-        elif taken.take(value, one.name):
+            faults.append(f"{deployment.name}: {value!r} is no host name, so it is left out")
+        elif taken.take(value, deployment.name):
             yield value
 
 
-def _prefixes(one: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[Prefix]:
-    given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(one, EntranceKind.PREFIX)}
+def _prefixes(deployment: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[Prefix]:
+    given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(deployment, EntranceKind.PREFIX)}
     for value, strip in given.items():
         if not _PREFIX.fullmatch(value):
-            faults.append(f"{one.name}: {value!r} is no path prefix, so it is left out")
-        elif taken.take(value, one.name):
+            faults.append(f"{deployment.name}: {value!r} is no path prefix, so it is left out")
+        elif taken.take(value, deployment.name):
             yield Prefix(value, strip)
 
 
-def _of_kind(one: DeploymentInTraffic, kind: EntranceKind) -> Iterator[Entrance]:
-    return (entrance for entrance in one.entrances if entrance.kind is kind)
+def _of_kind(deployment: DeploymentInTraffic, kind: EntranceKind) -> Iterator[Entrance]:
+    return (entrance for entrance in deployment.entrances if entrance.kind is kind)
 
 
 def _slashed(value: str) -> str:
@@ -131,20 +131,24 @@ def _slashed(value: str) -> str:
 
 
 def _service(
-    one: DeploymentInTraffic, hosts: tuple[str, ...], prefixes: tuple[Prefix, ...], taken: _Taken, faults: list[str]
+    deployment: DeploymentInTraffic,
+    hosts: tuple[str, ...],
+    prefixes: tuple[Prefix, ...],
+    taken: _Taken,
+    faults: list[str],
 ) -> Service:
-    live = [route for route in one.routes if route.traffic is TrafficStatus.ACTIVE]
-    preview = [route for route in one.routes if _is_preview(route)]
-    previews = [f"{PREVIEW_HOST}{host}" for host in hosts if not host.startswith(ANY_HOST)]
+    live = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
+    preview = [route for route in deployment.routes if _is_preview(route)]
+    previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
-        name=one.name,
+        name=deployment.name,
         hosts=hosts,
         # who has this very name goes first: all host names were taken before any of a preview
-        preview_hosts=tuple(host for host in previews if taken.take_if_free(host, one.name)),
+        preview_hosts=tuple(host for host in previews if taken.take_if_free(host, deployment.name)),
         prefixes=prefixes,
-        timeout_seconds=one.request_timeout_seconds,
-        live=tuple(_upstreams(one.name, live, faults)),
-        preview=tuple(_upstreams(one.name, preview, faults)),
+        timeout_seconds=deployment.request_timeout_seconds,
+        live=tuple(_upstreams(deployment.name, live, faults)),
+        preview=tuple(_upstreams(deployment.name, preview, faults)),
     )
 
 
@@ -171,7 +175,7 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
 
 
 def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
-    """Those that are meant to get requests: a ratio of 0 means none, unless nobody else is there."""
+    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
     return [route for route in routes if route.ratio > 0] or routes
 
 

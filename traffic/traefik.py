@@ -34,8 +34,11 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
     routers: dict[str, Any] = {}
     services: dict[str, Any] = {}
     middlewares: dict[str, Any] = {}
-    for one in table.services:
-        ways = [(one.name, one.live, _live_ways(one)), (f"{one.name}_preview", one.preview, _preview_ways(one))]
+    for service in table.services:
+        ways = [
+            (service.name, service.live, _live_ways(service)),
+            (f"{service.name}_preview", service.preview, _preview_ways(service)),
+        ]
         for name, upstreams, found in ways:
             if upstreams:
                 services[name] = {"loadBalancer": {"servers": _servers(upstreams)}}
@@ -57,10 +60,11 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 
 
 def _servers(upstreams: tuple[Upstream, ...]) -> list[dict[str, Any]]:
-    preferred = [one for one in upstreams if one.status is RouteStatus.HEALTHY] or list(upstreams)
-    if len({one.weight for one in preferred}) == 1:  # the first versions of Traefik 3 know no weight here
-        return [{"url": f"http://{address_of(one)}"} for one in preferred]
-    return [{"url": f"http://{address_of(one)}", "weight": one.weight} for one in preferred]
+    chosen = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or list(upstreams)
+    servers = [{"url": f"http://{address_of(upstream)}", "weight": upstream.weight} for upstream in chosen]
+    if len({upstream.weight for upstream in chosen}) == 1:  # the first versions of Traefik 3 know no weight here
+        return [{"url": server["url"]} for server in servers]
+    return servers
 
 
 def _live_ways(service: Service) -> Iterator[_Way]:

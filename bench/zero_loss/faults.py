@@ -8,8 +8,9 @@ from contextlib import suppress
 import psutil
 
 from bench.zero_loss.service import RouteSeen, ScenarioError
+from runtime.identity import Identity, is_alive
 from stack.home import Home
-from stack.state import Identity, PartState, is_alive, read_state
+from stack.state import PartState, read_state
 
 _PATIENCE = 45.0
 _POLL = 0.02

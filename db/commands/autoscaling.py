@@ -91,11 +91,11 @@ def watched_deployments(connection: Connection) -> Watched:
 
 def store_and_mark(
     connection: Connection, measured: Mapping[UUID, Sequence[MetricValue]], fires: Sequence[UUID]
-) -> int:
-    """Keep what was measured, and mark the deployments whose rules fire; returns how many were marked anew."""
+) -> frozenset[UUID]:
+    """Keep what was measured, and mark the deployments whose rules fire; returns those that were not marked before."""
     cursor = connection.cursor()
     store_values(cursor, ((deployment_id, value) for deployment_id, values in measured.items() for value in values))
-    return _mark(cursor, fires) if fires else 0
+    return _mark(cursor, fires) if fires else frozenset()
 
 
 def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:
@@ -126,7 +126,7 @@ def push_metric(connection: Connection, command: PushMetric) -> Result:
     return {"deployment": command.deployment, "metric": command.metric, "value": command.value, "fires": fires}
 
 
-def _mark(cursor: Cursor[Any], ids: Sequence[UUID]) -> int:
+def _mark(cursor: Cursor[Any], ids: Sequence[UUID]) -> frozenset[UUID]:
     """For check_replica, which decides anew."""
     return mark_unheld(cursor, "d.id = ANY(%(ids)s) AND d.lifecycle = 'ready'", {"ids": list(ids)})
 

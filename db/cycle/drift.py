@@ -34,4 +34,4 @@ _IS_OFF = f"""
 
 def mark_what_is_off(connection: Connection, targets: Iterable[DeploymentLifecycleStatus]) -> int:
     """Mark deployments of these statuses; of the ready ones only those whose routes are not what they should be."""
-    return mark_unheld(connection.cursor(), _IS_OFF, as_columns(targets))
+    return len(mark_unheld(connection.cursor(), _IS_OFF, as_columns(targets)))

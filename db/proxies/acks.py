@@ -130,13 +130,11 @@ def note_acks(connection: Connection, acks: Sequence[Ack]) -> None:
         connection.execute(_NOTE_ACKS, columns)
 
 
-def release_drained(connection: Connection) -> frozenset[UUID]:
-    """Note of each draining route that every live proxy knows of it; returns the deployments of those routes."""
-    return frozenset(one.deployment_id for one in release_drained_routes(connection))
+def release_drained(connection: Connection) -> list[DrainedRoute]:
+    """Note which draining routes every live proxy knows to be gone, and return them.
 
-
-def release_drained_routes(connection: Connection) -> list[DrainedRoute]:
-    """The same, with each of those routes and how long it took. Without a live proxy there is nothing to wait for."""
+    Without a live proxy that is all of them: there is nothing to wait for.
+    """
     cursor = connection.cursor()
     owners = [row[0] for row in cursor.execute(_KNOWN).fetchall()]
     if not owners:

@@ -1,6 +1,6 @@
 """Worker hosts: who is up, which routes they run, and what becomes of those of a host that fell silent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from psycopg import Connection
@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
-from db.schema.statuses import ACTIVE, TO_STOP
+from db.schema.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
@@ -59,11 +59,13 @@ _LOOK = """
 
 _DOWN = "SELECT name FROM hosts WHERE down_since IS NOT NULL"
 
-_LOST = f"""
+_SILENT = "SELECT name FROM hosts WHERE silent_looks >= %s AND down_since IS NULL"
+
+_ROUTES_OF_HOSTS = """
     SELECT r.id, r.deployment_id, r.status, r.host,
            extract(epoch FROM clock_timestamp() - h.last_seen_at)::int AS silent_seconds
       FROM routes r JOIN hosts h ON h.name = r.host
-     WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{ACTIVE}
+     WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{which}
      ORDER BY r.id LIMIT %s
 """
 
@@ -120,21 +122,37 @@ def look_at_signs_of_life(
     return frozenset(row[0] for row in rows if row[1]), frozenset(row[0] for row in rows if row[2])
 
 
+def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> frozenset[UUID]:
+    """Degrade up to `limit` running routes of hosts that were silent for `looks` looks; returns their deployments.
+
+    Only their host can probe them, so their last probes are too old to go by. The first probe after that ends it.
+    """
+    silent = [row[0] for row in connection.execute(_SILENT, (looks,)).fetchall()]
+    return _report_all(connection, silent, JUDGED, RouteStatus.DEGRADED, limit)
+
+
 def fail_lost_routes(connection: Connection, limit: int | None) -> frozenset[UUID]:
-    """Up to `limit` routes of hosts that are down fail, which no revision is blamed for; returns their deployments."""
+    """Fail up to `limit` routes of hosts that are down; returns their deployments."""
     down = [row[0] for row in connection.execute(_DOWN).fetchall()]
-    if not down:  # nearly always; the join reads every route
+    return _report_all(connection, down, ACTIVE, RouteStatus.FAILED, limit)
+
+
+def _report_all(
+    connection: Connection, hosts: Sequence[str], which: str, becomes: RouteStatus, limit: int | None
+) -> frozenset[UUID]:
+    """Report those routes of these hosts that the condition `which` is true of; blames no revision."""
+    if not hosts:  # nearly always; the join reads every route
         return frozenset()
-    lost = connection.execute(_LOST, (down, limit)).fetchall()
+    routes = connection.execute(_ROUTES_OF_HOSTS.format(which=which), (hosts, limit)).fetchall()
     reports = [
         RouteReport(
             route_id,
             deployment_id,
             RouteStatus(status),
-            RouteStatus.FAILED,
+            becomes,
             reason=f"its host {host} has been silent for {silent} s",
         )
-        for route_id, deployment_id, status, host, silent in lost
+        for route_id, deployment_id, status, host, silent in routes
     ]
     return apply_reports(connection, reports, blame_revisions=False)
 

@@ -4,6 +4,7 @@ A route's way:  provisioning -> healthy | unhealthy | degraded -> terminating ->
 
     ACTIVE     provisioning, healthy, unhealthy, degraded     counts against a budget
     RUNNING                  healthy, unhealthy, degraded     has an address, and proxies may be told of it
+    JUDGED                   healthy, unhealthy               a probe said so
     WELL       provisioning, healthy                          active, and nothing that must be replaced
     PRESENT    the active ones, and terminating               is in a snapshot
     DRAINED    terminating, terminated                        a decision took it out of traffic
@@ -33,6 +34,7 @@ ACTIVE = f"status NOT IN ({words(_INACTIVE)})"
 RUNNING = f"status IN ({words(_RUNNING)})"
 NOT_RUNNING = f"status NOT IN ({words(_RUNNING)})"
 WELL = f"status IN ({words([RouteStatus.PROVISIONING, RouteStatus.HEALTHY])})"
+JUDGED = f"status IN ({words([RouteStatus.HEALTHY, RouteStatus.UNHEALTHY])})"
 PRESENT = f"status NOT IN ({words(_GONE)})"
 DRAINED = f"status IN ({words(_DRAINED)})"
 TO_STOP = f"status IN ({words(_TO_STOP)})"

@@ -41,9 +41,9 @@ class HealthVerdict:
     reason: str | None = None
 
 
-def probe_is_due(check: HealthCheck, route: ProbedRoute, now: datetime) -> bool:
+def probe_is_due(check: HealthCheck, started_at: datetime, now: datetime) -> bool:
     """The initial delay counts from the replica's start, not from the route's creation."""
-    return now >= route.started_at + timedelta(seconds=check.initial_delay_seconds)
+    return now >= started_at + timedelta(seconds=check.initial_delay_seconds)
 
 
 def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeResult, now: datetime) -> HealthVerdict:

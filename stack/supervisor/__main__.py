@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from runtime.identity import Identity, identify
 from stack.home import Home
 from stack.plan import PLAN, Plan
-from stack.state import Identity, PartState, StackState, identify, write_state
+from stack.state import PartState, StackState, write_state
 from stack.supervisor.child import Child
 from stack.supervisor.stop import stop_in_order, stop_replicas
 
@@ -38,7 +39,7 @@ class Supervisor:
         self._children = [Child(part, home.log(part.name)) for part in plan.parts]
         self._phase: Literal["starting", "running", "stopping", "stopped"] = "starting"
         self._failure = ""
-        self._self = identify(os.getpid()) or Identity(os.getpid(), time.time())
+        self._self = identify(os.getpid()) or Identity(os.getpid(), 0.0, "")
         self._stop_asked = False
         self._written: StackState | None = None
         self._wakeup = _wakeup_on_signals(self._ask_stop)

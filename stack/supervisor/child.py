@@ -7,10 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from runtime.identity import Identity, identify
 from stack.home import open_log
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import Part
-from stack.state import Identity, PartCondition, PartState, identify
+from stack.state import PartCondition, PartState
 from stack.supervisor.ready import is_ready
 
 # Seconds before the next start, by the number of crashes in a row.

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
+from runtime.identity import Identity, is_alive, send
 from stack.home import Home
-from stack.state import Identity, PartState, is_alive
+from stack.state import PartState
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.05
@@ -49,16 +48,6 @@ def stop_replicas(home: Path) -> None:
     host = os.environ.get("ROLLWAY_HOST") or socket.gethostname()
     with suppress(OSError):  # on most hosts there is no engine, and so there are no containers
         end_everyone(DockerRuntime(owner_of(host, home)), _CONTAINER_GRACE)
-
-
-def send(process: Identity | None, number: int) -> None:
-    """Send a signal to this very process; nothing happens when it is gone."""
-    if process is None or not is_alive(process):
-        return
-    try:
-        psutil.Process(process.pid).send_signal(number)
-    except psutil.Error:
-        return
 
 
 def end_process(process: Identity | None, stop_signal: int, grace: float) -> None:

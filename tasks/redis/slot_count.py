@@ -12,7 +12,7 @@ _FRESH_SECONDS = 1.0
 
 
 class SlotCount:
-    """The number in Redis, or `default` where there is none. Asked for anew once a second at most."""
+    """Reads the number from Redis, once a second at most; `default` where there is none."""
 
     def __init__(self, client: redis.Redis, default: int) -> None:
         self._client = client
@@ -21,7 +21,7 @@ class SlotCount:
         self._read_at = -_FRESH_SECONDS
 
     def __call__(self) -> int:
-        """What counts now. Raises RedisError when it must be read and Redis is away."""
+        """The number now. Raises RedisError when it must be read and Redis is away."""
         if monotonic() - self._read_at >= _FRESH_SECONDS:
             self._known = slots_asked_for(self._client) or self._default
             self._read_at = monotonic()
@@ -36,9 +36,9 @@ def slots_asked_for(client: redis.Redis) -> int | None:
 
 
 def ask_for_slots(client: redis.Redis, count: int | None) -> None:
-    """All workers keep to this number within a second; None: each goes by its own ROLLWAY_SLOTS again.
+    """Make all workers keep to this number within a second; None: each goes by its own ROLLWAY_SLOTS again.
 
-    Who holds a slot beyond the number goes on until its work is done. Raises InvalidInputError.
+    A worker that holds a slot beyond the number goes on until its work is done. Raises InvalidInputError.
     """
     if count is None:
         client.delete(_KEY)

@@ -1,6 +1,6 @@
-"""Wakes: an event sent right after the commit that made it necessary, so that nothing waits for a tick."""
+"""Wakes: events that are sent right after the commit of a change, so that nothing waits for a tick."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import redis
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Waker:
-    """Sends events, one of each kind while one is queued. A wake that is lost costs one tick, never the work."""
+    """Sends events that are not queued already. One that cannot be sent costs the wait for a tick, never the work."""
 
     app: Celery
     client: redis.Redis
@@ -33,8 +33,14 @@ class Waker:
         """Wake the handlers that look at these statuses."""
         self.again({str(event) for event in map(woken_by, statuses) if event is not None})
 
+    def after_change(self, statuses: Collection[DeploymentLifecycleStatus]) -> None:
+        """Deployments that are in these statuses now were changed: wake their handlers, and proxies."""
+        if statuses:
+            self.traffic()
+            self.deployments(statuses)
+
     def routes(self, *kinds: RouteLifecycleType) -> None:
-        """Wake these looks at routes; whoever takes one that is made on each host asks the hosts."""
+        """Wake these looks at routes; the worker that takes one for all hosts sends each host its own."""
         self.again(map(route_key, kinds))
 
     def routes_on(self, hosts: Iterable[str], *kinds: RouteLifecycleType) -> None:
@@ -42,14 +48,14 @@ class Waker:
         self.again(route_key(kind, host) for host in hosts for kind in kinds)
 
     def traffic(self) -> None:
-        """Say that what proxies should know may have changed; whoever serves them also looks by itself."""
+        """Say that what proxies should know may have changed. The server for proxies also reads by itself."""
         try:
             self.client.publish(TRAFFIC_CHANNEL, b"")
         except RedisError as error:
             _log.warning("traffic not announced; it is read within a second", error=str(error))
 
     def again(self, keys: Iterable[str]) -> None:
-        """Send the events of these keys."""
+        """Send the events of these keys, those that are queued already excepted."""
         for key in keys:
             self._send(key, *_message(key))
 
@@ -58,7 +64,7 @@ class Waker:
         try:
             self.client.delete(_queued(key))
         except RedisError:
-            _log.warning("wake mark not cleared", key=key)
+            _log.warning("wake key not deleted", key=key)
 
     def first_of_interval(self, key: str, interval: float) -> bool:
         """True for the first tick of an interval, however many beats sent one."""
@@ -72,7 +78,7 @@ class Waker:
                 options = {"queue": queue, "expires": _QUEUED_SECONDS, "ignore_result": True}
                 self.app.send_task(task, kwargs=arguments, **options)
         except (RedisError, OperationalError) as error:
-            _log.warning("wake lost; the next tick does it", key=key, error=str(error))
+            _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
 
 
 def _queued(key: str) -> str:
@@ -80,7 +86,7 @@ def _queued(key: str) -> str:
 
 
 def route_key(kind: RouteLifecycleType, host: str | None = None) -> str:
-    """The key of a look at routes, among the keys of all events."""
+    """The key of a look at routes; with `host`, of the look on that host alone."""
     return f"routes/{kind}@{host}" if host else f"routes/{kind}"
 
 

@@ -1,1 +1,1 @@
-"""The tasks of a worker host: start, probe and stop replicas, signs of life, metrics."""
+"""What workers do for replicas: start, probe and stop them, show signs of life, read metrics."""

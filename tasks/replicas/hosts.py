@@ -1,4 +1,4 @@
-"""Worker hosts: each shows signs of life, gets the replicas it should run, and is given up when it falls silent."""
+"""Worker hosts: shows their signs of life, asks them to work, and replaces what ran on those that fell silent."""
 
 import threading
 from functools import partial
@@ -8,16 +8,17 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
-from db.lifecycle import statuses_of
 from db.replicas.hosts import (
+    degrade_silent_routes,
     fail_lost_routes,
     hosts_with_work,
     look_at_signs_of_life,
     place_routes,
     show_sign_of_life,
 )
-from domain.model import DeploymentLifecycleStatus
-from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
+from domain.replicas.events import RouteLifecycleType
+from domain.replicas.silence import limits_of_silence
+from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 
 SIGN_OF_LIFE_SECONDS = 1.0
@@ -27,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 
 def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
-    """Wake these looks on every host that is up and has work for them; new routes get their hosts first."""
+    """Wake these looks on every host that is up and has work for them; for starts, first place new routes on hosts."""
 
     def work(connection: Connection) -> tuple[int, dict[RouteLifecycleType, list[str]]]:
         placed = place_routes(connection, _AT_ONCE) if RouteLifecycleType.START in kinds else 0
@@ -41,9 +42,13 @@ def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
 
 
 def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
-    """Give up hosts that fell silent, welcome those that are back. True while routes of lost hosts are left."""
-    looks = max(1, round(silence_seconds / ROUTE_CADENCES[RouteLifecycleType.HOSTS]))
-    down, back = in_transaction(engine, partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=looks))
+    """Degrade the replicas of silent hosts, fail those of lost ones, and welcome hosts that are back.
+
+    True while more replicas may have to be degraded or failed.
+    """
+    limits = limits_of_silence(silence_seconds)
+    look = partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=limits.down)
+    down, back = in_transaction(engine, look)
     for host in down:
         _log.error("host is down; its replicas are replaced", host=host, silence_seconds=silence_seconds)
     for host in back:
@@ -51,15 +56,13 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     waker.routes_on(back, RouteLifecycleType.STOP, RouteLifecycleType.SWEEP)
     if back:
         waker.routes(RouteLifecycleType.START)
-    lost = in_transaction(engine, _fail_lost)
-    if lost:
-        waker.traffic()
-        waker.deployments(lost)
-    return bool(lost)
+    degraded = change_and_wake(engine, waker, partial(degrade_silent_routes, looks=limits.degraded, limit=_AT_ONCE))
+    failed = change_and_wake(engine, waker, partial(fail_lost_routes, limit=_AT_ONCE))
+    return bool(degraded or failed)
 
 
 def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
-    """From a thread of its own: it goes on when Redis is away or all threads of this worker are at work."""
+    """Show signs of life from a thread of its own, also while Redis is away or all threads of this worker are busy."""
     thread = threading.Thread(target=_show, args=(engine, host, address, until), name="signs of life", daemon=True)
     thread.start()
     return thread
@@ -74,7 +77,3 @@ def _show(engine: Engine, host: str, address: str, until: threading.Event) -> No
             _log.warning("no sign of life shown", host=host, error=str(error).partition("\n")[0])
         if until.wait(SIGN_OF_LIFE_SECONDS):
             return
-
-
-def _fail_lost(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
-    return statuses_of(connection, fail_lost_routes(connection, _AT_ONCE))

@@ -1,4 +1,4 @@
-"""Which replicas are there: their runtimes are asked in turn, about each replica once a second."""
+"""Which replicas run: asks their runtimes for each of them once a second."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,13 @@ from runtime.base import Replica, Runtime
 
 _EVERY_SECONDS = 1.0
 _MOST_SECONDS = 0.1
-"""For asking, in one look: a runtime that is slow to answer makes turns longer, and holds up no probe."""
+"""For all the asking of one look: a slow runtime is asked less often, and holds up no probe."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Liveness:
-    """Remembers whose turn it is. A runtime that raises OSError says nothing of its replicas: they are unknown."""
+    """Asks those first that were not asked for longest. While a runtime raises OSError, its replicas are unknown."""
 
     def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
         self._runtimes = runtimes
@@ -27,7 +27,7 @@ class Liveness:
         """Whether the last call ended before everybody had their turn."""
 
     def ask(self, routes: Iterable[RouteRow]) -> dict[UUID, Replica | None]:
-        """What the runtimes say of those whose turn it is, by route id; None: there is no such replica."""
+        """Ask for the routes whose turn it is; returns each one's replica, or None where there is none, by route id."""
         began = time.monotonic()
         waiting = [route for route in routes if self._asked.get(route.id, 0.0) <= began - _EVERY_SECONDS]
         waiting.sort(key=lambda route: self._asked.get(route.id, 0.0))
@@ -42,8 +42,8 @@ class Liveness:
                 failing.add(route.spec.runtime)
         return found
 
-    def hurry(self, route_id: UUID) -> None:
-        """Something speaks against this replica: it is the next to be asked for."""
+    def ask_next(self, route_id: UUID) -> None:
+        """Ask for this replica at the next look: a probe of it failed."""
         self._asked.pop(route_id, None)
 
     def is_unknown(self, route: RouteRow) -> bool:
@@ -51,7 +51,7 @@ class Liveness:
         return route.spec.runtime in self._silent
 
     def _ask(self, route: RouteRow, found: dict[UUID, Replica | None]) -> bool:
-        """False when the runtime gives no answer; then it is asked again at the next look, for another replica."""
+        """Ask for one replica; False when its runtime gives no answer. The next look asks it for another one."""
         name = route.spec.runtime
         self._asked[route.id] = time.monotonic()
         try:

@@ -1,8 +1,9 @@
-"""The look at metrics: replicas of deployments with rules are asked, and who is to be scaled is marked."""
+"""The look at metrics: replicas of deployments with rules are asked, and the deployments to be scaled are marked."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Engine
 
@@ -10,11 +11,12 @@ from db.commands.autoscaling import WatchedDeployment, store_and_mark, watched_d
 from db.engine import in_transaction
 from domain.autoscaling.judging import MetricSample, MetricValue, value_of_replicas
 from domain.autoscaling.rule import AutoscalingRule, MetricSource
-from domain.model import DeploymentLifecycleStatus, Lifecycle
 from runtime.metrics import MetricsPage, read_pages
+from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 
-_READY = DeploymentLifecycleStatus(Lifecycle.READY)
+_Pages = dict[tuple[str, str], MetricsPage]
+"""The page of each replica's address and path."""
 
 
 def look_at_metrics(engine: Engine, waker: Waker) -> bool:
@@ -25,36 +27,37 @@ def look_at_metrics(engine: Engine, waker: Waker) -> bool:
     watched = in_transaction(engine, watched_deployments)
     if not watched.deployments:
         return False
-    pages = {one.id: _pages(one) for one in watched.deployments}
+    pages = {deployment.id: _pages(deployment) for deployment in watched.deployments}
     samples = read_pages([page for own in pages.values() for page in own.values()])
-    measured = {one.id: _measured(one, pages[one.id], samples, watched.now) for one in watched.deployments}
-    fires = [one.id for one in watched.deployments if one.fires(measured[one.id], watched.now)]
-    if in_transaction(engine, lambda connection: store_and_mark(connection, measured, fires)):
-        waker.deployments([_READY])
+    measured = {
+        deployment.id: _measured(deployment, pages[deployment.id], samples, watched.now)
+        for deployment in watched.deployments
+    }
+    fires = [
+        deployment.id for deployment in watched.deployments if deployment.fires(measured[deployment.id], watched.now)
+    ]
+    change_and_wake(engine, waker, partial(store_and_mark, measured=measured, fires=fires))
     return False
 
 
-_Pages = dict[tuple[str, str], MetricsPage]
+def _scraped(deployment: WatchedDeployment) -> list[AutoscalingRule]:
+    return [rule for rule in deployment.ruled.rules if rule.source is MetricSource.REPLICAS]
 
 
-def _scraped(one: WatchedDeployment) -> list[AutoscalingRule]:
-    return [rule for rule in one.ruled.rules if rule.source is MetricSource.REPLICAS]
-
-
-def _pages(one: WatchedDeployment) -> _Pages:
-    """One for each replica and path, whatever the number of rules that read it."""
+def _pages(deployment: WatchedDeployment) -> _Pages:
+    """One page for each replica and path, whatever the number of rules that read it."""
     metrics: dict[str, set[str]] = defaultdict(set)
-    for rule in _scraped(one):
+    for rule in _scraped(deployment):
         metrics[rule.path].add(rule.metric)
     return {
         (address, path): MetricsPage(address, path, frozenset(names))
-        for address in one.addresses
+        for address in deployment.addresses
         for path, names in metrics.items()
     }
 
 
 def _measured(
-    one: WatchedDeployment,
+    deployment: WatchedDeployment,
     pages: _Pages,
     samples: Mapping[MetricsPage, tuple[MetricSample, ...]],
     now: datetime,
@@ -62,8 +65,8 @@ def _measured(
     """A value for each series that at least one replica knows; it is dated before the replicas were asked."""
     values = {
         rule.series: value_of_replicas(
-            rule, [samples.get(pages[address, rule.path], ()) for address in one.addresses], now
+            rule, [samples.get(pages[address, rule.path], ()) for address in deployment.addresses], now
         )
-        for rule in _scraped(one)
+        for rule in _scraped(deployment)
     }
     return [value for value in values.values() if value is not None]

@@ -1,9 +1,9 @@
-"""Looks at the running replicas of a host: are they there, do they answer, and what does that make of their routes."""
+"""Probing: whether the replicas of a host run and answer, and what their routes become by that."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import cache
+from functools import partial
 from time import monotonic
 from uuid import UUID
 
@@ -12,17 +12,17 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
-from db.lifecycle import statuses_of
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, running_routes
 from domain.model import RouteStatus
-from domain.replicas.health import ProbeResult, judge_health
+from domain.replicas.health import ProbedRoute, ProbeResult, judge_health
 from domain.replicas.revision import HealthCheck
 from runtime.base import Replica, Runtime
 from runtime.probes import ProbeAnswer, Prober
+from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness
-from tasks.replicas.timetable import Timetable, known
+from tasks.replicas.timetable import Timetable
 from tasks.settings import KEY_PREFIX
 
 LOG_TAIL_LINES = 20
@@ -32,20 +32,14 @@ _READ_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.05
 _REPORT_IN_TIME = HealthCheck()
 _STAYS_ABOVE = 25
-"""Probes a second: with fewer, a look at each tick sends small bursts, and a thread of the worker is free between."""
-
-
-@cache
-def prober_of(host: str) -> Prober:
-    """The prober that this worker process has for the replicas of a host: what one pass sent, a later one judges."""
-    return Prober(f"probes of {host}")
+"""Probes a second. Below this rate one look at each tick sends them all, and the thread is free in between."""
 
 
 class ProbePass:
     """Looks at the running routes of one host, again and again while it is worth it. For one thread.
 
     What runs is read once a second, what is starting at each look. A probe that is in flight when the pass ends stays
-    so in `prober`, by default that of this process: so a replica may hang for longer than any pass lasts.
+    so in `prober`, which the next pass goes on with: so a replica may hang for longer than any pass lasts.
     """
 
     def __init__(  # noqa: PLR0913  (what it works with, and whose replicas)
@@ -55,20 +49,19 @@ class ProbePass:
         waker: Waker,
         client: redis.Redis,
         host: str,
-        prober: Prober | None = None,
+        prober: Prober,
     ) -> None:
         self._engine = engine
         self._runtimes = runtimes
         self._waker = waker
         self._client = client
         self._host = host
-        self._prober = prober or prober_of(host)
+        self._prober = prober
         self._liveness = Liveness(runtimes)
-        self._rows: dict[UUID, RouteRow] = {}
         self._timetable = Timetable()
         self._next_read = 0.0
         self._looked_at: datetime | None = None
-        self._said: dict[UUID, str] = {}
+        self._last_details: dict[UUID, str] = {}
 
     def look(self) -> bool:
         """Send the probes that are due, judge what was answered since the last look, write what changed.
@@ -80,9 +73,9 @@ class ProbePass:
         self._prober.submit(self._timetable.due(since, now))
         answers = self._prober.answers(_PATIENCE_SECONDS)
         self._note(answers)
-        found = self._liveness.ask(self._rows.values())
-        seen = found.keys() | answers.keys() | {route.id for route in self._timetable.starting}
-        routes = [route for route_id in seen if (route := self._rows.get(route_id))]
+        found = self._liveness.ask(self._timetable.routes.values())
+        seen = found.keys() | answers.keys() | self._timetable.starting
+        routes = [route for route_id in seen if (route := self._timetable.routes.get(route_id))]
         self._write([report for route in routes if (report := self._report(route, found, answers, now))])
         return (
             bool(self._timetable.starting)
@@ -102,14 +95,13 @@ class ProbePass:
         )
         if everything:
             self._next_read = monotonic() + _READ_SECONDS
-            self._rows = {}
             self._timetable.cover(rows)
-        self._rows.update((route.id, route) for route in rows)
-        self._timetable.starting = [route for route in rows if route.status is RouteStatus.PROVISIONING]
+        else:
+            self._timetable.renew_starting(rows)
         return now
 
     def _since(self, now: datetime) -> datetime:
-        """When the last look was, whichever worker made it; one tick ago when nobody remembers."""
+        """When the last look was, whichever worker process made it; one tick ago when nobody remembers."""
         before = None
         with suppress(RedisError):
             before = self._client.getset(f"{_LAST_LOOK}:{self._host}", now.isoformat())
@@ -118,16 +110,16 @@ class ProbePass:
         return min(last or now - _TICK, now)
 
     def _note(self, answers: Mapping[UUID, ProbeAnswer]) -> None:
-        """What was seen last is the reason when a start deadline passes; a failure may be the end of the replica."""
+        """Remember what was seen, as the reason for a start deadline that passes; ask soon for replicas that failed."""
         for route_id, answer in answers.items():
-            self._said[route_id] = answer.detail
+            self._last_details[route_id] = answer.detail
             if not answer.ok:
-                self._liveness.hurry(route_id)
+                self._liveness.ask_next(route_id)
 
     def _report(
         self, route: RouteRow, found: Mapping[UUID, Replica | None], answers: Mapping[UUID, ProbeAnswer], now: datetime
     ) -> RouteReport | None:
-        """What changed, or None."""
+        """The change of status or streak that this look found; None when there is none."""
         answer = answers.get(route.id)
         check = _check_of(route)
         if route.id in found and not _runs(found[route.id]):
@@ -135,38 +127,43 @@ class ProbePass:
         elif not self._can_be_judged(route, answer, asked=route.id in found):
             return None
         else:
-            detail = answer.detail if answer else self._said.get(route.id, "no probe was answered yet")
+            detail = answer.detail if answer else self._last_details.get(route.id, "no probe was answered yet")
             result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
-        verdict = judge_health(check, known(route), result, now)
+        verdict = judge_health(check, _probed(route), result, now)
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
             return None
-        tail = self._last_words(route) if verdict.status is RouteStatus.FAILED else None
+        tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
         return RouteReport(
             route.id, route.deployment_id, route.status, verdict.status, verdict.streak, verdict.reason, log_tail=tail
         )
 
     def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, asked: bool) -> bool:
-        """A replica without a check must have been seen, and be somewhere; one that is unknown must not be failed."""
+        """Whether this look says enough of a replica that has not ended.
+
+        Without a check its runtime must have been asked, and it must have an address. With one, a start deadline
+        must not fail it while its runtime gives no answer.
+        """
         if _check_of(route) is None:
             return asked and route.address is not None and route.spec.external is None
         good = answer is not None and answer.ok
         return good or route.status is not RouteStatus.PROVISIONING or not self._liveness.is_unknown(route)
 
-    def _last_words(self, route: RouteRow) -> str | None:
+    def _log_tail(self, route: RouteRow) -> str | None:
         with suppress(OSError):
             return self._runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES)
         return None
 
     def _write(self, reports: Sequence[RouteReport]) -> None:
-        if not reports:
-            return
-        statuses = in_transaction(
-            self._engine, lambda connection: statuses_of(connection, apply_reports(connection, reports))
-        )
-        self._next_read = 0.0
-        if statuses:
-            self._waker.traffic()
-        self._waker.deployments(statuses)
+        if reports:
+            change_and_wake(self._engine, self._waker, partial(apply_reports, reports=reports))
+            self._next_read = 0.0
+
+
+def _probed(route: RouteRow) -> ProbedRoute:
+    """What is known of a route before a probe. Raises ValueError for one that was not started."""
+    if route.started_at is None:
+        raise ValueError(f"route {route.id} is probed before it was started")
+    return ProbedRoute(route.status, route.started_at, route.probe_streak)
 
 
 def _check_of(route: RouteRow) -> HealthCheck | None:

@@ -1,4 +1,4 @@
-"""Starting, stopping and sweeping the replicas of one host: what Postgres says against what the runtimes see."""
+"""Starts, stops and sweeps the replicas of one host, until its runtimes show what Postgres says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ import structlog
 from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
-from db.lifecycle import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import (
@@ -23,7 +22,8 @@ from db.replicas.routes import (
 from domain.model import RouteStatus
 from domain.replicas.drain import Leaving, Patience, StopStep, next_stop_step
 from domain.replicas.events import RouteLifecycleType
-from runtime.base import ReplicaRequest, ReplicaStartError, Runtime
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
+from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 
 STARTS_AT_ONCE = 50
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HostReplicas:
-    """The replicas of the host `name`, which this worker runs on. `drain_deadline`: for proxies to acknowledge."""
+    """Works on the replicas of the host `name`. `drain_deadline`: how long proxies may take to acknowledge a drain."""
 
     engine: Engine
     runtimes: Mapping[str, Runtime]
@@ -46,10 +46,7 @@ class HostReplicas:
         if not routes:
             return False
         reports = [report for route in routes if (report := self._start(route)) is not None]
-        statuses = in_transaction(
-            self.engine, lambda connection: statuses_of(connection, apply_reports(connection, reports))
-        )
-        self.waker.deployments(statuses)
+        change_and_wake(self.engine, self.waker, partial(apply_reports, reports=reports))
         self.waker.routes_on([self.name], RouteLifecycleType.PROBE)
         return len(routes) == STARTS_AT_ONCE
 
@@ -59,19 +56,12 @@ class HostReplicas:
         routes, now = in_transaction(
             self.engine, lambda connection: (routes_to_stop(connection, self.name), database_now(connection))
         )
-        steps = {route.id: self._step(route, now) for route in routes}
-        asked = [route.id for route in routes if steps[route.id] is StopStep.ASK and self._terminate(route)]
+        steps = {route.id: self._take_step(route, now) for route in routes}
+        asked = [route_id for route_id, step in steps.items() if step is StopStep.ASK]
         in_transaction(self.engine, partial(request_stop, route_ids=asked))
-        for route in routes:
-            if steps[route.id] is StopStep.KILL:
-                self._kill(route)
-        gone = [route.id for route in routes if steps[route.id] is StopStep.GONE]
+        gone = [route_id for route_id, step in steps.items() if step is StopStep.GONE]
         if gone:
-            self.waker.deployments(
-                in_transaction(
-                    self.engine, lambda connection: statuses_of(connection, record_stopped(connection, gone))
-                )
-            )
+            change_and_wake(self.engine, self.waker, partial(record_stopped, route_ids=gone))
         return len(gone) < len(routes)
 
     def sweep(self) -> bool:
@@ -87,7 +77,7 @@ class HostReplicas:
         return self.runtimes[route.spec.runtime]
 
     def _start(self, route: RouteRow) -> RouteReport | None:
-        """What became of the start; None when the runtime itself is in trouble, so that the next look tries again."""
+        """Start one replica and report it; None when its runtime is in trouble, so that the next look tries again."""
         try:
             replica = self._runtime(route).start(_request(route))
         except ReplicaStartError as error:
@@ -98,20 +88,6 @@ class HostReplicas:
         return RouteReport(
             route.id, route.deployment_id, route.status, route.status, address=replica.address, handle=replica.handle
         )
-
-    def _terminate(self, route: RouteRow) -> bool:
-        try:
-            self._runtime(route).terminate(route.id, _request(route))
-        except OSError as error:
-            _log.warning("replica not asked to end; tried again", route=str(route.id), why=str(error))
-            return False
-        return True
-
-    def _kill(self, route: RouteRow) -> None:
-        try:
-            self._runtime(route).kill(route.id, _request(route))
-        except OSError as error:
-            _log.warning("replica not killed; tried again", route=str(route.id), why=str(error))
 
     def _sweep(self, name: str, runtime: Runtime) -> None:
         replicas = runtime.everyone()
@@ -126,12 +102,21 @@ class HostReplicas:
             else:
                 runtime.forget(replica.route_id)
 
-    def _step(self, route: RouteRow, now: datetime) -> StopStep:
+    def _take_step(self, route: RouteRow, now: datetime) -> StopStep:
+        """Take the next step and return it; WAIT when its runtime is in trouble, so that the next look tries again."""
+        runtime, request = self._runtime(route), _request(route)
         try:
-            replica = self._runtime(route).find(route.id)
+            step = self._next_step(route, runtime.find(route.id), now)
+            if step is StopStep.ASK:
+                runtime.terminate(route.id, request)
+            elif step is StopStep.KILL:
+                runtime.kill(route.id, request)
         except OSError as error:
-            _log.warning("replica not looked at; tried again at the next look", route=str(route.id), why=str(error))
+            _log.warning("replica not stopped; tried again at the next look", route=str(route.id), why=str(error))
             return StopStep.WAIT
+        return step
+
+    def _next_step(self, route: RouteRow, replica: Replica | None, now: datetime) -> StopStep:
         leaving = Leaving(
             status=route.status,
             running=replica is not None and replica.running,

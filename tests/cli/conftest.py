@@ -9,7 +9,7 @@ import pytest
 
 from cli.main import main
 from db.engine import engine as process_engine
-from tasks import composition
+from tasks import connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path / "home"))
-    made = (process_engine, composition.settings, composition.redis_client, composition.waker)
+    made = (process_engine, connections.settings, connections.redis_client, connections.waker)
     for one in made:
         one.cache_clear()
     yield
     if process_engine.cache_info().currsize:
         process_engine().dispose()
-    if composition.redis_client.cache_info().currsize:
-        composition.redis_client().close()
+    if connections.redis_client.cache_info().currsize:
+        connections.redis_client().close()
     for one in made:
         one.cache_clear()
 

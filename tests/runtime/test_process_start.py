@@ -85,7 +85,7 @@ def test_a_replica_whose_pid_was_never_written_is_found_and_not_started_twice(
     content = json.loads(file.read_text())
     match record:
         case "unfinished":
-            file.write_text(json.dumps(content | {"pid": None, "started": 0.0}))
+            file.write_text(json.dumps(content | {"process": None}))
         case "broken":
             file.write_text(file.read_text()[:40])
         case "empty":
@@ -107,7 +107,7 @@ def test_start_alone_finds_the_replica_of_a_crashed_worker(home: Path, runtime: 
     if record == "lost":
         file.unlink()
     else:
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"pid": None}))
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"process": None}))
     assert ProcessRuntime(home).start(asked) == started
     assert processes_of(home) == [pid_of(started)]
 

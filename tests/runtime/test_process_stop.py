@@ -130,8 +130,8 @@ def test_a_recycled_pid_is_never_signalled(home: Path, runtime: ProcessRuntime) 
     replica = runtime.start(request())
     with subprocess.Popen(SLEEPER, start_new_session=True) as stranger:
         file = home / "replicas" / f"{replica.route_id}.json"
-        recycled = json.loads(file.read_text()) | {"pid": stranger.pid}
-        recycled["started"] -= 100.0
+        recycled = json.loads(file.read_text())
+        recycled["process"] |= {"pid": stranger.pid, "started": recycled["process"]["started"] - 100}
         file.write_text(json.dumps(recycled))
         found = runtime.find(replica.route_id)
         assert found

@@ -12,6 +12,7 @@ import httpx
 import psutil
 import pytest
 
+from runtime.identity import identify
 from stack.down import down
 from stack.errors import StackError
 from stack.home import Home
@@ -21,7 +22,7 @@ from stack.plan import Ready
 from stack.ports import free_port
 from stack.prepare import Notice, UpRequest
 from stack.settings import AskedPorts, choose_settings
-from stack.state import PartState, identify, read_state
+from stack.state import PartState, read_state
 from stack.status import stack_status
 from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready

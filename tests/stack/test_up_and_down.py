@@ -14,7 +14,6 @@ from stack.connect import export_urls
 from stack.errors import StackError
 from stack.home import project_root
 from stack.settings import AskedPorts
-from stack.state import Identity
 from stack.status import stack_status
 from tests.support.small_stack import SmallStack, alive
 from tests.support.waiting import eventually
@@ -33,7 +32,7 @@ def test_a_stack_comes_up_part_by_part_and_keeps_its_data_over_down_and_up(small
     assert {part.name: part.state for part in status.parts} == dict.fromkeys(
         ("postgres", "valkey", "worker1", "beat"), "running"
     )
-    assert {notice.part for notice in small.said[:2]} == {"postgres", "valkey"}
+    assert {notice.part for notice in small.said[:2]} == {"postgres", "valkey"}, "the others wait for both"
     small.remember("first")
     ports = [part.address for part in status.parts]
     pids = small.pids()
@@ -136,7 +135,7 @@ def test_a_recycled_pid_is_left_alone(small: SmallStack, whose: str) -> None:
     small.down()
     small.said.clear()
     with subprocess.Popen(["sleep", "1000"]) as bystander:
-        recycled = Identity(bystander.pid, state.supervisor.created - 60)
+        recycled = replace(state.supervisor, pid=bystander.pid, started=state.supervisor.started - 60)
         parts = tuple(replace(part, process=recycled) for part in state.parts)
         stale = replace(state, supervisor=recycled) if whose == "supervisor" else replace(state, parts=parts)
         small.home.state_file.write_text(_json(stale))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import psutil
 
+from runtime.identity import identify, send
 from stack.errors import StackError
 from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import Part
 from stack.ports import free_port
-from stack.state import identify
 from stack.supervisor.child import Child
-from stack.supervisor.stop import end_process, send
+from stack.supervisor.stop import end_process
 
 _PASSWORD = "for-tests-only"
 

@@ -10,6 +10,7 @@ import redis
 from sqlalchemy import Engine
 
 import tasks.composition
+import tasks.connections
 from db.engine import engine as engine_of_this_process
 from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
@@ -23,7 +24,7 @@ from tests.support.queues import drop_all, waiting
 def _forget() -> None:
     if engine_of_this_process.cache_info().currsize:
         engine_of_this_process().dispose()
-    for made in (engine_of_this_process, *vars(tasks.composition).values()):
+    for made in (engine_of_this_process, *vars(tasks.composition).values(), *vars(tasks.connections).values()):
         if hasattr(made, "cache_clear"):
             made.cache_clear()
 
@@ -102,12 +103,12 @@ def test_a_refusal_is_an_answer_too(engine: Engine, client: redis.Redis, task: s
 
 def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:
     make_deployment(engine, "■■■|", status=PROVISIONING)
-    tasks.composition.waker().deployments([PROVISIONING])
+    tasks.connections.waker().deployments([PROVISIONING])
     ((_, arguments),) = waiting(client, "lifecycle")
     drop_all(client, "lifecycle")
     app.tasks["rollway.do_deployment_lifecycle_if_needed"](**arguments)
     assert len(read(engine, "SELECT 1 FROM rollout_steps")) == 1
-    tasks.composition.waker().deployments([PROVISIONING])
+    tasks.connections.waker().deployments([PROVISIONING])
     assert drop_all(client, "lifecycle") == 1
 
 

@@ -4,7 +4,6 @@ import json
 import os
 from pathlib import Path
 
-import psutil
 import pytest
 import yaml
 from sqlalchemy import Engine
@@ -16,8 +15,9 @@ from db.replicas.hosts import show_sign_of_life
 from db.views.entrances import ReachedView
 from domain.traffic.entrances import default_entrances
 from domain.traffic.published import Entrance, EntranceKind
+from runtime.identity import identify
 from stack.home import Home
-from stack.state import Identity, PartState, StackState, write_state
+from stack.state import PartState, StackState, write_state
 from tests.cli.conftest import Rollway
 from tests.support.fleet import make_deployment, write
 from tests.support.pictures import PROVISIONING, READY
@@ -143,7 +143,8 @@ def test_status_says_where_a_deployment_is_reached(rollway: Rollway, engine: Eng
 def runs(home: Home, envoy: str) -> None:
     """As if a stack with this Envoy ran: this process stands for its parts."""
     home.create()
-    here = Identity(os.getpid(), psutil.Process().create_time())
+    here = identify(os.getpid())
+    assert here
     part = PartState(name="envoy", condition="running", process=here, address=envoy)
     write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=(part,)))
 
@@ -176,7 +177,8 @@ def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(
     assert '"port_value": 7070' in rollway("envoy-bootstrap", "--json").out
     home = Home(tmp_path)
     home.create()
-    here = Identity(os.getpid(), psutil.Process().create_time())
+    here = identify(os.getpid())
+    assert here
     part = PartState(name="api", condition="running", process=here, address="http://127.0.0.1:4711")
     write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=(part,)))
     assert '"port_value": 4711' in rollway("envoy-bootstrap", "--json").out

@@ -96,4 +96,4 @@ def test_a_change_of_status_has_a_reason_and_a_fresh_streak(
 
 @pytest.mark.parametrize(("second", "due"), [(0, False), (0.99, False), (1, True), (60, True)])
 def test_trap_a_start_delay_counts_from_the_start_of_the_replica_and_not_from_its_row(second: float, due: bool) -> None:  # noqa: FBT001
-    assert probe_is_due(CHECK, ProbedRoute(P, STARTED, 0), STARTED + timedelta(seconds=second)) is due
+    assert probe_is_due(CHECK, STARTED, STARTED + timedelta(seconds=second)) is due

@@ -183,6 +183,20 @@ def test_a_replica_that_hangs_for_longer_than_any_pass_becomes_unhealthy(
     assert row["status_reason"] == "GET /health: no answer within 0.5 s"
 
 
+def test_the_first_probe_after_a_silence_makes_a_degraded_replica_healthy_or_unhealthy(
+    engine: Engine, service: Service, begin: Looks
+) -> None:
+    with serving() as sick:
+        sick.reply = BROKEN
+        well, ill = replica(engine, service.address), replica(engine, sick.address, failure_threshold=1)
+        probing = begin()
+        until(probing, lambda: (status(engine, well), status(engine, ill)) == ("healthy", "unhealthy"))
+        write(engine, "UPDATE routes SET status = 'degraded'")
+        until(probing, lambda: (status(engine, well), status(engine, ill)) == ("healthy", "unhealthy"))
+        rows = read(engine, "SELECT status_reason FROM routes ORDER BY id")
+        assert [row["status_reason"] for row in rows] == ["GET /health answered 200", "GET /health answered 503"]
+
+
 def test_as_many_failures_as_the_threshold_says_make_a_replica_unhealthy(
     engine: Engine, service: Service, begin: Looks
 ) -> None:
@@ -311,7 +325,7 @@ def test_many_that_start_take_turns(engine: Engine) -> None:
     write(engine, "UPDATE routes SET started_at = clock_timestamp(), address = '127.0.0.1:1'")
     routes = in_transaction(engine, lambda connection: running_routes(connection, HERE, only_starting=True))
     now, timetable = datetime.now(UTC) + timedelta(seconds=1), Timetable()
-    timetable.starting = routes
+    timetable.renew_starting(routes)
     looks = [{target.route_id for target in timetable.due(now, now)} for _ in range(3)]
     assert [len(one) for one in looks] == [50, 50, 50]
     assert set().union(*looks) == {route.id for route in routes}

@@ -1,6 +1,7 @@
 """Real replicas of routes: started once, probed until they are well, drained in order, and swept up after a crash."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from db.replicas.routes import routes_to_start
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker import DockerRuntime
+from runtime.probes import Prober
 from runtime.process import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
@@ -51,8 +53,9 @@ Runtimes = dict[str, ProcessRuntime]
 
 
 @pytest.fixture
-def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Callable[[], bool]:
-    return ProbePass(engine, runtimes, waker, client, HERE).look
+def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
+    with closing(Prober()) as prober:
+        yield ProbePass(engine, runtimes, waker, client, HERE, prober).look
 
 
 @pytest.fixture
@@ -118,6 +121,8 @@ def test_a_replica_without_a_health_check_is_healthy_once_it_runs(
     here.start()
     look()
     assert route(engine, route_id)["status"] == "healthy"
+    write(engine, "UPDATE routes SET status = 'degraded'")
+    until(engine, route_id, "healthy", look)
 
 
 def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(

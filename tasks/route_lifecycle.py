@@ -1,4 +1,4 @@
-"""Routes have events of their own: start their replicas, probe them, stop them, sweep up, and read their metrics."""
+"""The task of all looks at routes: start, probe, stop and sweep replicas, read metrics, look at hosts."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -7,24 +7,24 @@ from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
 from tasks.app import app
-from tasks.composition import redis_client, replicas_of, runtimes, settings, slots, stopping, waker
+from tasks.composition import probe_pass, replicas_of, slots, stopping
+from tasks.connections import settings, waker
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, look_at_hosts
 from tasks.replicas.metrics import look_at_metrics
-from tasks.replicas.probing import ProbePass
 from tasks.schedule import DO_ROUTE_TASK
 
 PAUSE_SECONDS = 0.1
-"""Between two looks while something is on its way."""
+"""How long a task waits before it looks again, while something is on its way."""
 
 Look = Callable[[], bool]
 
 
 @app.task(name=DO_ROUTE_TASK)
 def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None, host: str | None = None) -> None:
-    """DoRouteLifecycle: one kind of look at routes, repeated while something moves and the time is not up.
+    """DoRouteLifecycle: make this look, again and again while something moves and the time is not up.
 
-    Without `host`, a look that is made on each host becomes one event for each that is up and has work for it.
+    Without `host`, a look that hosts make themselves is sent to each host that is up and has work for it.
     """
     kind = _parse(route_lifecycle_type)
     key = route_key(kind, host)
@@ -45,7 +45,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
 
 LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
     RouteLifecycleType.START: lambda host: replicas_of(host).start,
-    RouteLifecycleType.PROBE: lambda host: ProbePass(engine(), runtimes(), waker(), redis_client(), host).look,
+    RouteLifecycleType.PROBE: lambda host: probe_pass(host).look,
     RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
     RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
     RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),

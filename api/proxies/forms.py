@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
 
-from api.parts import Parts, TheParts
-from api.publisher import Published
+from api.proxies.parts import Parts, TheParts
+from api.proxies.publisher import Published
 from db.proxies.acks import SeenProxy
 from traffic.prometheus import prometheus_targets
 from traffic.traefik import traefik_document
@@ -42,7 +42,7 @@ async def table(parts: TheParts) -> dict[str, Any]:
         "age_seconds": round(parts.publisher.age, 3),
         "services": [asdict(service) for service in current.table.services],
         "left_out": current.table.faults,
-        "proxies": [_proxy(parts, node, current) for node in sorted(one.node_id for one in parts.recorder.live)],
+        "proxies": [_proxy(parts, node, current) for node in sorted(proxy.node_id for proxy in parts.recorder.live)],
     }
 
 

@@ -4,23 +4,23 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
-from uuid import UUID
 
 from fastapi import Depends, Request
 from sqlalchemy import Engine
 
-from api.names import Names
-from api.notices import Notices
-from api.observed import Observed
-from api.polls import Polls
-from api.publisher import Publisher
-from api.recorder import Recorder
-from api.whole_tables import WholeTables
+from api.proxies.names import Names
+from api.proxies.notices import Notices
+from api.proxies.observed import Observed
+from api.proxies.polls import Polls
+from api.proxies.publisher import Publisher
+from api.proxies.recorder import Recorder
+from api.proxies.whole_tables import WholeTables
+from traffic.acks import Acks
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """They belong to the event loop that they are made in."""
+    """The parts of one app. They belong to the event loop that they are made in."""
 
     publisher: Publisher
     recorder: Recorder
@@ -32,17 +32,17 @@ class Parts:
     loop: asyncio.AbstractEventLoop
 
     @classmethod
-    def put_together(cls, engine: Engine, redis_url: str, on_release: Callable[[frozenset[UUID]], None]) -> Self:
-        """All of them, not working yet."""
-        observed, names = Observed(), Names()
-        publisher = Publisher(engine, names, observed)
-        recorder = Recorder(engine, publisher, observed, on_release)
+    def put_together(cls, engine: Engine, redis_url: str, on_release: Callable[[], None]) -> Self:
+        """All parts, not working yet."""
+        observed, names, acks = Observed(), Names(), Acks()
+        recorder = Recorder(engine, acks, observed, on_release)
+        publisher = Publisher(engine, names, acks, observed, recorder.write_soon)
         return cls(
             publisher=publisher,
             recorder=recorder,
             polls=Polls(publisher, recorder, observed),
             whole_tables=WholeTables(publisher, recorder),
-            notices=Notices(redis_url, publisher.look),
+            notices=Notices(redis_url, publisher.read_soon),
             names=names,
             observed=observed,
             loop=asyncio.get_running_loop(),
@@ -51,7 +51,7 @@ class Parts:
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on while the app serves."""
-        return [self.publisher.run(), self.recorder.run(), self.notices.run(), self.names.run(self.publisher.look)]
+        return [self.publisher.run(), self.recorder.run(), self.notices.run(), self.names.run(self.publisher.read_soon)]
 
 
 def parts_of(request: Request) -> Parts:

@@ -1,18 +1,18 @@
-"""The recorder: writes down which proxies are there and what each knows, and which drains all of them know."""
+"""The recorder: writes which proxies are there, what each knows, and which drains all of them know."""
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, KeysView
 from contextlib import contextmanager, suppress
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from api.observed import Observed
-from api.publisher import POSTGRES_ERRORS, Publisher
+from api.proxies.observed import Observed
+from api.proxies.publisher import POSTGRES_ERRORS
 from db.engine import in_transaction
 from db.proxies.acks import (
     Ack,
@@ -22,9 +22,10 @@ from db.proxies.acks import (
     note_acks,
     note_proxies,
     note_publisher,
-    release_drained_routes,
+    release_drained,
 )
-from traffic.acks import Watermark
+from traffic.acks import Acks, Watermark
+from traffic.resources import Subscription
 
 BEAT_SECONDS = 1.0
 _FORGET_SECONDS = 120.0
@@ -32,17 +33,15 @@ _log = structlog.get_logger(__name__)
 
 
 class Recorder:
-    """Writes an advance at once and signs of life once a second; what could not be written is written the next time.
+    """Writes what proxies newly know at once, and their signs of life once a second; after a fault it tries again.
 
-    `on_release` is called in a thread, with the deployments of replicas that may be stopped now.
+    `on_release` is called in a thread when every live proxy has let go of some replicas, so that they may be stopped.
     """
 
-    def __init__(
-        self, engine: Engine, publisher: Publisher, observed: Observed, on_release: Callable[[frozenset[UUID]], None]
-    ) -> None:
+    def __init__(self, engine: Engine, acks: Acks, observed: Observed, on_release: Callable[[], None]) -> None:
         self._polls: Counter[str] = Counter()
         self._engine = engine
-        self._publisher = publisher
+        self._acks = acks
         self._observed = observed
         self._on_release = on_release
         self._id = uuid4().hex
@@ -55,7 +54,6 @@ class Recorder:
         self._known: dict[str, Watermark] = {}
         self._written: dict[str, int] = {}
         self._beat_at = float("-inf")
-        publisher.on_table = self._due.set
 
     async def hear(self, proxy: SeenProxy) -> None:
         """A proxy polls. One that this server does not know yet is written down before it is told anything.
@@ -75,15 +73,20 @@ class Recorder:
 
     @contextmanager
     def open_poll(self, node: str) -> Iterator[None]:
-        """While it is open the proxy is there."""
+        """The proxy is there as long as this is open."""
         self._polls[node] += 1
         try:
             yield
         finally:
             self._polls[node] -= 1
 
-    def acknowledged(self) -> None:
-        """A proxy may know more than before."""
+    def write_soon(self) -> None:
+        """There may be something to write: a proxy may know more, or a table may show more drains."""
+        self._due.set()
+
+    def acknowledge(self, node: str, subscription: Subscription, version: str) -> None:
+        """A proxy holds this version of a subscription."""
+        self._acks.polled(node, subscription, version)
         self._due.set()
 
     def knows(self, node: str, watermark: Watermark) -> None:
@@ -93,7 +96,7 @@ class Recorder:
 
     def watermark(self, node: str) -> Watermark | None:
         """The newest table that this proxy knows."""
-        return self._known.get(node) or self._publisher.acks.watermark(node)
+        return self._known.get(node) or self._acks.watermark(node)
 
     @property
     def nodes(self) -> KeysView[str]:
@@ -105,9 +108,9 @@ class Recorder:
         """Proxies with an open poll, and those that polled a moment ago."""
         now = time.monotonic()
         return [
-            one
-            for one in self._proxies.values()
-            if self._polls[one.node_id] or now - self._heard[one.node_id] < one.silence_seconds
+            proxy
+            for proxy in self._proxies.values()
+            if self._polls[proxy.node_id] or now - self._heard[proxy.node_id] < proxy.silence_seconds
         ]
 
     async def run(self) -> None:
@@ -126,22 +129,32 @@ class Recorder:
     async def _record(self) -> None:
         now = time.monotonic()
         beats = now - self._beat_at >= BEAT_SECONDS or bool(self._unwritten)
-        alive = [one for one in self._proxies.values() if self._is_there(one.node_id, now)] if beats else []
-        marks = {node: mark for node in self._proxies if (mark := self.watermark(node)) is not None}
-        advanced = {node: mark for node, mark in marks.items() if mark.number > self._written.get(node, 0)}
+        advanced = self._advanced()
         if not beats and not advanced:
             return
+        alive = [proxy for proxy in self._proxies.values() if self._is_there(proxy.node_id, now)] if beats else []
         acks = [Ack(node, mark.version, mark.seen) for node, mark in advanced.items()]
         released = await asyncio.to_thread(self._write, alive, acks, beats=beats)
         self._written |= {node: mark.number for node, mark in advanced.items()}
         if beats:
             self._beat_at = now
             self._forget_silent(now)
-        self._note_registered({one.node_id for one in alive})
+            self._note_registered({proxy.node_id for proxy in alive})
         if released:
-            for one in released:
-                self._observed.drain_ack.observe(one.seconds)
-            await asyncio.to_thread(self._on_release, frozenset(one.deployment_id for one in released))
+            await self._tell_of(released)
+
+    def _advanced(self) -> dict[str, Watermark]:
+        """The newest table of each proxy that knows a newer one than was written."""
+        return {
+            node: mark
+            for node in self._proxies
+            if (mark := self.watermark(node)) and mark.number > self._written.get(node, 0)
+        }
+
+    async def _tell_of(self, released: list[DrainedRoute]) -> None:
+        for route in released:
+            self._observed.drain_ack.observe(route.seconds)
+        await asyncio.to_thread(self._on_release)
 
     def _write(self, alive: list[SeenProxy], acks: list[Ack], *, beats: bool) -> list[DrainedRoute]:
         """Two transactions: who waits for a deployment's lock must not keep others from writing what proxies know."""
@@ -156,7 +169,7 @@ class Recorder:
 
         in_transaction(self._engine, note)
         self._begun = True
-        return in_transaction(self._engine, release_drained_routes)
+        return in_transaction(self._engine, release_drained)
 
     def _is_there(self, node: str, now: float) -> bool:
         """It has an open poll, or polled since signs of life were last written."""
@@ -174,4 +187,4 @@ class Recorder:
             del self._heard[node], self._proxies[node], self._polls[node]
             self._known.pop(node, None)
             self._written.pop(node, None)
-        self._publisher.acks.forget(gone)
+        self._acks.forget(gone)

@@ -11,8 +11,8 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.names import Names
-from api.observed import Observed
+from api.proxies.names import Names
+from api.proxies.observed import Observed
 from db.engine import transaction
 from db.proxies.table import read_traffic
 from traffic.acks import Acks, Watermark
@@ -20,7 +20,7 @@ from traffic.envoy import envoy_resources
 from traffic.resources import Resource, Resources, Subscription
 from traffic.table import TrafficTable, derive_table
 
-LOOK_SECONDS = 0.5
+READ_SECONDS = 0.5
 POSTGRES_ERRORS = (SQLAlchemyError, psycopg.Error)
 _log = structlog.get_logger(__name__)
 
@@ -35,19 +35,22 @@ class Published:
 
 
 class Publisher:
-    """Reads when told to and every half second; while Postgres is away the last table is served on.
+    """Reads when told to and every half second; while Postgres is away it keeps the last table.
 
-    One read at a time: whoever asks during one gets the next, so that it sees all that was committed before the asking.
+    It makes one read at a time. Who asks during a read gets the next one, which sees all that was committed before.
+    `on_table` is called after a read that was asked for, and after one that found another table.
     """
 
-    def __init__(self, engine: Engine, names: Names, observed: Observed) -> None:
-        self.acks = Acks()
+    def __init__(
+        self, engine: Engine, names: Names, acks: Acks, observed: Observed, on_table: Callable[[], None]
+    ) -> None:
         self.current: Published | None = None
         self.fault: str | None = "not read yet"
-        self.on_table: Callable[[], None] = lambda: None
         self.stopping = False
         self._engine = engine
         self._names = names
+        self._acks = acks
+        self._on_table = on_table
         self._observed = observed
         self._asked = asyncio.Event()
         self._read_at = time.monotonic()
@@ -60,8 +63,8 @@ class Publisher:
         """Seconds since what is served was read."""
         return time.monotonic() - self._read_at
 
-    def look(self) -> None:
-        """Read again, now."""
+    def read_soon(self) -> None:
+        """Begin a read at once, or as soon as the one under way has ended."""
         self._asked.set()
 
     def resource(self, subscription: Subscription) -> Resource | None:
@@ -87,7 +90,7 @@ class Publisher:
         """Wait until a read has succeeded that began after this call."""
         begun = self._begun
         while not self.stopping:
-            self.look()
+            self.read_soon()
             if await asyncio.shield(self._next_read) > begun:
                 return
 
@@ -99,12 +102,12 @@ class Publisher:
             self._begun += 1
             await self._read(self._begun, notified=notified)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(self._asked.wait(), READ_SECONDS)
 
     def stop(self) -> None:
         """Let every poll go, at once."""
         self.stopping = True
-        self.look()
+        self.read_soon()
         self._wake(list(self._waiting))
 
     async def _read(self, number: int, *, notified: bool) -> None:
@@ -130,14 +133,14 @@ class Publisher:
 
     def _publish(self, table: TrafficTable, resources: Resources, *, notified: bool) -> None:
         before = self.current
-        self.current = Published(table, resources, self.acks.publish(resources, table.seen))
+        self.current = Published(table, resources, self._acks.publish(resources, table.seen))
         same = before is not None and before.resources.version == resources.version
         if not same:
             self._note_faults(table, before)
             self._observed.tables.inc()
             self._wake(_changed(before.resources.by_subscription if before else {}, resources.by_subscription))
         if notified or not same:
-            self.on_table()
+            self._on_table()
 
     def _wake(self, subscriptions: list[Subscription]) -> None:
         for subscription in subscriptions:
@@ -159,4 +162,4 @@ class Publisher:
 
 
 def _changed(before: Mapping[Subscription, Resource], after: Mapping[Subscription, Resource]) -> list[Subscription]:
-    return [key for key, one in after.items() if key not in before or before[key].version != one.version]
+    return [key for key, new in after.items() if key not in before or before[key].version != new.version]

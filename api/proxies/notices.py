@@ -1,4 +1,4 @@
-"""Notices on Redis' channel: whoever changed what proxies should know says so, and the publisher looks at once."""
+"""Notices on Redis' channel: who changed what proxies should know says so, and the publisher reads at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Notices:
-    """Listens until cancelled. `fault`: why nothing is heard, or None. Without Redis changes are found by looking."""
+    """Listens until cancelled. `fault`: why it hears nothing, or None. Meanwhile the publisher reads by itself."""
 
     def __init__(self, redis_url: str, on_notice: Callable[[], None]) -> None:
         self.fault: str | None = "not connected yet"
@@ -30,7 +30,7 @@ class Notices:
                 await self._listen()
             except (RedisError, OSError) as error:
                 if self.fault is None:
-                    _log.warning("Redis is away; changes are found by looking twice a second", error=str(error))
+                    _log.warning("Redis is away; changes are found by reading twice a second", error=str(error))
                 self.fault = f"{type(error).__name__}: {error}"
                 await asyncio.sleep(_AGAIN_SECONDS)
 
@@ -42,4 +42,4 @@ class Notices:
             await channel.subscribe(TRAFFIC_CHANNEL)
             async for _ in channel.listen():
                 self.fault = None
-                self._on_notice()  # of the subscription too: what was said before it nobody heard
+                self._on_notice()  # also when it has just subscribed: nobody heard what was said before

@@ -1,4 +1,4 @@
-"""A poll of Envoy's: what the proxy holds is noted, and it is answered when there is something else for it."""
+"""Envoy's polls: each notes what the proxy holds, and is answered when there is something else for it."""
 
 import asyncio
 import time
@@ -7,9 +7,9 @@ from typing import Any
 
 import structlog
 
-from api.observed import Observed
-from api.publisher import Publisher
-from api.recorder import Recorder
+from api.proxies.observed import Observed
+from api.proxies.publisher import Publisher
+from api.proxies.recorder import Recorder
 from db.proxies.acks import SeenProxy
 from traffic.resources import CLUSTERS, Resource, Subscription
 
@@ -35,7 +35,7 @@ class _Answer:
 
 
 class Polls:
-    """Holds polls. `node` is the proxy's id, `version` what it holds ("" for nothing), `gone` done when it hung up."""
+    """Holds polls open, and remembers what it answered to each proxy."""
 
     def __init__(self, publisher: Publisher, recorder: Recorder, observed: Observed) -> None:
         self._publisher = publisher
@@ -46,7 +46,10 @@ class Polls:
     async def poll(
         self, node: str, subscription: Subscription, version: str, gone: asyncio.Future[Any]
     ) -> Resource | None:
-        """What to tell the proxy; None when nothing changed for 20 s, or it hung up, or the server stops."""
+        """What to tell the proxy; None when nothing changed for 20 s, or it hung up, or the server stops.
+
+        `node`: the proxy's id; `version`: what it holds, "" for nothing; `gone`: a future that is done once it hung up.
+        """
         deadline = time.monotonic() + HOLD_SECONDS
         with self._recorder.open_poll(node), self._observed.polls_held.track_inprogress():
             await self._recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS))
@@ -55,8 +58,7 @@ class Polls:
                 newer = asyncio.ensure_future(self._publisher.read_after_now())
                 await _until_any(deadline, gone, newer)
                 newer.cancel()
-            self._publisher.acks.polled(node, subscription, version)
-            self._recorder.acknowledged()
+            self._recorder.acknowledge(node, subscription, version)
             found = await self._different(subscription, version, gone, deadline, told)
         if found is not None:
             refusals = told.refusals if told and told.version == found.version else 0
@@ -66,7 +68,7 @@ class Polls:
     async def _different(
         self, subscription: Subscription, version: str, gone: asyncio.Future[Any], deadline: float, told: _Answer | None
     ) -> Resource | None:
-        """The content, as soon as it is another one than the proxy's, and not one that it refused just now."""
+        """The content, as soon as it is not the proxy's and not what it refused a moment ago."""
         while not (gone.done() or self._publisher.stopping) and time.monotonic() < deadline:
             with self._publisher.change_of(subscription) as change:
                 found = self._publisher.resource(subscription)
@@ -80,9 +82,9 @@ class Polls:
         return None
 
     def _is_unknown(self, subscription: Subscription, version: str, told: _Answer | None) -> bool:
-        """It holds what this server did not tell it: another server may have, from a newer table than this one's.
+        """Whether it holds what this server did not tell it.
 
-        What it holds can only be understood with a table that is at least as new.
+        Another server may have told it, from a newer table; only a table as new as that one can show what it holds.
         """
         present = self._publisher.resource(subscription)
         if not version or (present is not None and present.version == version):
@@ -121,7 +123,7 @@ class Polls:
         for node in self._answers.keys() - self._recorder.nodes:
             del self._answers[node]
         for answers in self._answers.values():
-            for gone in [one for one in answers if self._publisher.resource(one) is None]:
+            for gone in [key for key in answers if self._publisher.resource(key) is None]:
                 del answers[gone]
 
 

@@ -1,7 +1,7 @@
 """Proxies that take over whole tables, as Traefik does: each poll acknowledges the table of the poll before."""
 
-from api.publisher import Published, Publisher
-from api.recorder import Recorder
+from api.proxies.publisher import Published, Publisher
+from api.proxies.recorder import Recorder
 from db.proxies.acks import SeenProxy
 
 

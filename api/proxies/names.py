@@ -1,4 +1,4 @@
-"""Replicas whose address is a name: looked up here, because the proxies' tables hold IP addresses only."""
+"""Looks up replicas whose address is a name, because the proxies' tables hold IP addresses only."""
 
 import asyncio
 import socket
@@ -31,7 +31,7 @@ class Names:
     def in_place(self, snapshot: TrafficSnapshot) -> TrafficSnapshot:
         """The snapshot with known names replaced. May be called in any thread."""
         names = frozenset(
-            name for one in snapshot.deployments for route in one.routes if (name := _name(route.address))
+            name for deployment in snapshot.deployments for route in deployment.routes if (name := _name(route.address))
         )
         before, self._wanted = self._wanted, names
         if names - before:
@@ -39,8 +39,11 @@ class Names:
         if not names:
             return snapshot
         deployments = (
-            replace(one, routes=tuple(replace(route, address=self._with_ip(route.address)) for route in one.routes))
-            for one in snapshot.deployments
+            replace(
+                deployment,
+                routes=tuple(replace(route, address=self._with_ip(route.address)) for route in deployment.routes),
+            )
+            for deployment in snapshot.deployments
         )
         return replace(snapshot, deployments=tuple(deployments))
 
@@ -60,9 +63,9 @@ class Names:
         with suppress(OSError, UnicodeError):
             look_up = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
             found = await self._loop.run_in_executor(self._threads, look_up)
-            ips = [str(one[4][0]) for one in found]
+            ips = [str(address[0]) for *_, address in found]
             if self._known.get(name) not in ips:
-                # the lowest IPv4 address first: every server that looks chooses the same
+                # the lowest IPv4 address first: so that every server chooses the same
                 self._known[name] = min(ips, key=lambda ip: (":" in ip, ip))
                 on_change()
 

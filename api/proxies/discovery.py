@@ -1,0 +1,35 @@
+"""Envoy's REST xDS: one long poll for each of its subscriptions."""
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+
+from api.proxies.parts import TheParts
+from traffic.resources import ResourceKind, Subscription
+
+discovery = APIRouter()
+
+
+class _Node(BaseModel):
+    id: str = Field(min_length=1, max_length=200)
+
+
+class DiscoveryRequest(BaseModel):
+    """The fields of Envoy's DiscoveryRequest that matter here."""
+
+    node: _Node
+    version_info: str = Field(default="", max_length=100)
+    resource_names: list[str] = Field(default_factory=list, max_length=1)
+
+
+@discovery.post("/v3/discovery:{kind}")
+async def discover(kind: ResourceKind, asked: DiscoveryRequest, request: Request, parts: TheParts) -> Response:
+    """One poll of an Envoy's, held until there is something else for it; 304 when there is not."""
+    name = asked.resource_names[0] if asked.resource_names and kind is not ResourceKind.CLUSTERS else ""
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        found = await parts.polls.poll(asked.node.id, Subscription(kind, name), asked.version_info, gone)
+    finally:
+        gone.cancel()
+    return Response(status_code=304) if found is None else Response(found.answer, media_type="application/json")

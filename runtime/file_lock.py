@@ -1,0 +1,42 @@
+"""A file that one holder at a time may lock, among all threads and processes of this host."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_AGAIN_SECONDS = 0.002
+
+
+@contextmanager
+def file_lock(path: Path, patience_seconds: float, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock on `path`, whose folder must exist; `on_wait` is called once when somebody else holds it.
+
+    Raises TimeoutError after the patience: a process that is stopped while it holds the lock hangs nobody for ever.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if not _is_taken_by_us(descriptor):
+            on_wait()
+            _wait_for(descriptor, path, patience_seconds)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(descriptor: int, path: Path, patience_seconds: float) -> None:
+    deadline = time.monotonic() + patience_seconds
+    while not _is_taken_by_us(descriptor):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"another process has held {path} for {patience_seconds:g} s")
+        time.sleep(_AGAIN_SECONDS)
+
+
+def _is_taken_by_us(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""Which process a pid meant when it was written down, whatever happens to pids, to the clock and to the machine."""
+
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+from pydantic import Field
+
+_TOLERANCE_SECONDS = 0.05
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process beyond doubt. A recycled pid has another start or another boot; a clock that is set changes neither.
+
+    `started`: seconds after the machine's boot; `boot`: which boot that was, empty where the system does not say.
+    """
+
+    pid: Annotated[int, Field(gt=1)]
+    started: float
+    boot: str
+
+
+def identify(pid: int) -> Identity | None:
+    """The identity of a process that runs or was not reaped yet; None when there is none of that pid."""
+    seen = _seen(pid)
+    return Identity(pid, seen[1], _boot()) if seen else None
+
+
+def is_alive(identity: Identity | None) -> bool:
+    """Whether this very process still runs. A zombie has ended."""
+    return identity is not None and _is_zombie(identity) is False
+
+
+def is_unreaped(identity: Identity) -> bool:
+    """Whether this very process runs or is a zombie, which keeps its pid and the number of its session."""
+    return _is_zombie(identity) is not None
+
+
+def send(identity: Identity | None, number: int) -> None:
+    """Send a signal to this very process; nothing happens when it is gone."""
+    if identity is not None and is_alive(identity):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(identity.pid, signal.Signals(number))
+
+
+def _is_zombie(identity: Identity) -> bool | None:
+    """None when this very process is gone."""
+    seen = _seen(identity.pid)
+    if seen is None or identity.boot != _boot() or abs(seen[1] - identity.started) >= _TOLERANCE_SECONDS:
+        return None
+    return seen[0]
+
+
+def _seen(pid: int) -> tuple[bool, float] | None:
+    """Whether it is a zombie, and when it was started; None when there is none. One read where there is /proc."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return state == b"Z", int(rest[18]) / _TICKS
+    except (OSError, ValueError):
+        pass  # it is gone, or this system has no /proc
+    try:
+        process = psutil.Process(pid)
+        return process.status() == psutil.STATUS_ZOMBIE, process.create_time() - psutil.boot_time()
+    except psutil.Error:
+        return None
+
+
+@cache
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,31 @@
+"""What a process needs to wake workers: its settings, Redis client and waker, each made at its first use."""
+
+from functools import cache
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tasks.app import app
+from tasks.redis.wake import Waker
+from tasks.settings import TaskSettings
+
+
+@cache
+def settings() -> TaskSettings:
+    """From the environment. Raises InvalidInputError."""
+    return TaskSettings.from_environment()
+
+
+@cache
+def redis_client() -> redis.Redis:
+    """For locks and wakes. It tries only once more: by default redis-py blocks for 4.4 s on a dead server."""
+    return redis.Redis.from_url(
+        settings().redis_url, socket_timeout=5, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)
+    )
+
+
+@cache
+def waker() -> Waker:
+    """Sends the events that follow a change."""
+    return Waker(app, redis_client())
