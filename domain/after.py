@@ -22,11 +22,12 @@ from domain.transitions import ClassifiedDecision, RevisionMove
 def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
     """The whole snapshot. A route that is created has a placeholder for the id that Postgres will give it."""
     before = decision.deployment
-    return replace(deployment_after(decision, now), routes=routes_after(before.routes, decision.changes, now))
+    deployment = deployment_after(decision, rollout_after(decision, now), now)
+    return replace(deployment, routes=routes_after(before.routes, decision.changes, now))
 
 
-def deployment_after(decision: ClassifiedDecision, now: datetime) -> Deployment:
-    """The deployment, its revisions, its clocks and its rollout; the routes are those from before."""
+def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now: datetime) -> Deployment:
+    """The deployment, with the rollout as `rollout_after` gives it; the routes are those from before."""
     before, stays = decision.deployment, decision.revision is RevisionMove.KEEP
     swapped = decision.revision is RevisionMove.SWAP
     autoscaled = before.rollout is None and decision.desired_replicas != before.desired_replicas
@@ -41,7 +42,7 @@ def deployment_after(decision: ClassifiedDecision, now: datetime) -> Deployment:
         phase_started_at=before.phase_started_at if decision.to == before.status else now,
         phase_attempts=decision.attempts,
         paused_at=before.paused_at if stays else None,
-        rollout=rollout_after(decision, now) if stays else None,
+        rollout=rollout if stays else None,
         start_failures=before.start_failures,
         degraded_reason=decision.degraded_reason,
         retry_at=decision.retry_at,
@@ -69,6 +70,12 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
         steps=before.steps + 1,
     )
+
+
+def turns_clock(decision: ClassifiedDecision) -> bool:
+    """Whether the clock of the rollout stops with this decision, or goes on."""
+    rollout = decision.deployment.rollout
+    return rollout is not None and decision.clock_stopped is (rollout.clock_stopped_at is None)
 
 
 def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:

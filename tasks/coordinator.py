@@ -190,7 +190,6 @@ def _name(error: Exception) -> str:
 def _failed(handler: DeploymentHandler, deployment: Deployment, said: str, claim: Claim) -> ClassifiedDecision:
     decision = Decision(Verdict.ERROR, said)
     try:
-        limits = handler.limits(deployment)
-    except Exception:  # noqa: BLE001  (they may be what went wrong)
-        limits = Limits()
-    return classify(decision, deployment, handler.transitions, limits, claim.now)
+        return handler.classified(decision, deployment, claim.now)
+    except Exception:  # noqa: BLE001  (its limits may be what went wrong)
+        return classify(decision, deployment, handler.transitions, Limits(), claim.now)

@@ -1,6 +1,6 @@
 """What a chunk leaves on record: the rollouts' clocks and counters, their numbered steps, the timeline for people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString
 from uuid import UUID, uuid4
@@ -10,23 +10,22 @@ from psycopg.types.json import Jsonb
 
 from db.cycle.claim import HistoryHead
 from db.cycle.copying import copy_rows
-from domain.after import back_reason_of, outcome_of, rollout_after
+from db.cycle.values import ROLLOUT, assigned, rollout_values
+from db.rows import columns
+from domain.after import back_reason_of, outcome_of, rollout_after, turns_clock
 from domain.history import history_key
 from domain.model import Rollout
 from domain.recording import decision_json, inputs_json
 from domain.transitions import ClassifiedDecision
 
-_UPDATE_ROLLOUTS = """
+_DECIDED = columns(**ROLLOUT.types, back_reason="text", outcome="text")
+
+_UPDATE_ROLLOUTS = f"""
     UPDATE rollouts r
-       SET steps = u.steps, failed_routes = u.failed_routes, deadline = u.deadline,
-           last_progress_at = u.last_progress_at, clock_stopped_at = u.clock_stopped_at,
+       SET {assigned(ROLLOUT)},
            back_reason = coalesce(r.back_reason, u.back_reason), outcome = u.outcome,
            ended_at = CASE WHEN u.outcome IS NOT NULL THEN %(at)b END
-      FROM unnest(%(ids)b::uuid[], %(steps)b::int[], %(failed)b::int[], %(deadlines)b::timestamptz[],
-                  %(progresses)b::timestamptz[], %(clocks)b::timestamptz[], %(back_reasons)b::text[],
-                  %(outcomes)b::text[])
-           AS u (id, steps, failed_routes, deadline, last_progress_at, clock_stopped_at, back_reason, outcome)
-     WHERE r.id = u.id
+      FROM {_DECIDED} WHERE r.id = u.id
 """
 
 _STEP: Mapping[LiteralString, LiteralString] = {
@@ -53,56 +52,48 @@ _HISTORY: Mapping[LiteralString, LiteralString] = {
     "updated_at": "timestamptz",
 }
 
-_MERGE_HISTORY = """
+_REPEATED = columns(id="uuid", message="text")
+
+_MERGE_HISTORY = f"""
     UPDATE deployment_history h SET attempts = h.attempts + 1, message = u.message, updated_at = %(at)b
-      FROM unnest(%(ids)b::uuid[], %(messages)b::text[]) AS u (id, message)
-     WHERE h.id = u.id
+      FROM {_REPEATED} WHERE h.id = u.id
 """
 
 
-def record_rollouts(connection: Connection, decisions: Sequence[ClassifiedDecision], at: datetime) -> None:
-    """Clocks, counters, direction and outcome of the rollouts that these decisions belong to."""
-    changed = [(decision, rollout) for decision in decisions if (rollout := _changed_rollout(decision, at))]
-    if not changed:
-        return
-    _execute(
-        connection,
-        _UPDATE_ROLLOUTS,
-        at=at,
-        ids=[rollout.id for _, rollout in changed],
-        steps=[rollout.steps for _, rollout in changed],
-        failed=[rollout.failed_routes for _, rollout in changed],
-        deadlines=[rollout.deadline for _, rollout in changed],
-        progresses=[rollout.last_progress_at for _, rollout in changed],
-        clocks=[rollout.clock_stopped_at for _, rollout in changed],
-        back_reasons=[back_reason_of(decision) for decision, _ in changed],
-        outcomes=[outcome_of(decision) for decision, _ in changed],
-    )
+def record_rollouts(
+    connection: Connection,
+    changing: Iterable[tuple[ClassifiedDecision, Rollout | None]],
+    waiting: Iterable[ClassifiedDecision],
+    at: datetime,
+) -> None:
+    """Clocks, counters, direction and outcome of rollouts: of decisions that change something, with what they leave.
 
-
-def _changed_rollout(decision: ClassifiedDecision, at: datetime) -> Rollout | None:
-    """The rollout as the decision leaves it; None where that is as it was."""
-    before = decision.deployment.rollout
-    if before is None or (not decision.changes_anything and not decision.clock_stopped and not before.clock_stopped_at):
-        return None
-    rollout = rollout_after(decision, at)
-    return None if rollout == before else rollout
+    A wait changes its rollout only where a clock stops or goes on.
+    """
+    turning = ((decision, rollout_after(decision, at)) for decision in waiting if turns_clock(decision))
+    rows = [
+        (*rollout_values(rollout), back_reason_of(decision), outcome_of(decision))
+        for decision, rollout in (*changing, *turning)
+        if rollout is not None
+    ]
+    if rows:
+        connection.execute(_UPDATE_ROLLOUTS, _DECIDED.arrays(rows, at=at))
 
 
 def record_steps(connection: Connection, phase: str, changing: Sequence[ClassifiedDecision], at: datetime) -> None:
     """One numbered step for each changing cycle of a rollout, with all that is needed to decide it again."""
     steps = [
         (
-            rollout_id(one),
-            one.deployment.rollout.steps + 1,
+            rollout_id(decision),
+            decision.deployment.rollout.steps + 1,
             phase,
             at,
-            one.verdict.value,
-            Jsonb(inputs_json(one.deployment, at), _as_it_is),
-            Jsonb(decision_json(one), _as_it_is),
+            decision.verdict.value,
+            Jsonb(inputs_json(decision.deployment, at), _as_it_is),
+            Jsonb(decision_json(decision), _as_it_is),
         )
-        for one in changing
-        if one.deployment.rollout
+        for decision in changing
+        if decision.deployment.rollout
     ]
     if steps:
         copy_rows(connection, "rollout_steps", _STEP, steps)
@@ -117,30 +108,25 @@ def record_history(
 ) -> list[HistoryHead]:
     """A record for people, or one more attempt on the last one; returns the last record of each, in their order."""
     repeated, new, last = [], [], []
-    for one in changing:
-        key, head = history_key(phase, one), heads[one.deployment.id]
+    for decision in changing:
+        key, head = history_key(phase, decision), heads[decision.deployment.id]
         if (text := str(key)) == head.key:
-            repeated.append((head.id, one.reason))
+            repeated.append((head.id, decision.reason))
         else:
             head = HistoryHead(uuid4(), text)
             what = (key.rollout_id, phase, key.result.value, key.error_code, str(key.target))
-            new.append((head.id, one.deployment.id, *what, phase, one.reason, at, at))
+            new.append((head.id, decision.deployment.id, *what, phase, decision.reason, at, at))
         last.append(head)
     if repeated:
-        ids, messages = zip(*repeated, strict=True)
-        _execute(connection, _MERGE_HISTORY, at=at, ids=list(ids), messages=list(messages))
+        connection.execute(_MERGE_HISTORY, _REPEATED.arrays(repeated, at=at))
     if new:
         copy_rows(connection, "deployment_history", _HISTORY, new)
     return last
 
 
-def _execute(connection: Connection, query: str, **parameters: object) -> None:
-    connection.execute(query, parameters)
-
-
-def rollout_id(one: ClassifiedDecision) -> UUID | None:
+def rollout_id(decision: ClassifiedDecision) -> UUID | None:
     """Of the rollout that the decision belongs to, if any."""
-    return one.deployment.rollout.id if one.deployment.rollout else None
+    return decision.deployment.rollout.id if decision.deployment.rollout else None
 
 
 def _as_it_is(text: bytes) -> bytes:
