@@ -43,7 +43,7 @@ class DeploymentStrategyEvaluator:
         policy = deployment.rollout.policy
         strategy = self.strategy_of(policy)
         if strategy is None:
-            raise ValueError(f"no strategy is called {policy.strategy!r}, or its settings are unknown to this release")
+            raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         return hold_back(decision, deployment, now)
 
