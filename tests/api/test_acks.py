@@ -14,6 +14,7 @@ import pytest
 from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from tests.support import plain_http
 from tests.support.edge import Edge, replicas
 from tests.support.waiting import eventually
 
@@ -28,7 +29,7 @@ class Load:
     over: Event = field(default_factory=Event)
 
     def send(self, url: str, method: str) -> None:
-        with httpx.Client() as client:
+        with httpx.Client(trust_env=False, verify=False) as client:
             while not self.over.is_set():
                 began = time.monotonic()
                 answer = client.request(method, url)
@@ -56,7 +57,7 @@ def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_
     with replicas("stays", "leaves") as (stays, leaves):
         web = edge.make("■" * 51, stays, *[leaves] * 50)
         url = f"{edge.envoy.url}/{web.name}/"
-        eventually(lambda: httpx.get(url).status_code == 200)
+        eventually(lambda: plain_http.get(url).status_code == 200)
         took = []
         for route in web.routes[1:]:
             began = time.monotonic()
@@ -64,7 +65,7 @@ def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_
             eventually(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
             took.append((time.monotonic() - began) * 1000)
         served = leaves.served.total()
-        assert {httpx.get(url).json()["replica"] for _ in range(30)} == {"stays"}
+        assert {plain_http.get(url).json()["replica"] for _ in range(30)} == {"stays"}
         assert leaves.served.total() == served
         spread = statistics.quantiles(took, n=100)
         with capsys.disabled():
@@ -76,7 +77,7 @@ def test_a_promotion_is_one_step_for_every_request(edge: Edge) -> None:
     with replicas("blue", "green") as (blue, green):
         web = edge.make("■■|□□", blue, blue, green, green, n=2, status=DEPLOYING)
         url = f"{edge.envoy.url}/{web.name}/"
-        eventually(lambda: httpx.get(url).status_code == 200)
+        eventually(lambda: plain_http.get(url).status_code == 200)
         with load(url) as sent:
             eventually(lambda: len(sent.seen) > 100)
             promoted = time.monotonic()
@@ -94,7 +95,7 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
     with replicas("one", "two", "three") as all_three:
         web = edge.make("■■■", *all_three, n=1)
         url = f"{edge.envoy.url}/{web.name}/"
-        eventually(lambda: httpx.get(url).status_code == 200)
+        eventually(lambda: plain_http.get(url).status_code == 200)
         with load(url) as sent:
             for route, replica in list(zip(web.routes, all_three, strict=True))[:2]:
                 eventually(lambda who=replica.name: any(one[2] == who for one in sent.seen[-30:]))  # type: ignore[misc]
@@ -108,7 +109,7 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
 
 
 def test_the_proxy_is_listed_as_live_with_what_it_knows(edge: Edge) -> None:
-    version = httpx.get(f"{edge.api.url}/v1/traffic").json()["version"]
+    version = plain_http.get(f"{edge.api.url}/v1/traffic").json()["version"]
     (proxy,) = eventually(
         lambda: [one for one in in_transaction(edge.fleet.engine, list_proxies) if one.acked_version == version]
     )

@@ -12,6 +12,7 @@ import pytest
 
 from db.engine import in_transaction, transaction
 from db.proxies.acks import list_proxies
+from tests.support import plain_http
 from tests.support.edge import Fleet, Process, api_process
 from tests.support.fleet import Made, engine_on, make_deployment
 from tests.support.servers import EmbeddedServer
@@ -46,7 +47,7 @@ class Node:
             "resource_names": list(names),
             "version_info": self.held.get("/".join((kind, *names)), "") if version is None else version,
         }
-        answer = httpx.post(f"{self.api.url}/v3/discovery:{kind}", json=asked, timeout=timeout)
+        answer = plain_http.post(f"{self.api.url}/v3/discovery:{kind}", json=asked, timeout=timeout)
         assert answer.status_code in (200, 304), answer.text
         return answer.json() if answer.status_code == 200 else None
 
@@ -69,7 +70,7 @@ def web(shared: tuple[Fleet, Process]) -> Made:
     made = make_deployment(fleet.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
     fleet.reached(made.id, made.name)
     fleet.tell()
-    eventually(lambda: made.name in [one["name"] for one in httpx.get(f"{api.url}/v1/traffic").json()["services"]])
+    eventually(lambda: made.name in [one["name"] for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]])
     return made
 
 
@@ -142,16 +143,16 @@ def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_co
             started = threads.submit(api.start)
             eventually(lambda: _status(f"{api.url}/healthz") == 503)
             held = [threads.submit(node.poll, *one) for one in everything]
-            eventually(lambda: "rollway_polls_held 3.0" in httpx.get(f"{api.url}/metrics").text)
+            eventually(lambda: "rollway_polls_held 3.0" in plain_http.get(f"{api.url}/metrics").text)
         started.result()
-        eventually(lambda: httpx.get(f"{api.url}/v1/traffic").json()["proxies"][0]["is_current"], 3)
+        eventually(lambda: plain_http.get(f"{api.url}/v1/traffic").json()["proxies"][0]["is_current"], 3)
         api.end()
         assert [one.result() for one in held] == [None] * 3
 
 
 def _status(url: str) -> int | None:
     try:
-        return httpx.get(url).status_code
+        return plain_http.get(url).status_code
     except httpx.TransportError:
         return None
 
@@ -168,7 +169,7 @@ def test_a_proxy_that_refuses_an_answer_gets_it_again_less_and_less_often(
         assert node.poll("endpoints", web.name) is not None
         waits.append(time.monotonic() - began)
     assert [round(one, 1) >= wanted for one, wanted in zip(waits, (0.1, 0.2, 0.4, 0.8), strict=True)] == [True] * 4
-    assert f'rollway_refused_answers_total{{node="{node.id}"}} 4.0' in httpx.get(f"{shared[1].url}/metrics").text
+    assert f'rollway_refused_answers_total{{node="{node.id}"}} 4.0' in plain_http.get(f"{shared[1].url}/metrics").text
     # something else is tried at once
     with ThreadPoolExecutor() as threads:
         held = in_background(threads, node, "endpoints", web.name)
@@ -188,7 +189,7 @@ def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(shared: tuple[Fleet, Pro
     node.take("endpoints", web.name)
 
     def held() -> float:
-        text = httpx.get(f"{shared[1].url}/metrics").text
+        text = plain_http.get(f"{shared[1].url}/metrics").text
         return float(next(line.split()[1] for line in text.splitlines() if line.startswith("rollway_polls_held ")))
 
     before = eventually(lambda: held() + 1) - 1
@@ -199,8 +200,8 @@ def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(shared: tuple[Fleet, Pro
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b'{"node": {"id": ""}}', b'{"node": {"id": 7}}'])
 def test_what_is_no_poll_is_refused(shared: tuple[Fleet, Process], body: bytes) -> None:
-    assert httpx.post(f"{shared[1].url}/v3/discovery:clusters", content=body).status_code == 422
-    assert httpx.post(f"{shared[1].url}/v3/discovery:listeners", json={"node": {"id": "a"}}).status_code == 422
+    assert plain_http.post(f"{shared[1].url}/v3/discovery:clusters", content=body).status_code == 422
+    assert plain_http.post(f"{shared[1].url}/v3/discovery:listeners", json={"node": {"id": "a"}}).status_code == 422
 
 
 def test_traefik_acknowledges_a_table_by_the_poll_after_it(fleet: Fleet, api: Process) -> None:
@@ -210,7 +211,7 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(fleet: Fleet, api: Pr
     eventually(lambda: _live_servers(api, "web") == 3)
 
     def poll() -> int:
-        http = httpx.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
+        http = plain_http.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
         return len(http["services"]["web"]["loadBalancer"]["servers"])
 
     assert poll() == 3
@@ -228,21 +229,21 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(fleet: Fleet, api: Pr
 
 
 def _live_servers(api: Process, name: str) -> int:
-    services = {one["name"]: one for one in httpx.get(f"{api.url}/v1/traffic").json()["services"]}
+    services = {one["name"]: one for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]}
     return len(services[name]["live"])
 
 
 def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[Fleet, Process], web: Made) -> None:
     _, api = shared
-    assert web.name in httpx.get(f"{api.url}/traefik").json()["http"]["services"]
-    answer = httpx.get(f"{api.url}/prometheus/targets")
+    assert web.name in plain_http.get(f"{api.url}/traefik").json()["http"]["services"]
+    answer = plain_http.get(f"{api.url}/prometheus/targets")
     assert answer.headers["content-type"] == "application/json"
     own = [one for one in answer.json() if one["labels"]["deployment"] == web.name]
     assert len(own) == 3
 
 
 def test_health_names_what_is_served_and_what_is_away(shared: tuple[Fleet, Process]) -> None:
-    eventually(lambda: httpx.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
-    health = httpx.get(f"{shared[1].url}/healthz").json()
+    eventually(lambda: plain_http.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
+    health = plain_http.get(f"{shared[1].url}/healthz").json()
     assert (health["status"], health["postgres"], len(health["table_version"])) == ("ok", "ok", 16)
     assert health["table_age_seconds"] < 5

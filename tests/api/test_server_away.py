@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
 
 from db.engine import transaction
+from tests.support import plain_http
 from tests.support.edge import Fleet, Process, envoy_process, replicas
 from tests.support.fleet import make_deployment, write
 from tests.support.servers import EmbeddedServer
@@ -54,26 +54,26 @@ def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
             fleet.at(route, replica.address)
         fleet.reached(web.id, "web")
         fleet.tell()
-        eventually(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)
 
         api.end(kill=True)
         fleet.drain(web.routes[0])
-        assert {httpx.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
+        assert {plain_http.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
         assert not fleet.released(web.routes[0])
 
         with nonsense(api.port) as asked:
             eventually(lambda: len(asked) > 8)
-            assert {httpx.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
+            assert {plain_http.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
 
         api.start()
         eventually(lambda: fleet.released(web.routes[0]))
         one.close()
-        assert {httpx.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"two", "three"}
+        assert {plain_http.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"two", "three"}
 
         # after the restart too, a change arrives and is acknowledged
         fleet.drain(web.routes[1])
         eventually(lambda: fleet.released(web.routes[1]))
-        assert {httpx.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"three"}
+        assert {plain_http.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"three"}
 
 
 def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
@@ -86,14 +86,14 @@ def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
             fleet.at(route, replica.address)
         fleet.reached(web.id, "web")
         fleet.tell()
-        eventually(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)
         api.end(kill=True)
         envoy.freeze()
         fleet.drain(web.routes[0])
         api.start()
-        eventually(lambda: httpx.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
+        eventually(lambda: plain_http.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
         for _ in range(3):
-            httpx.get(f"{api.url}/metrics")
+            plain_http.get(f"{api.url}/metrics")
             fleet.tell()
         assert not fleet.released(web.routes[0])
         envoy.thaw()
@@ -112,7 +112,7 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
         second = envoy_process(api.port, tmp_path, "edge-2")
         second.start()
         try:
-            eventually(lambda: httpx.get(f"{second.url}/web/").status_code == 200)
+            eventually(lambda: plain_http.get(f"{second.url}/web/").status_code == 200)
             fleet.drain(web.routes[0])
             eventually(lambda: fleet.released(web.routes[0]))
             second.freeze()
@@ -129,7 +129,7 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
 
 
 def _knows_newest(api: Process, node: str) -> bool:
-    proxies = httpx.get(f"{api.url}/v1/traffic").json()["proxies"]
+    proxies = plain_http.get(f"{api.url}/v1/traffic").json()["proxies"]
     return any(one["node"] == node and one["is_current"] for one in proxies)
 
 
@@ -141,24 +141,24 @@ def test_without_redis_and_postgres_the_last_table_is_served_on(
         for route, replica in zip(web.routes, (one, two), strict=True):
             fleet.at(route, replica.address)
         fleet.reached(web.id, "web")
-        eventually(lambda: httpx.get(f"{envoy.url}/web/").status_code == 200)
+        eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)
 
         redis_server.kill()
-        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] != "ok")
+        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["redis"] != "ok")
         _drain_without_redis(fleet, web.routes[0])
         eventually(lambda: fleet.released(web.routes[0]))
         redis_server.start()
-        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["redis"] == "ok")
+        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["redis"] == "ok")
 
         postgres_server.kill()
-        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "stale")
-        health = httpx.get(f"{api.url}/healthz")
+        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "stale")
+        health = plain_http.get(f"{api.url}/healthz")
         assert (health.status_code, health.json()["postgres"] == "ok") == (200, False)
-        assert httpx.get(f"{envoy.url}/web/").json()["replica"] == "two"
+        assert plain_http.get(f"{envoy.url}/web/").json()["replica"] == "two"
         postgres_server.start()
-        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
+        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
         fleet.engine.dispose()
-        eventually(lambda: httpx.get(f"{envoy.url}/web/").json()["replica"] == "two")
+        eventually(lambda: plain_http.get(f"{envoy.url}/web/").json()["replica"] == "two")
 
 
 def _drain_without_redis(fleet: Fleet, route: object) -> None:
@@ -174,7 +174,7 @@ def _drain_without_redis(fleet: Fleet, route: object) -> None:
 def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api: Process) -> None:
     make_deployment(fleet.engine, "■", n=1)
     fleet.tell()
-    eventually(lambda: "rollway_polls_held 3.0" in httpx.get(f"{api.url}/metrics").text)
+    eventually(lambda: "rollway_polls_held 3.0" in plain_http.get(f"{api.url}/metrics").text)
     assert api.end() < 1
     assert api.process is not None
     assert api.process.returncode == -signal.SIGTERM  # as uvicorn ends, having let its connections go
@@ -183,5 +183,5 @@ def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api
 def test_sigterm_ends_the_server_at_once_though_postgres_hangs(fleet: Fleet, api: Process) -> None:
     with transaction(fleet.engine) as connection:
         connection.execute("LOCK TABLE entrances, proxies, publishers IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: httpx.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
+        eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
         assert api.end() < 1.5

@@ -22,6 +22,7 @@ from bench.load.report import FailureKind, LoadReport, PhaseReport
 from bench.load.tally import quantile
 from stack.home import project_root
 from stack.ports import free_port
+from tests.support import plain_http
 
 GOOD = b'{"revision": "v1"}'
 Treatment = Callable[[socket.socket], None]
@@ -253,7 +254,7 @@ def replica(**env: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
         until = time.monotonic() + 10
         while process.poll() is None and time.monotonic() < until:
             with suppress(httpx.TransportError):
-                httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False)
+                plain_http.get(f"http://127.0.0.1:{port}/health")
                 break
             time.sleep(0.02)
         yield f"127.0.0.1:{port}", process
@@ -297,7 +298,7 @@ def test_a_replica_that_knows_no_sigterm_takes_what_is_in_flight_with_it() -> No
 
 
 def test_a_replica_closes_idle_connections_when_it_is_told_to_end() -> None:
-    with replica() as (address, process), httpx.Client(trust_env=False) as client:
+    with replica() as (address, process), httpx.Client(trust_env=False, verify=False) as client:
         client.get(f"http://{address}/")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=5) == 0
@@ -305,8 +306,8 @@ def test_a_replica_closes_idle_connections_when_it_is_told_to_end() -> None:
 
 def test_a_replica_can_be_broken() -> None:
     with replica(BROKEN="health") as (address, _):
-        assert httpx.get(f"http://{address}/health", trust_env=False).status_code == 503
+        assert plain_http.get(f"http://{address}/health").status_code == 503
     with replica(BROKEN="start") as (_, process):
         assert process.wait(timeout=5) == 1
     with replica(STARTUP_SECONDS="60") as (address, _):
-        assert httpx.get(f"http://{address}/health", trust_env=False).status_code == 503
+        assert plain_http.get(f"http://{address}/health").status_code == 503

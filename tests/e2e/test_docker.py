@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import docker
-import httpx
 import pytest
 
 from runtime.docker_container import OWNER_LABEL, owner_of
+from tests.support import plain_http
 from tests.support.docker_engine import IMAGE
 from tests.support.docker_images import SERVES_ITS_REVISION
 from tests.support.fleet import HERE
@@ -49,7 +49,7 @@ def add_revision(fleet: Fleet, name: str) -> None:
 
 def served(fleet: Fleet) -> list[str]:
     """What each healthy container says over HTTP that it is."""
-    return [httpx.get(f"http://{route['address']}/", trust_env=False).text.strip() for route in fleet.routes("box")]
+    return [plain_http.get(f"http://{route['address']}/").text.strip() for route in fleet.routes("box")]
 
 
 def runs(fleet: Fleet, revision: str) -> bool:

@@ -28,6 +28,7 @@ from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready
 from stack.supervisor.stop import stop_in_order
 from stack.up import up
+from tests.support import plain_http
 from tests.support.waiting import eventually
 
 SETTING = EnvoySetting(node_id="edge-1", port=1, admin_port=2)
@@ -155,8 +156,8 @@ def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: P
         parts = {part.name: part for part in status.parts}
         assert {part.state for part in parts.values()} == {"running"}
         envoy = parts["envoy"]
-        assert "no deployment is reached" in httpx.get(f"{envoy.address}/nope", trust_env=False).text
-        assert httpx.get(f"{parts['api'].address}/healthz", trust_env=False).status_code == 200
+        assert "no deployment is reached" in plain_http.get(f"{envoy.address}/nope").text
+        assert plain_http.get(f"{parts['api'].address}/healthz").status_code == 200
 
         psutil.Process(envoy.pid).send_signal(signal.SIGKILL)
         eventually(lambda: _envoy(home) not in (None, envoy.pid))
@@ -174,7 +175,7 @@ def _envoy(home: Home) -> int | None:
 
 def _said_by(address: str) -> str:
     try:
-        return httpx.get(f"{address}/nope", trust_env=False).text
+        return plain_http.get(f"{address}/nope").text
     except httpx.TransportError:
         return ""
 

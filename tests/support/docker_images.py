@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import docker
-import httpx
 
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker import DockerRuntime
+from tests.support import plain_http
 from tests.support.docker_engine import IMAGE
 from tests.support.waiting import eventually
 
@@ -32,7 +32,7 @@ def asked(
 
 def body(replica: Replica) -> str:
     def answer() -> str | None:
-        reply = httpx.get(f"http://{replica.address}/", timeout=2)
+        reply = plain_http.get(f"http://{replica.address}/", timeout=2)
         return reply.text.strip() if reply.is_success else None
 
     return eventually(answer)

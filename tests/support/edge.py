@@ -25,6 +25,7 @@ from db.engine import transaction
 from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
+from tests.support import plain_http
 from tests.support.fleet import Made, make_deployment, read, write
 from tests.support.waiting import eventually
 from traffic.bootstrap import envoy_bootstrap
@@ -115,14 +116,16 @@ class Process:
 
     def stat(self, name: str) -> int:
         """One of Envoy's own counters."""
-        found = httpx.get(f"{self.ready.rpartition('/')[0]}/stats", params={"filter": f"^{name}$", "format": "json"})
+        found = plain_http.get(
+            f"{self.ready.rpartition('/')[0]}/stats", params={"filter": f"^{name}$", "format": "json"}
+        )
         return int(found.json()["stats"][0]["value"])
 
     def answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, self.log.read_text()[-3000:]
         try:
-            return httpx.get(self.ready).status_code == 200
+            return plain_http.get(self.ready).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -233,7 +236,7 @@ class Edge:
         return made
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
-        return httpx.request(method, self.envoy.url + path, headers=headers)
+        return plain_http.request(method, self.envoy.url + path, headers=headers)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import psutil
 import psycopg
 import redis
@@ -27,6 +26,7 @@ from runtime.process import stop_all
 from stack.home import project_root
 from tasks.redis.wake import Waker
 from tasks.settings import celery_settings, host_queue
+from tests.support import plain_http
 from tests.support.fleet import HERE
 from tests.support.waiting import eventually
 
@@ -57,6 +57,7 @@ class Fleet:
         self._producer = Celery()
         self._producer.conf.update(celery_settings(self.environment))
         self._redis = redis.Redis.from_url(redis_url)
+        self._looking: psycopg.Connection[dict[str, Any]] | None = None
 
     @property
     def engine(self) -> Engine:
@@ -93,14 +94,10 @@ class Fleet:
         return (self.home / f"{name}.log").read_text(errors="replace")
 
     def end(self) -> None:
-        for process in self._processes.values():
-            process.terminate()
-        for process in self._processes.values():
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        for name in list(self._processes):
+            self.kill(name)
+        if self._looking is not None:
+            self._looking.close()
         self._engine.dispose()
         self._producer.close()
         self._redis.close()
@@ -160,7 +157,7 @@ class Fleet:
     def answers(self, name: str) -> list[str]:
         """What each live replica says over HTTP that it is."""
         live = self.routes(name, "provisioning healthy unhealthy degraded")
-        return [httpx.get(f"http://{route['address']}/", trust_env=False).json()["revision"] for route in live]
+        return [plain_http.get(f"http://{route['address']}/").json()["revision"] for route in live]
 
     def serving(self, name: str) -> list[str]:
         """The revisions of the healthy routes in traffic."""
@@ -189,8 +186,9 @@ class Fleet:
         return [process for process in psutil.process_iter() if wanted.items() <= _replica(process).items()]
 
     def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        with psycopg.connect(self.database, autocommit=True, row_factory=dict_row) as connection:
-            return connection.execute(query, parameters).fetchall()
+        if self._looking is None or self._looking.closed:
+            self._looking = psycopg.connect(self.database, autocommit=True, row_factory=dict_row)
+        return self._looking.execute(query, parameters).fetchall()
 
     @contextmanager
     def watching_the_budget(self, name: str, floor: int, ceiling: int) -> Iterator[None]:
