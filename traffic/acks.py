@@ -63,7 +63,7 @@ class Acks:
             self._held[node] = {key: held[key] for key in held if key in needed}
 
     def watermark(self, node: str) -> Watermark | None:
-        """The newest table that this proxy knows; None when that cannot be told."""
+        """The newest table that this proxy knows; None when that is not known."""
         held = self._held.get(node, {})
         needed = self._needed.get(held.get(CLUSTERS, ""))
         if needed is None:

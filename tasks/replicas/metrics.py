@@ -1,4 +1,4 @@
-"""The look at metrics: replicas of deployments with rules are asked, and the deployments to be scaled are marked."""
+"""The look at metrics: asks the replicas of deployments with rules, and marks the deployments to be scaled."""
 
 from collections import defaultdict
 from collections.abc import Mapping
