@@ -76,13 +76,6 @@ class Acks:
         for node in nodes:
             self._held.pop(node, None)
 
-    @property
-    def size(self) -> int:
-        """How much is remembered, in entries."""
-        versions = sum(map(len, self._last_in.values()))
-        proxies = sum(map(len, self._held.values()))
-        return len(self._tables) + versions + len(self._replaced) + len(self._needed) + proxies
-
     def _last(self, subscription: Subscription, version: str) -> int:
         """The newest table with this content; 0 when it was in none that is remembered."""
         if self._newest is not None:
