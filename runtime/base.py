@@ -17,6 +17,15 @@ class ReplicaRequest:
     revision: str
     spec: RevisionSpec
 
+    def variables(self, port: int) -> dict[str, str]:
+        """What its environment tells a replica of itself, whatever the revision's own says."""
+        return {
+            "PORT": str(port),
+            "ROLLWAY_DEPLOYMENT": self.deployment,
+            "ROLLWAY_REVISION": self.revision,
+            "ROLLWAY_ROUTE": str(self.route_id),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Replica:

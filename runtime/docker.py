@@ -34,12 +34,11 @@ _ROUNDS = 8
 
 
 class DockerRuntime:
-    """The Runtime for `runtime: docker`. The engine itself is the memory: a replica is a container named and labelled.
+    """The Runtime for `runtime: docker`. It keeps no records: a replica is a container with a name and labels.
 
-    `owner` is unique among all that use this engine (see `owner_of`): everyone() sees only the containers of this one.
+    `owner` is unique among all that use this engine (see `owner_of`): everyone() returns only its containers.
     `url` is the engine, else DOCKER_HOST, else this machine's. `address` is where the engine's host is reached and, if
-    it is an IP, where ports are published. `start` waits `pull_patience_seconds` for an image, and asked again for the
-    same pull. The SDK is imported at the first call that finds an engine to ask.
+    it is an IP, where ports are published. `start` waits `pull_patience_seconds` for a pull.
     """
 
     def __init__(

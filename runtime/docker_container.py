@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from domain.replicas.runtime_spec import DockerSpec
+from domain.replicas.runtime_spec import DEFAULT_CONTAINER_PORT, DockerSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker_refusal import docker_spec
 
@@ -42,13 +42,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
     own.
     """
     spec, docker = request.spec, docker_spec(request)
-    port = shared_port or docker.port
-    given = {
-        "PORT": str(port),
-        "ROLLWAY_DEPLOYMENT": request.deployment,
-        "ROLLWAY_REVISION": request.revision,
-        "ROLLWAY_ROUTE": str(request.route_id),
-    }
+    port = shared_port or docker.port or DEFAULT_CONTAINER_PORT
     listen = {"HOST": (shared_port and _bound(address)) or "0.0.0.0"}  # noqa: S104  # of the container only
     labels = {
         ROUTE_LABEL: str(request.route_id),
@@ -60,7 +54,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
     return {
         "Image": docker.image,
         "Cmd": list(spec.command) if spec.command else None,
-        "Env": [f"{name}={value}" for name, value in (listen | spec.env | given).items()],
+        "Env": [f"{name}={value}" for name, value in (listen | spec.env | request.variables(port)).items()],
         "Labels": docker.labels | labels | ({PORT_LABEL: str(shared_port)} if shared_port else {}),
         "WorkingDir": spec.working_directory or "",
         "StopSignal": docker.stop_signal,

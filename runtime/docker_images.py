@@ -18,7 +18,7 @@ class ImagePulls:
         self._running: dict[str, Future[None]] = {}
 
     def fetch(self, image: str) -> None:
-        """Returns when the image is there. Raises EngineRefusalError when it cannot be had.
+        """Wait until the image is on the engine. Raises EngineRefusalError when it cannot be had.
 
         Raises RuntimeUnavailableError when it takes longer than the patience: asked again, it waits for the same pull.
         """

@@ -106,7 +106,7 @@ class ProcessRuntime:
             return None
         seen = _as_seen(record)
         if seen != record:
-            # on a full disk the end is still told, and noted by a later call
+            # on a full disk the end is still returned, and noted by a later call
             with suppress(OSError), self._records.locked():
                 return self._note_end(seen)
         return seen

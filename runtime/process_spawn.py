@@ -19,15 +19,8 @@ def replica_environment(request: ReplicaRequest, home: Path, address: str, port:
     is where proxies reach this machine; a revision whose service shall listen elsewhere sets its own.
     """
     inherited = {name: value for name, value in os.environ.items() if not _is_rollways_own(name)}
-    given = {
-        "PORT": str(port),
-        "ROLLWAY_DEPLOYMENT": request.deployment,
-        "ROLLWAY_REVISION": request.revision,
-        "ROLLWAY_ROUTE": str(request.route_id),
-        "ROLLWAY_HOME": str(home),
-        "ROLLWAY_ADDRESS": address,
-    }
-    return inherited | {"HOST": address} | request.spec.env | given
+    found_by = {"ROLLWAY_HOME": str(home), "ROLLWAY_ADDRESS": address}
+    return inherited | {"HOST": address} | request.spec.env | request.variables(port) | found_by
 
 
 def spawn(request: ReplicaRequest, env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

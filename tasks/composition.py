@@ -49,7 +49,7 @@ def _show_signs_of_life(**_: object) -> None:
 @cache
 def slots() -> Slots:
     """The lock slots of all handlers."""
-    return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().again)
+    return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().send)
 
 
 @cache

@@ -111,7 +111,7 @@ class DeploymentCoordinator:
             if not result.seen or not slot.is_held:
                 break
             if result.seen >= self.chunk and self.slots.is_one_free(handler.lock_id):
-                self.waker.again([str(handler.event)])  # there may be enough for another worker
+                self.waker.send([str(handler.event)])  # there may be enough for another worker
         return seen
 
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:

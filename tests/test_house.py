@@ -14,8 +14,6 @@ LONG_FILES: dict[str, str] = {
     "db/schema/tables.py": "every table in one look",
     "db/views/deployments.py": "not yet divided",
     "domain/commands.py": "not yet divided",
-    "runtime/docker.py": "not yet divided",
-    "runtime/process_table.py": "not yet divided",
     "tests/api/test_polls.py": "not yet divided",
     "tests/bench/test_load.py": "not yet divided",
     "tests/db/commands/test_autoscaling.py": "not yet divided",

@@ -63,7 +63,7 @@ class Acks:
             self._held[node] = {key: held[key] for key in held if key in needed}
 
     def watermark(self, node: str) -> Watermark | None:
-        """The newest table that this proxy knows; None when that cannot be told."""
+        """The newest table that this proxy knows; None when that is not known."""
         held = self._held.get(node, {})
         needed = self._needed.get(held.get(CLUSTERS, ""))
         if needed is None:
@@ -75,13 +75,6 @@ class Acks:
         """Forget these proxies."""
         for node in nodes:
             self._held.pop(node, None)
-
-    @property
-    def size(self) -> int:
-        """How much is remembered, in entries."""
-        versions = sum(map(len, self._last_in.values()))
-        proxies = sum(map(len, self._held.values()))
-        return len(self._tables) + versions + len(self._replaced) + len(self._needed) + proxies
 
     def _last(self, subscription: Subscription, version: str) -> int:
         """The newest table with this content; 0 when it was in none that is remembered."""

@@ -24,12 +24,12 @@ class DiscoveryRequest(BaseModel):
 
 
 @discovery.post("/v3/discovery:{kind}")
-async def discover(kind: ResourceKind, asked: DiscoveryRequest, request: Request, parts: TheParts) -> Response:
+async def discover(kind: ResourceKind, poll: DiscoveryRequest, request: Request, parts: TheParts) -> Response:
     """One poll of an Envoy's, held until there is something else for it; 304 when there is not."""
-    name = asked.resource_names[0] if asked.resource_names and kind is not ResourceKind.CLUSTERS else ""
-    gone = asyncio.ensure_future(request.receive())
+    name = poll.resource_names[0] if poll.resource_names and kind is not ResourceKind.CLUSTERS else ""
+    hung_up = asyncio.ensure_future(request.receive())
     try:
-        found = await parts.polls.poll(asked.node.id, Subscription(kind, name), asked.version_info, gone)
+        found = await parts.polls.poll(poll.node.id, Subscription(kind, name), poll.version_info, hung_up)
     finally:
-        gone.cancel()
+        hung_up.cancel()
     return Response(status_code=304) if found is None else Response(found.answer, media_type="application/json")

@@ -23,9 +23,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a proxy was last told of a subscription, and when. `refusals`: how often it came back without it.
+    """The last answer to a proxy about a subscription, and when. `refusals`: how often the proxy came back without it.
 
-    After a refusal the same is not said again before `not_before` (monotonic seconds, as is `at`).
+    After a refusal the same answer is not given again before `not_before` (monotonic seconds, as is `at`).
     """
 
     version: str
@@ -44,77 +44,82 @@ class Polls:
         self._answers: dict[str, dict[Subscription, _Answer]] = {}
 
     async def poll(
-        self, node: str, subscription: Subscription, version: str, gone: asyncio.Future[Any]
+        self, node: str, subscription: Subscription, version: str, hung_up: asyncio.Future[Any]
     ) -> Resource | None:
-        """What to tell the proxy; None when nothing changed for 20 s, or it hung up, or the server stops.
+        """The answer; None when nothing changed for 20 s, or it hung up, or the server stops.
 
-        `node`: the proxy's id; `version`: what it holds, "" for nothing; `gone`: a future that is done once it hung up.
+        `node`: the proxy's id; `version`: what it holds, "" for nothing; `hung_up`: done once it hung up.
         """
         deadline = time.monotonic() + HOLD_SECONDS
         with self._recorder.open_poll(node), self._observed.polls_held.track_inprogress():
             await self._recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS))
-            told = self._note_refusal(node, subscription, version)
-            if self._is_unknown(subscription, version, told):
+            last = self._note_refusal(node, subscription, version)
+            if self._is_unknown(subscription, version, last):
                 newer = asyncio.ensure_future(self._publisher.read_after_now())
-                await _until_any(deadline, gone, newer)
+                await _until_any(deadline, hung_up, newer)
                 newer.cancel()
             self._recorder.acknowledge(node, subscription, version)
-            found = await self._different(subscription, version, gone, deadline, told)
+            found = await self._different(subscription, version, hung_up, deadline, last)
         if found is not None:
-            refusals = told.refusals if told and told.version == found.version else 0
+            refusals = last.refusals if last and last.version == found.version else 0
             self._of(node)[subscription] = _Answer(found.version, time.monotonic(), refusals)
         return found
 
     async def _different(
-        self, subscription: Subscription, version: str, gone: asyncio.Future[Any], deadline: float, told: _Answer | None
+        self,
+        subscription: Subscription,
+        version: str,
+        hung_up: asyncio.Future[Any],
+        deadline: float,
+        last: _Answer | None,
     ) -> Resource | None:
         """The content, as soon as it is not the proxy's and not what it refused a moment ago."""
-        while not (gone.done() or self._publisher.stopping) and time.monotonic() < deadline:
+        while not (hung_up.done() or self._publisher.stopping) and time.monotonic() < deadline:
             with self._publisher.change_of(subscription) as change:
                 found = self._publisher.resource(subscription)
                 until = deadline
                 if found is not None and found.version != version:
-                    refused = told is not None and told.version == found.version
-                    if not refused or told is None or told.not_before <= time.monotonic():
+                    not_before = last.not_before if last and last.version == found.version else 0.0
+                    if not_before <= time.monotonic():
                         return found
-                    until = min(deadline, told.not_before)
-                await _until_any(until, gone, change)
+                    until = min(deadline, not_before)
+                await _until_any(until, hung_up, change)
         return None
 
-    def _is_unknown(self, subscription: Subscription, version: str, told: _Answer | None) -> bool:
-        """Whether it holds what this server did not tell it.
+    def _is_unknown(self, subscription: Subscription, version: str, last: _Answer | None) -> bool:
+        """Whether it holds what this server did not answer.
 
-        Another server may have told it, from a newer table; only a table as new as that one can show what it holds.
+        It may be another server's answer, from a newer table; only a table as new as that one can show what it holds.
         """
         present = self._publisher.resource(subscription)
         if not version or (present is not None and present.version == version):
             return False
-        return told is None or told.version != version
+        return last is None or last.version != version
 
     def _note_refusal(self, node: str, subscription: Subscription, version: str) -> _Answer | None:
-        """What it was told before; noted as refused when it came back at once and still holds something else."""
+        """The last answer, noted as refused when the proxy came back at once and still holds something else."""
         if subscription == CLUSTERS:
             self._forget_gone()
         answers = self._of(node)
-        told, now = answers.get(subscription), time.monotonic()
-        if told is None:
+        last, now = answers.get(subscription), time.monotonic()
+        if last is None:
             return None
-        if told.version == version:
-            told = _Answer(version, told.at)
-        elif now - told.at < _REFUSED_WITHIN:
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**told.refusals)
-            told = _Answer(told.version, told.at, told.refusals + 1, now + pause)
+        if last.version == version:
+            last = _Answer(version, last.at)
+        elif now - last.at < _REFUSED_WITHIN:
+            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**last.refusals)
+            last = _Answer(last.version, last.at, last.refusals + 1, now + pause)
             self._observed.refused.labels(node).inc()
             _log.warning(
                 "the proxy did not take this over; its log says why",
                 node=node,
                 kind=subscription.kind.value,
                 name=subscription.name,
-                version=told.version,
+                version=last.version,
                 next_try_seconds=pause,
             )
-        answers[subscription] = told
-        return told
+        answers[subscription] = last
+        return last
 
     def _of(self, node: str) -> dict[Subscription, _Answer]:
         return self._answers.setdefault(node, {})
@@ -123,8 +128,8 @@ class Polls:
         for node in self._answers.keys() - self._recorder.nodes:
             del self._answers[node]
         for answers in self._answers.values():
-            for gone in [key for key in answers if self._publisher.resource(key) is None]:
-                del answers[gone]
+            for key in [key for key in answers if self._publisher.resource(key) is None]:
+                del answers[key]
 
 
 async def _until_any(deadline: float, *futures: asyncio.Future[Any]) -> None:

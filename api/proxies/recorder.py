@@ -56,9 +56,9 @@ class Recorder:
         self._beat_at = float("-inf")
 
     async def hear(self, proxy: SeenProxy) -> None:
-        """A proxy polls. One that this server does not know yet is written down before it is told anything.
+        """A proxy polls. Wait, a second at most, until a new one is written down: only then may it get a table.
 
-        Otherwise a replica might be let go of that it was told of a moment ago. Waits a second at most.
+        Otherwise a replica in that table might be stopped before the proxy counts as one that must let go of it.
         """
         self._heard[proxy.node_id] = time.monotonic()
         if self._proxies.get(proxy.node_id) == proxy and proxy.node_id not in self._unwritten:

@@ -6,21 +6,21 @@ from db.proxies.acks import SeenProxy
 
 
 class WholeTables:
-    """Remembers what each of them was told last."""
+    """Remembers the last table that each of them got."""
 
     def __init__(self, publisher: Publisher, recorder: Recorder) -> None:
         self._publisher = publisher
         self._recorder = recorder
-        self._told: dict[str, Published] = {}
+        self._last: dict[str, Published] = {}
 
     async def poll(self, proxy: SeenProxy) -> Published | None:
-        """The proxy asks again; what to tell it, or None while there is no table yet."""
-        self._told = {node: told for node, told in self._told.items() if node in self._recorder.nodes}
-        known = self._told.get(proxy.node_id)
+        """Note that the proxy asks again; the table to give it, or None while there is none yet."""
+        self._last = {node: last for node, last in self._last.items() if node in self._recorder.nodes}
+        known = self._last.get(proxy.node_id)
         await self._recorder.hear(proxy)
         if known is not None:
             self._recorder.knows(proxy.node_id, known.watermark)
         current = self._publisher.current
         if current is not None:
-            self._told[proxy.node_id] = current
+            self._last[proxy.node_id] = current
         return current

@@ -31,7 +31,7 @@ class Waker:
 
     def deployments(self, statuses: Iterable[DeploymentLifecycleStatus]) -> None:
         """Wake the handlers that look at these statuses."""
-        self.again({str(event) for event in map(woken_by, statuses) if event is not None})
+        self.send({str(event) for event in map(woken_by, statuses) if event is not None})
 
     def after_change(self, statuses: Collection[DeploymentLifecycleStatus]) -> None:
         """Deployments that are in these statuses now were changed: wake their handlers, and proxies."""
@@ -41,11 +41,11 @@ class Waker:
 
     def routes(self, *kinds: RouteLifecycleType) -> None:
         """Wake these looks at routes; the worker that takes one for all hosts sends each host its own."""
-        self.again(map(route_key, kinds))
+        self.send(map(route_key, kinds))
 
     def routes_on(self, hosts: Iterable[str], *kinds: RouteLifecycleType) -> None:
         """Wake these looks on these hosts."""
-        self.again(route_key(kind, host) for host in hosts for kind in kinds)
+        self.send(route_key(kind, host) for host in hosts for kind in kinds)
 
     def traffic(self) -> None:
         """Say that what proxies should know may have changed. The server for proxies also reads by itself."""
@@ -54,10 +54,10 @@ class Waker:
         except RedisError as error:
             _log.warning("traffic not announced; it is read within a second", error=str(error))
 
-    def again(self, keys: Iterable[str]) -> None:
+    def send(self, keys: Iterable[str]) -> None:
         """Send the events of these keys, those that are queued already excepted."""
         for key in keys:
-            self._send(key, *_message(key))
+            self._send_one(key, *_message(key))
 
     def arrived(self, key: str) -> None:
         """The event has left the queue, so the next wake is sent again."""
@@ -71,7 +71,7 @@ class Waker:
         life = int(interval * 800)  # milliseconds; less than the interval, or a beat's own next tick would be dropped
         return bool(self.client.set(f"{KEY_PREFIX}tick:{key}:{interval}", 1, nx=True, px=life))
 
-    def _send(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue | str) -> None:
+    def _send_one(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue | str) -> None:
         try:
             if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS):
                 # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now

@@ -1,4 +1,4 @@
-"""The look at metrics: replicas of deployments with rules are asked, and the deployments to be scaled are marked."""
+"""The look at metrics: asks the replicas of deployments with rules, and marks the deployments to be scaled."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -29,13 +29,11 @@ def look_at_metrics(engine: Engine, waker: Waker) -> bool:
         return False
     pages = {deployment.id: _pages(deployment) for deployment in watched.deployments}
     samples = read_pages([page for own in pages.values() for page in own.values()])
-    measured = {
-        deployment.id: _measured(deployment, pages[deployment.id], samples, watched.now)
-        for deployment in watched.deployments
-    }
-    fires = [
-        deployment.id for deployment in watched.deployments if deployment.fires(measured[deployment.id], watched.now)
-    ]
+    measured, fires = {}, []
+    for deployment in watched.deployments:
+        values = measured[deployment.id] = _measured(deployment, pages[deployment.id], samples, watched.now)
+        if deployment.fires(values, watched.now):
+            fires.append(deployment.id)
     change_and_wake(engine, waker, partial(store_and_mark, measured=measured, fires=fires))
     return False
 

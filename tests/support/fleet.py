@@ -222,7 +222,7 @@ def coordinator_without_redis(
     """For `process_chunk`, which needs none."""
     client = redis.Redis.from_url(NOBODY)
     waker = Waker(Celery("nobody", broker=NOBODY), client)
-    return DeploymentCoordinator(engine, Slots(client, 1, 1, waker.again), waker, handlers, chunk, 1, threading.Event())
+    return DeploymentCoordinator(engine, Slots(client, 1, 1, waker.send), waker, handlers, chunk, 1, threading.Event())
 
 
 def handler_for(status: DeploymentLifecycleStatus) -> DeploymentHandler:

@@ -27,7 +27,7 @@ PEND = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)
 
 @pytest.fixture
 def slots(client: redis.Redis, waker: Waker) -> Slots:
-    return Slots(client, 1, 0.3, waker.again)
+    return Slots(client, 1, 0.3, waker.send)
 
 
 def coordinator(
@@ -147,7 +147,7 @@ def test_a_full_chunk_asks_another_worker_for_help_while_a_slot_is_free(
     count: int,
     asked: bool,
 ) -> None:
-    shared = Slots(client, count, 5, waker.again)
+    shared = Slots(client, count, 5, waker.send)
     coordinator(engine, shared, waker, chunk=4).process_deployment_lifecycle(PEND)
     sent = [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")]
     assert ("check_pending" in sent) is asked

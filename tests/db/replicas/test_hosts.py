@@ -1,6 +1,5 @@
 """Worker hosts in Postgres: replicas are placed, a silent host loses them, one that is back is welcome."""
 
-from functools import partial
 from uuid import UUID
 
 import pytest
@@ -8,46 +7,17 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction, transaction
 from db.replicas.hosts import (
-    degrade_silent_routes,
     fail_lost_routes,
     forget_host,
     hosts_with_work,
-    look_at_signs_of_life,
     place_routes,
-    show_sign_of_life,
 )
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from tests.support.fleet import HERE, drawn, make_deployment, read, snapshot, write
+from tests.support.fleet import HERE, make_deployment, read, write
+from tests.support.hosts import LOOKS, go_down, look, silent, up
 from tests.support.pictures import PROVISIONING, SCALING
-
-LOOKS = 3
-
-
-def up(engine: Engine, *names: str) -> None:
-    for name in names:
-        in_transaction(engine, partial(show_sign_of_life, host=name, address="127.0.0.1"))
-
-
-def silent(engine: Engine, name: str) -> None:
-    write(engine, "UPDATE hosts SET last_seen_at = clock_timestamp() - interval '1 hour' WHERE name = %s", name)
-
-
-def look(engine: Engine) -> tuple[list[str], list[str]]:
-    down, back = in_transaction(engine, lambda connection: look_at_signs_of_life(connection, 2.5, LOOKS))
-    return sorted(down), sorted(back)
-
-
-def go_down(engine: Engine, name: str) -> None:
-    silent(engine, name)
-    for _ in range(LOOKS):
-        found = look(engine)
-    assert found == ([name], [])
-
-
-def degrade(engine: Engine, limit: int = 10) -> frozenset[UUID]:
-    return in_transaction(engine, lambda connection: degrade_silent_routes(connection, LOOKS - 1, limit))
 
 
 def place(engine: Engine) -> int:
@@ -111,53 +81,6 @@ def test_an_hour_in_which_nobody_looked_makes_no_host_silent(engine: Engine) -> 
     up(engine, "a", "b")
     for _ in range(LOOKS + 1):
         assert look(engine) == ([], [])
-
-
-def test_what_a_silent_host_runs_is_degraded_before_it_is_lost(engine: Engine) -> None:
-    up(engine, HERE)
-    made = make_deployment(engine, "■▲|□◇~", n=3, status=PROVISIONING)
-    write(engine, "UPDATE deployments SET due_at = NULL")
-    silent(engine, HERE)
-    look(engine)
-    assert degrade(engine) == frozenset(), "its probes are fresh enough"
-    before = snapshot(engine, made.id)
-    look(engine)
-    assert degrade(engine) == {made.id}
-    assert drawn(engine, made.id) == "△△|△◇"
-    assert degrade(engine) == frozenset()
-    assert snapshot(engine, made.id).version > before.version
-    rows = read(engine, "SELECT status_reason, traffic_status FROM routes WHERE status = 'degraded' ORDER BY id")
-    assert {row["traffic_status"] for row in rows} == {"active", "inactive"}, "proxies decide about a sick one"
-    assert all("its host here has been silent for 3" in row["status_reason"] for row in rows)
-    (deployment,) = read(engine, "SELECT failed_starts, due_at <= clock_timestamp() AS due FROM deployments")
-    assert (deployment["failed_starts"], deployment["due"]) == (0, True)
-    assert read(engine, "SELECT failed_routes FROM rollouts") == [{"failed_routes": 0}]
-    assert look(engine) == ([HERE], [])
-    assert in_transaction(engine, lambda connection: fail_lost_routes(connection, 10)) == {made.id}
-    assert read(engine, "SELECT count(*) AS failed FROM routes WHERE status = 'failed'") == [{"failed": 4}]
-
-
-def test_the_routes_of_a_silent_host_are_degraded_some_at_a_time(engine: Engine) -> None:
-    up(engine, HERE, "there")
-    made = make_deployment(engine, "■■■■", n=4)
-    write(engine, "UPDATE routes SET host = 'there' WHERE id = %s", made.routes[3])
-    silent(engine, HERE)
-    for _ in range(LOOKS - 1):
-        look(engine)
-    pictures = [drawn(engine, made.id) for _ in range(3) if degrade(engine, limit=2) or True]
-    assert pictures == ["■■△△", "■△△△", "■△△△"]
-
-
-def test_an_hour_in_which_nobody_looked_degrades_nothing(engine: Engine) -> None:
-    up(engine, HERE)
-    made = make_deployment(engine, "■▲")
-    silent(engine, HERE)
-    look(engine)
-    up(engine, HERE)
-    for _ in range(LOOKS):
-        look(engine)
-        assert degrade(engine) == frozenset()
-    assert drawn(engine, made.id) == "■▲"
 
 
 def test_what_a_lost_host_ran_fails_without_blame_and_is_wanted_elsewhere(engine: Engine) -> None:

@@ -77,7 +77,7 @@ def test_a_wake_whose_message_was_lost_holds_back_the_next_for_a_few_seconds_onl
 
 def test_every_event_that_a_handler_or_a_look_answers_to_can_be_sent(client: redis.Redis, waker: Waker) -> None:
     keys = [*map(str, HANDLERS), *map(route_key, RouteLifecycleType)]
-    waker.again(keys)
+    waker.send(keys)
     assert len(waiting(client, "lifecycle")) == len(HANDLERS)
     assert len(waiting(client, "routes")) == len(RouteLifecycleType)
     for _, arguments in waiting(client, "lifecycle"):
