@@ -136,8 +136,7 @@ class RouteCounts:
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
-    `desired_at_start`: the replicas wanted before it began, and wanted again on the way back.
-    `desired_with_revision`: the size that came with the new revision, if one did.
+    `desired_at_start`: the size before it began and on the way back. `desired_with_revision`: one that came with it.
     `clock_stopped_at` is set while it waits for a person; the deadlines then stand still.
     """
 

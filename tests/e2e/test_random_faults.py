@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.soak.report import leave, size
 from tests.support.chaos import Chaos
 from tests.support.servers import EmbeddedServer
+from tests.support.soak_report import leave, size
 from tests.support.stack import Fleet
 
 pytestmark = pytest.mark.e2e

@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.soak.report import FOLDER
+from tests.support.soak_report import FOLDER
 
 RESULT = Path("bench/results/soak.json")
 

@@ -23,7 +23,6 @@ from db.replicas.routes import record_stopped
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
-from tests.soak.report import leave, size
 from tests.support.fleet import (
     SPEC,
     ask,
@@ -37,6 +36,7 @@ from tests.support.fleet import (
     write,
 )
 from tests.support.servers import EmbeddedServer
+from tests.support.soak_report import leave, size
 from tests.tasks.test_two_coordinators import assert_nothing_happened_twice
 
 LONGEST = 600.0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.after import routes_after
@@ -18,7 +18,7 @@ from domain.model import Route, RouteStatus, TrafficStatus, Verdict
 from domain.strategies import STRATEGIES
 from domain.strategies.buckets import Buckets, worst_first
 from tests.support.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
-from tests.support.simulation import cycle, until_it_waits
+from tests.support.simulation import until_it_waits
 from tests.support.snapshots import MELTED, SPECS, Case, cases, routes
 
 
@@ -140,34 +140,6 @@ def test_no_serving_route_is_drained_while_a_worse_one_of_its_revision_stays(cas
                 if r.id not in drained and r.status not in (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)
             ]
             assert not sick_left
-
-
-@given(cases())
-@example(Case(rolling_back("■■▲|", 3, 0, 1)))
-@example(Case(resting("■■■|▲")))
-def test_a_wait_always_waits_for_something_that_will_come(case: Case) -> None:
-    decision = case.decide()
-    if decision.verdict is not Verdict.SKIPPED:
-        return
-    starting = any(
-        route.status is RouteStatus.PROVISIONING and route.revision_id == case.target
-        for route in case.deployment.routes
-    )
-    stopping = case.budget.count_stopping and any(map(is_stopping, case.deployment.routes))
-    timed = decision.recheck_at is not None and decision.recheck_at > NOW
-    assert starting or stopping or timed or decision.waits_for_person, decision.reason
-
-
-@given(cases())
-def test_a_wait_is_never_due_at_once(case: Case) -> None:
-    one = cycle(case.deployment, NOW)
-    if one.verdict is Verdict.SKIPPED:
-        assert one.due_at is None or one.due_at > NOW
-
-
-@given(cases())
-def test_while_the_world_stands_still_a_deployment_comes_to_rest(case: Case) -> None:
-    until_it_waits(case.deployment, NOW)
 
 
 @given(cases())

@@ -22,12 +22,12 @@ from domain.recording import decision_json, inputs_json
 from domain.replay import replay_step
 from domain.steered import Steered
 from domain.transitions import ClassifiedDecision, RevisionMove
-from tests.soak.report import leave, size
 from tests.support import people
 from tests.support.pictures import DESTROYED, NOW, READY, V1, V2, V3, resting, routes_of
 from tests.support.safety import check_safety
 from tests.support.simulation import all_started, applied, cycle, handler_of, stopped, with_status
 from tests.support.snapshots import policies
+from tests.support.soak_report import leave, size
 
 KIND_CYCLES = 300
 REVISIONS = st.sampled_from([V1, V2, V2, V3])

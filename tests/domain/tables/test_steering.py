@@ -154,60 +154,6 @@ def test_what_is_being_destroyed_is_not_scaled(status: DeploymentLifecycleStatus
         scale(resting("■■■", status=status), 5)
 
 
-# --- sizes that come with a revision
-
-
-@pytest.mark.parametrize(
-    ("deployment", "revision", "expected", "activation"),
-    [
-        (resting("■■■", status=PENDING, current_revision_id=None), V1, 5, "first"),
-        (resting("■■■", status=READY), V2, 5, "converging"),
-        (resting("■■■", 5, status=READY), V2, 5, "already_active"),
-        (resting("■■■", status=READY), V3, 5, "begun"),
-        (deploying("■■|■"), V2, 5, "resumed"),
-        (deploying("■■|■"), V3, 5, "superseded"),
-        (deploying("■■|■"), V1, 5, "superseded"),
-    ],
-)
-def test_a_size_given_with_a_revision_is_taken_over_in_every_state(
-    deployment: Deployment, revision: object, expected: int, activation: str
-) -> None:
-    (wanted,) = (known for known in (V1, V2, V3) if known == revision)
-    steered = activate_revision(deployment, wanted, ROLLING, LATER, supersede=True, desired=5)
-    assert (steered.deployment.desired_replicas, steered.details["activation"]) == (expected, activation)
-
-
-def test_the_way_back_from_a_resumed_rollout_is_still_to_the_size_from_before() -> None:
-    resumed = activate_revision(deploying("■■|■"), V2, ROLLING, LATER, desired=5).deployment
-    assert ask("abort", resumed).deployment.desired_replicas == 3
-
-
-def test_retry_brings_back_the_size_that_came_with_the_rollout() -> None:
-    begun = activate_revision(resting("■■■|", status=READY, current_revision_id=V1), V2, ROLLING, NOW, desired=8)
-    back = ask("abort", begun.deployment).deployment
-    assert back.desired_replicas == 3
-    assert retry_rollout(back, ROLLING, [], LATER).deployment.desired_replicas == 8
-    rollout = back.rollout
-    assert rollout is not None
-    ready = replace(back, status=READY, rollout=None, deploying_revision_id=None)
-    again = retry_rollout(ready, ROLLING, [Ended(rollout, RolloutOutcome.ROLLED_BACK)], LATER).deployment
-    assert (again.status, again.desired_replicas, again.deploying_revision_id) == (PROVISIONING, 8, V2)
-
-
-def test_what_supersedes_begins_with_the_size_from_before_and_not_with_that_of_the_left_revision() -> None:
-    begun = activate_revision(resting("■■■|", status=READY, current_revision_id=V1), V2, ROLLING, NOW, desired=8)
-    aborted = ask("abort", begun.deployment).deployment
-    for left in (begun.deployment, aborted):
-        steered = activate_revision(left, V3, ROLLING, LATER, supersede=True)
-        assert steered.ended is RolloutOutcome.SUPERSEDED
-        assert (steered.deployment.desired_replicas, steered.deployment.deploying_revision_id) == (3, V3)
-        assert steered.deployment.rollout is not None
-        assert steered.deployment.rollout.desired_at_start == 3
-
-
-# --- going on, back and again
-
-
 def test_asking_for_the_running_revision_resumes_it_where_it_is_paused() -> None:
     steered = activate_revision(PAUSED, V2, ROLLING, LATER)
     assert (steered.details["activation"], steered.deployment.paused_at) == ("resumed", None)
