@@ -10,7 +10,7 @@ from tasks.app import app
 from tasks.composition import probe_pass, replicas_of, slots, stopping
 from tasks.connections import settings, waker
 from tasks.redis.wake import route_key
-from tasks.replicas.hosts import ask_hosts, look_at_hosts
+from tasks.replicas.hosts import ask_hosts, settle_routes
 from tasks.replicas.metrics import look_at_metrics
 from tasks.schedule import DO_ROUTE_TASK
 
@@ -49,7 +49,7 @@ LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
     RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
     RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
     RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),
-    RouteLifecycleType.HOSTS: lambda _: lambda: look_at_hosts(engine(), waker(), settings().host_silence_seconds),
+    RouteLifecycleType.HOSTS: lambda _: lambda: settle_routes(engine(), waker(), settings().host_silence_seconds),
 }
 """Each look says whether something is still on its way, so that it is worth looking again at once."""
 

@@ -42,13 +42,13 @@ def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
 
 
 def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
-    """Degrade the replicas of silent hosts, fail those of lost ones, and welcome hosts that are back.
+    """Count who is silent, welcome hosts that are back, and begin to degrade or fail what runs on silent ones.
 
-    True while more replicas may have to be degraded or failed.
+    True while `settle_routes` may find more of them. Each call counts as one look, so only the alarm calls it.
     """
-    limits = limits_of_silence(silence_seconds)
-    look = partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=limits.down)
-    down, back = in_transaction(engine, look)
+    looks = limits_of_silence(silence_seconds).down
+    count = partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=looks)
+    down, back = in_transaction(engine, count)
     for host in down:
         _log.error("host is down; its replicas are replaced", host=host, silence_seconds=silence_seconds)
     for host in back:
@@ -56,7 +56,13 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     waker.routes_on(back, RouteLifecycleType.STOP, RouteLifecycleType.SWEEP)
     if back:
         waker.routes(RouteLifecycleType.START)
-    degraded = change_and_wake(engine, waker, partial(degrade_silent_routes, looks=limits.degraded, limit=_AT_ONCE))
+    return settle_routes(engine, waker, silence_seconds)
+
+
+def settle_routes(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
+    """Degrade the routes of silent hosts and fail those of lost ones, some at a time. True while there may be more."""
+    looks = limits_of_silence(silence_seconds).degraded
+    degraded = change_and_wake(engine, waker, partial(degrade_silent_routes, looks=looks, limit=_AT_ONCE))
     failed = change_and_wake(engine, waker, partial(fail_lost_routes, limit=_AT_ONCE))
     return bool(degraded or failed)
 
