@@ -1,11 +1,11 @@
 """What a decision leaves behind: the next snapshot of its deployment. What is written copies these values.
 
-clock      the decision waits for a person        -> it stops, if it has not stopped yet
-otherwise                              -> it goes on, and what it counts moves by the time it stood still
-progress   an old route is drained                -> now
-failures   a new route is drained that was sick   -> one more: it had to be replaced
-outcome    the revisions swap                     -> completed
-the deploying revision is cleared      -> rolled back
+clock       a wait for a person               it stops, if it has not stopped yet
+            otherwise                         it goes on, and what it counts moves by the time that it stood still
+progress    an old route is drained           now
+failures    an unhealthy new route is drained one more: it had to be replaced
+outcome     the revisions swap                completed
+            the deploying revision is cleared rolled back
 """
 
 from collections.abc import Iterable
@@ -122,8 +122,8 @@ def _is_progress(drained: Iterable[Route], rollout: Rollout) -> bool:
 
 
 def _replaced(drained: Iterable[Route], before: Deployment) -> int:
-    """New replicas that had come up and sickened for good. On the way back everything new goes, and none is blamed."""
+    """New replicas that had come up and sickened for good, as probes found. On the way back none is blamed."""
     if before.status != PROVISIONING:
         return 0
-    sick = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
-    return sum(route.status in sick and route.revision_id == before.deploying_revision_id for route in drained)
+    new = [route for route in drained if route.revision_id == before.deploying_revision_id]
+    return sum(route.status is RouteStatus.UNHEALTHY for route in new)

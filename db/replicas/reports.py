@@ -132,9 +132,9 @@ def apply_reports(
     became = [route for route in written if route.was != route.status]
     if not became:
         return frozenset()
-    news: dict[UUID, list[tuple[UUID, RouteStatus]]] = defaultdict(list)
+    news: dict[UUID, list[tuple[UUID, RouteStatus, RouteStatus]]] = defaultdict(list)
     for route in became:
-        news[route.deployment_id].append((route.revision_id, RouteStatus(route.status)))
+        news[route.deployment_id].append((route.revision_id, RouteStatus(route.was), RouteStatus(route.status)))
     changed(connection, news.keys(), mark=ALWAYS)
     _count(connection, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, at)
     return frozenset(news)

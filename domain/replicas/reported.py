@@ -1,13 +1,13 @@
 """What the news of replicas does to their deployment: failures that hold back, failures that count, and progress.
 
-a replica failed            -> one more failed start in a row of its revision; of the new revision, one more failed
-route of the rollout
-a replica became healthy    -> its revision's failed starts are forgotten, unless another failed in the same breath;
-of the new revision, progress of the rollout
-it fails with its host      -> no revision is to blame
+failed                  one more failed start in a row of its revision; one more failed route of a rollout to it
+failed with its host    no revision is to blame
+has come up             the failed starts of its revision are forgotten, unless another failed in the same breath;
+                        progress of a rollout to it
+was sick and is back    nothing: it had come up before
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,11 +19,11 @@ from domain.model import Deployment, Rollout, Route, RouteStatus, StartFailures
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """How many replicas of one revision failed, and how many became healthy."""
+    """How many replicas of one revision failed, and how many came up: from provisioning to healthy."""
 
     revision_id: UUID
     failed: int = 0
-    healthy: int = 0
+    came_up: int = 0
 
 
 def status_told(word: str, address: str | None) -> RouteStatus:
@@ -42,13 +42,13 @@ def status_told(word: str, address: str | None) -> RouteStatus:
     return RouteStatus(word)
 
 
-def news_of(became: Iterable[tuple[UUID, RouteStatus]], *, blame: bool = True) -> tuple[News, ...]:
-    """From revisions and the new statuses of their routes. Without `blame` no failure counts."""
-    counts = Counter(became)
-    return tuple(
-        News(revision_id, counts[revision_id, RouteStatus.FAILED] * blame, counts[revision_id, RouteStatus.HEALTHY])
-        for revision_id in dict.fromkeys(revision_id for revision_id, _ in counts)
-    )
+def news_of(became: Iterable[tuple[UUID, RouteStatus, RouteStatus]], *, blame: bool = True) -> tuple[News, ...]:
+    """From revisions with the old and the new status of their routes. Without `blame` no failure counts."""
+    counts: dict[UUID, Counter[str]] = defaultdict(Counter)
+    for revision_id, was, status in became:
+        came_up = was is RouteStatus.PROVISIONING and status is RouteStatus.HEALTHY
+        counts[revision_id].update(failed=status is RouteStatus.FAILED and blame, came_up=came_up)
+    return tuple(News(revision_id, count["failed"], count["came_up"]) for revision_id, count in counts.items())
 
 
 def failures_after(before: StartFailures | None, news: Sequence[News], now: datetime) -> StartFailures | None:
@@ -58,13 +58,13 @@ def failures_after(before: StartFailures | None, news: Sequence[News], now: date
     if worst.failed:
         in_a_row = before.in_a_row if before is not None and known else 0
         return StartFailures(worst.revision_id, in_a_row + worst.failed, now)
-    recovered = {item.revision_id for item in news if item.healthy}
+    recovered = {item.revision_id for item in news if item.came_up}
     return None if before is not None and before.revision_id in recovered else before
 
 
 def counters_after(failed_routes: int, last_progress_at: datetime, target: News, now: datetime) -> tuple[int, datetime]:
     """Failed routes and last progress of a rollout, by the news of its new revision."""
-    return failed_routes + target.failed, now if target.healthy else last_progress_at
+    return failed_routes + target.failed, now if target.came_up else last_progress_at
 
 
 def reported(
@@ -78,7 +78,7 @@ def reported(
     ]
     if not changed:
         return deployment
-    news = news_of(((route.revision_id, statuses[route.id]) for route in changed), blame=blame)
+    news = news_of(((route.revision_id, route.status, statuses[route.id]) for route in changed), blame=blame)
     became = {route.id: _became(route, statuses[route.id], now) for route in changed}
     routes = (became.get(route.id, route) for route in deployment.routes)
     rollout = deployment.rollout

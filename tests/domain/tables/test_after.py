@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.after import after, back_reason_of, outcome_of
-from domain.model import Deployment, Rollout, RolloutOutcome, RouteStatus
+from domain.model import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures
 from domain.rollout import with_clock_running
 from domain.steering import pause, resume
 from tests.support.people import asking
@@ -65,7 +65,7 @@ def test_a_pause_is_over_with_the_next_cycle() -> None:
     ("picture", "failed"),
     [
         ("■■■|▲", 1),
-        ("■■■|△", 1),
+        ("■■■|△", 0),  # nobody probed it, which is not its fault
         ("■■■|■", 0),
         ("▲■■|◇", 0),
         ("■■|▲▲", 2),
@@ -134,3 +134,30 @@ def test_created_routes_stand_last_and_drained_ones_are_stopping() -> None:
         RouteStatus.PROVISIONING,
     ]
     assert len({route.id for route in left.routes}) == 4
+
+
+@pytest.mark.parametrize(
+    ("picture", "becomes", "progress_at", "failures"),
+    [
+        ("■■|◇", RouteStatus.HEALTHY, 40, None),
+        ("■■|▲", RouteStatus.HEALTHY, 0, 2),
+        ("■■|△", RouteStatus.HEALTHY, 0, 2),
+        ("■■|■", RouteStatus.UNHEALTHY, 0, 2),
+        ("■■|◇", RouteStatus.FAILED, 0, 3),
+    ],
+)
+def test_only_a_replica_that_comes_up_is_progress_and_forgives_failed_starts(
+    picture: str, becomes: RouteStatus, progress_at: float, failures: int | None
+) -> None:
+    deployment = deploying(picture, start_failures=StartFailures(V2, 2, NOW))
+    (new,) = (route.id for route in deployment.routes if route.revision_id == V2)
+    found = with_status(deployment, [new], becomes, at(40))
+    assert rollout_of(found).last_progress_at == at(progress_at)
+    assert (found.start_failures.in_a_row if found.start_failures else None) == failures
+
+
+def test_a_replica_that_fails_with_its_host_blames_no_revision() -> None:
+    deployment = deploying("■■|◇")
+    (new,) = (route.id for route in deployment.routes if route.revision_id == V2)
+    found = with_status(deployment, [new], RouteStatus.FAILED, at(40), blame=False)
+    assert (rollout_of(found).failed_routes, found.start_failures) == (0, None)
