@@ -1,15 +1,16 @@
 """The law of every write: whoever changes a deployment or its routes locks the deployments first, and counts them up.
 
-1. `lock(cursor, ids)`: their rows, in the order of their ids, so that no two writers deadlock.
+1. `lock(connection, ids)`: their rows, in the order of their ids, so that no two writers deadlock.
 2. Read, decide and write: the writer is alone with these deployments until its transaction ends.
-3. `changed(cursor, ids, mark=...)`: version + 1, and due_at = now for those that a handler must look at.
+3. `changed(connection, ids, mark=...)`: version + 1, and due_at = now for those that a handler must look at.
 """
 
 from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
-from psycopg import Cursor
+from psycopg import Connection
+from psycopg.rows import scalar_row
 
 from domain.model import Lifecycle
 
@@ -22,7 +23,7 @@ SKIPPING_HELD = "FOR NO KEY UPDATE OF d SKIP LOCKED"
 ALWAYS = frozenset(Lifecycle) - {Lifecycle.DESTROYED}
 """Every state that some handler looks at: to mark a destroyed deployment would mark it for ever."""
 
-_LOCK = f"SELECT FROM deployments d WHERE d.id = ANY(%s) {IN_ID_ORDER}"
+_LOCK = f"SELECT d.id FROM deployments d WHERE d.id = ANY(%s) {IN_ID_ORDER}"
 
 _CHANGED = """
     UPDATE deployments
@@ -31,18 +32,18 @@ _CHANGED = """
 """
 
 
-def lock(cursor: Cursor[Any], ids: Collection[UUID]) -> None:
+def lock(connection: Connection, ids: Collection[UUID]) -> None:
     """Hold these deployments until the transaction ends; waits for whoever holds one of them."""
-    cursor.execute(_LOCK, (list(ids),))
+    connection.execute(_LOCK, (list(ids),))
 
 
-def changed(cursor: Cursor[Any], ids: Collection[UUID], *, mark: Collection[Lifecycle] = ()) -> None:
+def changed(connection: Connection, ids: Collection[UUID], *, mark: Collection[Lifecycle] = ()) -> None:
     """Count up the versions of locked deployments, and mark those of them that are in one of the states of `mark`."""
     if ids:
-        cursor.execute(_CHANGED, ([state.value for state in mark], list(ids)))
+        connection.execute(_CHANGED, ([state.value for state in mark], list(ids)))
 
 
-def mark_unheld(cursor: Cursor[Any], condition: str, parameters: Mapping[str, Any]) -> frozenset[UUID]:
+def mark_unheld(connection: Connection, condition: str, parameters: Mapping[str, Any]) -> frozenset[UUID]:
     """Mark those of `deployments d` that the SQL `condition` is true of; returns those that were not marked before.
 
     A deployment that somebody holds is left out: its holder marks it, or looks at it just now. No version counts up.
@@ -54,4 +55,4 @@ def mark_unheld(cursor: Cursor[Any], condition: str, parameters: Mapping[str, An
                        ORDER BY d.id {SKIPPING_HELD})
         RETURNING id
     """
-    return frozenset(row[0] for row in cursor.execute(query, parameters).fetchall())
+    return frozenset(connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall())

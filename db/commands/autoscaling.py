@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection, Cursor
+from psycopg import Connection
 
 from db.commands.locked import lock_named, note, touch
-from db.cycle.rules import Ruled, replace_rules, rules_of, store_values
+from db.cycle.rules import NO_RULES, Ruled, replace_rules, rules_of, store_values
 from db.engine import database_now
 from db.locked import mark_unheld
 from domain.autoscaling.judging import MetricValue, evaluate_rules
@@ -75,15 +75,21 @@ def watched_deployments(connection: Connection) -> Watched:
     now = database_now(connection)
     if not rows:
         return Watched((), now)
-    ids = [row[0] for row in rows]
-    ruled = rules_of(cursor, ids)
+    ids = [deployment_id for deployment_id, _, _ in rows]
+    ruled = rules_of(connection, ids)
     addresses: dict[UUID, list[str]] = defaultdict(list)
     for deployment_id, address in cursor.execute(_ADDRESSES, (ids,)).fetchall():
         addresses[deployment_id].append(address)
     return Watched(
         tuple(
-            WatchedDeployment(row[0], row[1], row[2], ruled.get(row[0], Ruled()), tuple(addresses[row[0]]))
-            for row in rows
+            WatchedDeployment(
+                deployment_id,
+                desired,
+                autoscaled_at,
+                ruled.get(deployment_id, NO_RULES),
+                tuple(addresses[deployment_id]),
+            )
+            for deployment_id, desired, autoscaled_at in rows
         ),
         now,
     )
@@ -93,15 +99,14 @@ def store_and_mark(
     connection: Connection, measured: Mapping[UUID, Sequence[MetricValue]], fires: Sequence[UUID]
 ) -> frozenset[UUID]:
     """Keep what was measured, and mark the deployments whose rules fire; returns those that were not marked before."""
-    cursor = connection.cursor()
-    store_values(cursor, ((deployment_id, value) for deployment_id, values in measured.items() for value in values))
-    return _mark(cursor, fires) if fires else frozenset()
+    store_values(connection, ((deployment_id, value) for deployment_id, values in measured.items() for value in values))
+    return _mark(connection, fires) if fires else frozenset()
 
 
 def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:
     """Replace the rules. Raises DeploymentNotFoundError and StaleVersionError."""
     deployment = lock_named(connection, command.deployment, command.expected_version)
-    replace_rules(connection.cursor(), deployment.id, command.rules)
+    replace_rules(connection, deployment.id, command.rules)
     said = "; ".join(map(str, command.rules)) or "no rules"
     note(connection, deployment.id, command, "set_autoscaling_rules", f"autoscaling: {said}")
     version = touch(connection, deployment)
@@ -113,8 +118,7 @@ def push_metric(connection: Connection, command: PushMetric) -> Result:
     """Keep the value, and mark the deployment when a rule fires. Raises InvalidInputError when no rule reads it."""
     deployment = lock_named(connection, command.deployment)
     value = MetricValue(command.metric, command.value, database_now(connection))
-    cursor = connection.cursor()
-    if not store_values(cursor, [(deployment.id, value)]):
+    if not store_values(connection, [(deployment.id, value)]):
         raise InvalidInputError(
             f"metric: no rule of {command.deployment} with source 'pushed' reads {command.metric}; "
             "set_autoscaling_rules makes one",
@@ -122,13 +126,13 @@ def push_metric(connection: Connection, command: PushMetric) -> Result:
         )
     fires = _fires(deployment, value)
     if fires:
-        _mark(cursor, [deployment.id])
+        _mark(connection, [deployment.id])
     return {"deployment": command.deployment, "metric": command.metric, "value": command.value, "fires": fires}
 
 
-def _mark(cursor: Cursor[Any], ids: Sequence[UUID]) -> frozenset[UUID]:
+def _mark(connection: Connection, ids: Sequence[UUID]) -> frozenset[UUID]:
     """For check_replica, which decides anew."""
-    return mark_unheld(cursor, "d.id = ANY(%(ids)s) AND d.lifecycle = 'ready'", {"ids": list(ids)})
+    return mark_unheld(connection, "d.id = ANY(%(ids)s) AND d.lifecycle = 'ready'", {"ids": list(ids)})
 
 
 def _fires(deployment: Deployment, value: MetricValue) -> bool:

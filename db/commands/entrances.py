@@ -7,6 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.commands.locked import lock_named, note, touch
+from db.rows import columns
 from db.views.entrances import owners_of
 from domain.commands import SetTraffic
 from domain.errors import EntranceTakenError, WrongStateError
@@ -14,21 +15,23 @@ from domain.model import Lifecycle
 from domain.traffic.entrances import default_entrances, entrances_in_words
 from domain.traffic.published import Entrance
 
+_ENTRANCES = columns(kind="text", value="text", strip_prefix="bool")
+
 # in one order, so that two deployments that want the same ones do not wait for each other
-_TAKE = """
+_TAKE = f"""
     INSERT INTO entrances (kind, value, deployment_id, strip_prefix)
-    SELECT wanted.kind, wanted.value, %s, wanted.strip_prefix
-      FROM unnest(%s::text[], %s::text[], %s::boolean[]) AS wanted (kind, value, strip_prefix)
-     ORDER BY wanted.kind, wanted.value
+    SELECT u.kind, u.value, %(deployment_id)s, u.strip_prefix
+      FROM {_ENTRANCES}
+     ORDER BY u.kind, u.value
         ON CONFLICT (kind, value) DO UPDATE
        SET deployment_id = excluded.deployment_id, strip_prefix = excluded.strip_prefix
      WHERE entrances.deployment_id = excluded.deployment_id
         OR EXISTS (SELECT FROM deployments d WHERE d.id = entrances.deployment_id AND d.lifecycle = 'destroyed')
 """
 
-_GIVE_UP = """
+_GIVE_UP = f"""
     DELETE FROM entrances
-     WHERE deployment_id = %s AND (kind, value) NOT IN (SELECT * FROM unnest(%s::text[], %s::text[]))
+     WHERE deployment_id = %(deployment_id)s AND (kind, value) NOT IN (SELECT u.kind, u.value FROM {_ENTRANCES})
 """
 
 
@@ -42,16 +45,14 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
             state=deployment.status,
         )
     wanted = command.entrances_of(command.deployment)
-    kinds, values = [one.kind.value for one in wanted], [one.value for one in wanted]
-    cursor = connection.cursor()
-    cursor.execute(_GIVE_UP, (deployment.id, kinds, values))
+    connection.execute(_GIVE_UP, _arrays(deployment.id, wanted))
     _take(connection, deployment.id, wanted)
     taken = owners_of(connection, wanted, command.deployment)
     for entrance, owner in taken.items():
         if not command.is_default:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
-    got = tuple(one for one in wanted if one not in taken)
-    cursor.execute(
+    got = tuple(entrance for entrance in wanted if entrance not in taken)
+    connection.execute(
         "UPDATE deployments SET request_timeout_seconds = %s WHERE id = %s",
         (command.request_timeout_seconds, deployment.id),
     )
@@ -59,7 +60,10 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     note(connection, deployment.id, command, "set_traffic", said)
     return {
         "deployment": command.deployment,
-        "entrances": [{"kind": one.kind.value, "value": one.value, "strip_prefix": one.strip_prefix} for one in got],
+        "entrances": [
+            {"kind": entrance.kind.value, "value": entrance.value, "strip_prefix": entrance.strip_prefix}
+            for entrance in got
+        ],
         "request_timeout_seconds": command.request_timeout_seconds,
         "version": touch(connection, deployment),
     }
@@ -72,6 +76,9 @@ def take_default_entrances(connection: Connection, deployment_id: UUID, name: st
 
 def _take(connection: Connection, deployment_id: UUID, wanted: Sequence[Entrance]) -> None:
     """Those that are free, its own, or of a deployment that is destroyed."""
-    kinds, values = [one.kind.value for one in wanted], [one.value for one in wanted]
-    strips = [one.strip_prefix for one in wanted]
-    connection.execute(_TAKE, (deployment_id, kinds, values, strips))
+    connection.execute(_TAKE, _arrays(deployment_id, wanted))
+
+
+def _arrays(deployment_id: UUID, entrances: Sequence[Entrance]) -> dict[str, object]:
+    rows = [(entrance.kind.value, entrance.value, entrance.strip_prefix) for entrance in entrances]
+    return _ENTRANCES.arrays(rows, deployment_id=deployment_id)

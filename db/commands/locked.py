@@ -3,6 +3,7 @@
 from uuid import UUID, uuid4
 
 from psycopg import Connection
+from psycopg.rows import scalar_row
 
 from db.cycle.claim import claim_these
 from db.cycle.load import load
@@ -14,10 +15,9 @@ from domain.model import Deployment, Lifecycle
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
     """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    row = connection.execute(
-        "SELECT id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'", (name,)
-    ).fetchone()
-    locked = load(connection, claim_these(connection, [row[0]]).deployments) if row else ()
+    query = "SELECT id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
+    ids = connection.cursor(row_factory=scalar_row).execute(query, (name,)).fetchall()
+    locked = load(connection, claim_these(connection, ids).deployments)
     deployment = next((found for found in locked if found.status.lifecycle is not Lifecycle.DESTROYED), None)
     if deployment is None:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
@@ -35,7 +35,7 @@ def lock_named(connection: Connection, name: str, expected_version: int | None =
 
 def touch(connection: Connection, deployment: Deployment) -> int:
     """Mark the deployment, so that its handler looks at it, and give it its next version, which is returned."""
-    changed(connection.cursor(), [deployment.id], mark=ALWAYS)
+    changed(connection, [deployment.id], mark=ALWAYS)
     return deployment.version + 1
 
 

@@ -1,6 +1,7 @@
 """What the long tick asks SQL: which deployments are off, so that those that are right need not be loaded."""
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from psycopg import Connection
 
@@ -32,6 +33,6 @@ _IS_OFF = f"""
 """
 
 
-def mark_what_is_off(connection: Connection, targets: Iterable[DeploymentLifecycleStatus]) -> int:
+def mark_what_is_off(connection: Connection, targets: Iterable[DeploymentLifecycleStatus]) -> frozenset[UUID]:
     """Mark deployments of these statuses; of the ready ones only those whose routes are not what they should be."""
-    return len(mark_unheld(connection.cursor(), _IS_OFF, as_columns(targets)))
+    return mark_unheld(connection, _IS_OFF, as_columns(targets))

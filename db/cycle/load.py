@@ -28,7 +28,7 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
         return ()
     routes = _routes(connection, [each.row.id for each in claimed])
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
-    rules = rules_of(connection.cursor(binary=True), ready) if ready else {}
+    rules = rules_of(connection, ready) if ready else {}
     return tuple(
         [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
     )

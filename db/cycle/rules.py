@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from psycopg import Cursor
-from psycopg.rows import TupleRow
+from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from db.rows import columns, named_row
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
 
@@ -31,11 +32,12 @@ _INSERT = """
             %(max_age_seconds)s, %(series)s)
 """
 
-_STORE_VALUES = """
+_VALUES = columns(deployment_id="uuid", series="text", value="float8", at="timestamptz", missing="int4")
+
+_STORE_VALUES = f"""
     INSERT INTO metric_values AS v (deployment_id, series, value, at, missing)
     SELECT u.deployment_id, u.series, u.value, u.at, u.missing
-      FROM unnest(%(deployment_ids)s::uuid[], %(series)s::text[], %(values)s::float8[], %(ats)s::timestamptz[],
-                  %(missing)s::int[]) AS u (deployment_id, series, value, at, missing)
+      FROM {_VALUES}
      WHERE EXISTS (SELECT FROM autoscaling_rules a WHERE a.deployment_id = u.deployment_id AND a.series = u.series)
      ORDER BY u.deployment_id, u.series
     ON CONFLICT (deployment_id, series) DO UPDATE
@@ -55,19 +57,40 @@ class Ruled:
 NO_RULES = Ruled()
 
 
-def rules_of(cursor: Cursor[TupleRow], deployment_ids: Sequence[UUID]) -> dict[UUID, Ruled]:
+class _RuleRow(NamedTuple):
+    """A rule, and the value of its series: without `at` there is none."""
+
+    deployment_id: UUID
+    metric: str
+    source: str
+    path: str
+    labels: dict[str, str]
+    aggregate: str
+    comparator: str
+    threshold: float
+    step: int
+    min_replicas: int
+    max_replicas: int
+    cooldown_seconds: float
+    max_age_seconds: float
+    series: str
+    value: float
+    at: datetime | None
+    missing: int
+
+
+def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUID, Ruled]:
     """By deployment, those with rules only; one statement."""
-    rows: dict[UUID, list[TupleRow]] = defaultdict(list)
+    rows: dict[UUID, list[_RuleRow]] = defaultdict(list)
+    cursor = connection.cursor(binary=True, row_factory=named_row(_RuleRow))
     for row in cursor.execute(_RULES, (list(deployment_ids),)).fetchall():
-        rows[row[0]].append(row)
-    return {
-        deployment_id: Ruled(tuple(map(_rule, own)), tuple({row[13]: _value(row) for row in own if row[15]}.values()))
-        for deployment_id, own in rows.items()
-    }
+        rows[row.deployment_id].append(row)
+    return {deployment_id: _ruled(found) for deployment_id, found in rows.items()}
 
 
-def replace_rules(cursor: Cursor[TupleRow], deployment_id: UUID, rules: Sequence[AutoscalingRule]) -> None:
+def replace_rules(connection: Connection, deployment_id: UUID, rules: Sequence[AutoscalingRule]) -> None:
     """These rules and no others; a value that none of them reads goes too."""
+    cursor = connection.cursor()
     cursor.execute("DELETE FROM autoscaling_rules WHERE deployment_id = %s", (deployment_id,))
     if rules:
         cursor.executemany(_INSERT, [_columns(deployment_id, position, rule) for position, rule in enumerate(rules)])
@@ -77,43 +100,33 @@ def replace_rules(cursor: Cursor[TupleRow], deployment_id: UUID, rules: Sequence
     )
 
 
-def store_values(cursor: Cursor[TupleRow], values: Iterable[tuple[UUID, MetricValue]]) -> int:
+def store_values(connection: Connection, values: Iterable[tuple[UUID, MetricValue]]) -> int:
     """Keep the values that some rule reads and that are newer than the ones known; returns how many. One statement."""
-    stored = list(values)
-    if not stored:
-        return 0
-    return cursor.execute(
-        _STORE_VALUES,
-        {
-            "deployment_ids": [deployment_id for deployment_id, _ in stored],
-            "series": [value.series for _, value in stored],
-            "values": [value.value for _, value in stored],
-            "ats": [value.at for _, value in stored],
-            "missing": [value.missing for _, value in stored],
-        },
-    ).rowcount
+    rows = [(deployment_id, value.series, value.value, value.at, value.missing) for deployment_id, value in values]
+    return connection.execute(_STORE_VALUES, _VALUES.arrays(rows)).rowcount if rows else 0
 
 
-def _rule(row: TupleRow) -> AutoscalingRule:
+def _ruled(rows: Sequence[_RuleRow]) -> Ruled:
+    values = {row.series: MetricValue(row.series, row.value, row.at, row.missing) for row in rows if row.at is not None}
+    return Ruled(tuple(map(_rule, rows)), tuple(values.values()))
+
+
+def _rule(row: _RuleRow) -> AutoscalingRule:
     """As it was validated when it was set: one that a later release would refuse must not stop everybody's reading."""
     return AutoscalingRule.model_construct(
-        metric=row[1],
-        source=MetricSource(row[2]),
-        path=row[3],
-        labels=row[4],
-        aggregate=Aggregate(row[5]),
-        comparator=Comparator(row[6]),
-        threshold=row[7],
-        step=row[8],
-        min_replicas=row[9],
-        max_replicas=row[10],
-        cooldown_seconds=row[11],
-        max_age_seconds=row[12],
+        metric=row.metric,
+        source=MetricSource(row.source),
+        path=row.path,
+        labels=row.labels,
+        aggregate=Aggregate(row.aggregate),
+        comparator=Comparator(row.comparator),
+        threshold=row.threshold,
+        step=row.step,
+        min_replicas=row.min_replicas,
+        max_replicas=row.max_replicas,
+        cooldown_seconds=row.cooldown_seconds,
+        max_age_seconds=row.max_age_seconds,
     )
-
-
-def _value(row: TupleRow) -> MetricValue:
-    return MetricValue(series=row[13], value=row[14], at=row[15], missing=row[16])
 
 
 def _columns(deployment_id: UUID, position: int, rule: AutoscalingRule) -> dict[str, Any]:

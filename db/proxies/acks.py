@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from db.locked import changed, lock
+from db.rows import columns
 
 _IS_LIVE = "last_seen_at > (SELECT max(seen_at) FROM publishers) - make_interval(secs => silence_seconds)"
 
@@ -27,16 +28,19 @@ _RELEASE = f"""
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
 """
 
-_NOTE_PROXIES = """
-    INSERT INTO proxies (node_id, kind, silence_seconds)
-    SELECT * FROM unnest(%s::text[], %s::text[], %s::float8[]) AS u (node_id, kind, silence_seconds) ORDER BY node_id
+_SEEN = columns(node_id="text", kind="text", silence_seconds="float8")
+
+_NOTE_PROXIES = f"""
+    INSERT INTO proxies (node_id, kind, silence_seconds) SELECT * FROM {_SEEN} ORDER BY node_id
     ON CONFLICT (node_id) DO UPDATE
        SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds
 """
 
-_NOTE_ACKS = """
+_ACKS = columns(node_id="text", version="text", seen="text")
+
+_NOTE_ACKS = f"""
     UPDATE proxies p SET acked_version = u.version, acked_snapshot = u.seen::pg_snapshot, acked_at = clock_timestamp()
-      FROM unnest(%s::text[], %s::text[], %s::text[]) AS u (node_id, version, seen)
+      FROM {_ACKS}
      WHERE p.node_id = u.node_id
 """
 
@@ -117,17 +121,15 @@ def note_publisher(connection: Connection, publisher_id: str) -> None:
 
 def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
     """These proxies are there; one that nobody knew counts from now on."""
-    rows = list(seen)
+    rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds) for proxy in seen]
     if rows:
-        columns = ([one.node_id for one in rows], [one.kind for one in rows], [one.silence_seconds for one in rows])
-        connection.execute(_NOTE_PROXIES, columns)
+        connection.execute(_NOTE_PROXIES, _SEEN.arrays(rows))
 
 
 def note_acks(connection: Connection, acks: Sequence[Ack]) -> None:
     """What these proxies know from now on. Unknown proxies are left out."""
     if acks:
-        columns = ([one.node_id for one in acks], [one.version for one in acks], [one.seen for one in acks])
-        connection.execute(_NOTE_ACKS, columns)
+        connection.execute(_NOTE_ACKS, _ACKS.arrays((ack.node_id, ack.version, ack.seen) for ack in acks))
 
 
 def release_drained(connection: Connection) -> list[DrainedRoute]:
@@ -136,12 +138,12 @@ def release_drained(connection: Connection) -> list[DrainedRoute]:
     Without a live proxy that is all of them: there is nothing to wait for.
     """
     cursor = connection.cursor()
-    owners = [row[0] for row in cursor.execute(_KNOWN).fetchall()]
+    owners = connection.cursor(row_factory=scalar_row).execute(_KNOWN).fetchall()
     if not owners:
         return []
-    lock(cursor, owners)
+    lock(connection, owners)
     released = [DrainedRoute(*row) for row in cursor.execute(_RELEASE, (owners,)).fetchall()]
-    changed(cursor, {route.deployment_id for route in released})
+    changed(connection, {route.deployment_id for route in released})
     return released
 
 

@@ -1,14 +1,16 @@
 """Worker hosts: who is up, which routes they run, and what becomes of those of a host that fell silent."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
+from db.rows import columns
 from db.schema.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.model import RouteStatus
@@ -34,9 +36,11 @@ _OF_DEPLOYMENT = f"""
 
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
-_PLACE = """
+_PLACED = columns(id="uuid", host="text")
+
+_PLACE = f"""
     UPDATE routes r SET host = u.host
-      FROM unnest(%s::uuid[], %s::text[]) AS u (id, host)
+      FROM {_PLACED}
      WHERE r.id = u.id AND r.host IS NULL
 """
 
@@ -82,17 +86,16 @@ def place_routes(connection: Connection, limit: int) -> int:
     if not waiting:
         return 0
     owners = list({route.deployment_id for route in waiting})
-    lock(cursor, owners)
-    up = cursor.execute("SELECT name FROM hosts WHERE down_since IS NULL ORDER BY name").fetchall()
+    lock(connection, owners)
     chosen = place(
         _unplaced(connection, owners, limit),
-        [row[0] for row in up],
-        {(row[0], row[1]): row[2] for row in cursor.execute(_OF_DEPLOYMENT, (owners,)).fetchall()},
+        _values(connection, "SELECT name FROM hosts WHERE down_since IS NULL ORDER BY name"),
+        {(deployment, host): n for deployment, host, n in cursor.execute(_OF_DEPLOYMENT, (owners,)).fetchall()},
         dict(cursor.execute(_OF_ALL).fetchall()),
     )
     if chosen:
-        cursor.execute(_PLACE, (list(chosen), list(chosen.values())))
-        changed(cursor, owners)
+        cursor.execute(_PLACE, _PLACED.arrays(chosen.items()))
+        changed(connection, owners)
     return len(chosen)
 
 
@@ -107,7 +110,7 @@ def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[st
             SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
              WHERE (SELECT true FROM routes WHERE host = up.name AND {some} LIMIT 1)
         """
-    return [row[0] for row in connection.execute(query).fetchall()]
+    return _values(connection, query)
 
 
 def look_at_signs_of_life(
@@ -119,7 +122,7 @@ def look_at_signs_of_life(
     away for a while does not make every host silent.
     """
     rows = connection.execute(_LOOK, {"fresh": fresh_seconds, "looks": looks}).fetchall()
-    return frozenset(row[0] for row in rows if row[1]), frozenset(row[0] for row in rows if row[2])
+    return frozenset(name for name, fell, _ in rows if fell), frozenset(name for name, _, came in rows if came)
 
 
 def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> frozenset[UUID]:
@@ -127,13 +130,13 @@ def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> fro
 
     Only their host can probe them, so their last probes are too old to go by. The first probe after that ends it.
     """
-    silent = [row[0] for row in connection.execute(_SILENT, (looks,)).fetchall()]
+    silent = _values(connection, _SILENT, (looks,))
     return _report_all(connection, silent, JUDGED, RouteStatus.DEGRADED, limit)
 
 
 def fail_lost_routes(connection: Connection, limit: int | None) -> frozenset[UUID]:
     """Fail up to `limit` routes of hosts that are down; returns their deployments."""
-    down = [row[0] for row in connection.execute(_DOWN).fetchall()]
+    down = _values(connection, _DOWN)
     return _report_all(connection, down, ACTIVE, RouteStatus.FAILED, limit)
 
 
@@ -162,17 +165,21 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
 
     Raises HostNotFoundError, and WrongStateError for a host that is up.
     """
-    cursor = connection.cursor()
-    host = cursor.execute("SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,)).fetchone()
-    if host is None:
+    found = _values(connection, "SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,))
+    if not found:
         raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)
-    if host[0] is None:
+    if found == [None]:
         raise WrongStateError(f"host {name} is up; only a host that is down can be forgotten", host=name)
     touched = fail_lost_routes(connection, None)
-    left = cursor.execute("SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,)).fetchall()
-    touched |= record_stopped(connection, [row[0] for row in left])
-    cursor.execute("DELETE FROM hosts WHERE name = %s", (name,))
+    left = _values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
+    touched |= record_stopped(connection, left)
+    connection.execute("DELETE FROM hosts WHERE name = %s", (name,))
     return touched
+
+
+def _values(connection: Connection, query: str, parameters: Sequence[object] = ()) -> list[Any]:
+    """The one column of the rows."""
+    return connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall()
 
 
 def _unplaced(connection: Connection, owners: Iterable[UUID] | None, limit: int) -> list[Unplaced]:

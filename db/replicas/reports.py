@@ -4,16 +4,28 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
-from psycopg import Connection, Cursor
+from psycopg import Connection
 
 from db.engine import database_now
 from db.locked import ALWAYS, changed, lock
+from db.rows import columns, named_row
 from db.schema.statuses import ACTIVE
 from domain.model import RouteStatus, StartFailures
 from domain.replicas.reported import News, counters_after, failures_after, news_of
+
+_REPORTS = columns(
+    id="uuid",
+    was="text",
+    status="text",
+    streak="int4",
+    reason="text",
+    log_tail="text",
+    address="text",
+    handle="text",
+)
 
 _REPORT = f"""
     UPDATE routes r
@@ -25,33 +37,33 @@ _REPORT = f"""
            replica_handle = coalesce(u.handle, r.replica_handle),
            started_at = CASE WHEN u.address IS NOT NULL OR u.handle IS NOT NULL
                              THEN coalesce(r.started_at, %(at)s) ELSE r.started_at END
-      FROM unnest(%(ids)s::uuid[], %(was)s::text[], %(statuses)s::text[], %(streaks)s::int[], %(reasons)s::text[],
-                  %(log_tails)s::text[], %(addresses)s::text[], %(handles)s::text[])
-           AS u (id, was, status, streak, reason, log_tail, address, handle)
+      FROM {_REPORTS}
      WHERE r.id = u.id AND r.status = u.was AND r.{ACTIVE}
-    RETURNING r.id, r.deployment_id, r.revision_id, r.rollout_id, old.status, new.status
+    RETURNING r.deployment_id, r.revision_id, old.status AS was, new.status
 """
 
-_COUNTED = """
-    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, o.id, o.to_revision_id, o.failed_routes,
-           o.last_progress_at
+_COUNTERS = """
+    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, o.id AS rollout_id, o.to_revision_id,
+           o.failed_routes, o.last_progress_at
       FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id
      WHERE d.id = ANY(%s)
 """
 
-_COUNT_FAILED_STARTS = """
+_FAILURES = columns(id="uuid", revision_id="uuid", in_a_row="int4", last_at="timestamptz")
+
+_COUNT_FAILED_STARTS = f"""
     UPDATE deployments d
        SET failed_revision_id = u.revision_id, failed_starts = u.in_a_row, last_failed_at = u.last_at
-      FROM unnest(%(ids)s::uuid[], %(revision_ids)s::uuid[], %(in_a_row)s::int[], %(last_ats)s::timestamptz[])
-           AS u (id, revision_id, in_a_row, last_at)
+      FROM {_FAILURES}
      WHERE d.id = u.id
 """
 
-_COUNT_IN_ROLLOUTS = """
+_PROGRESS = columns(id="uuid", failed_routes="int4", last_progress_at="timestamptz")
+
+_COUNT_IN_ROLLOUTS = f"""
     UPDATE rollouts o
        SET failed_routes = u.failed_routes, last_progress_at = u.last_progress_at
-      FROM unnest(%(ids)s::uuid[], %(failed)s::int[], %(progresses)s::timestamptz[])
-           AS u (id, failed_routes, last_progress_at)
+      FROM {_PROGRESS}
      WHERE o.id = u.id
 """
 
@@ -76,6 +88,35 @@ class RouteReport:
     handle: str | None = None
 
 
+class _Written(NamedTuple):
+    """A route that a report was written to: its status before and after it."""
+
+    deployment_id: UUID
+    revision_id: UUID
+    was: str
+    status: str
+
+
+class _Counters(NamedTuple):
+    """What has been counted of a deployment and of its running rollout, if there is one."""
+
+    id: UUID
+    failed_revision_id: UUID
+    failed_starts: int
+    last_failed_at: datetime
+    rollout_id: UUID | None
+    to_revision_id: UUID
+    failed_routes: int
+    last_progress_at: datetime
+
+    @property
+    def start_failures(self) -> StartFailures | None:
+        """None when the last start went well."""
+        if not self.failed_starts:
+            return None
+        return StartFailures(self.failed_revision_id, self.failed_starts, self.last_failed_at)
+
+
 def apply_reports(
     connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
 ) -> frozenset[UUID]:
@@ -85,60 +126,53 @@ def apply_reports(
     """
     if not reports:
         return frozenset()
-    cursor = connection.cursor()
-    lock(cursor, {report.deployment_id for report in reports})
+    lock(connection, {report.deployment_id for report in reports})
     at = database_now(connection)
-    written = cursor.execute(_REPORT, {"at": at, **_columns(reports)}).fetchall()
-    became = [row for row in written if row[4] != row[5]]
+    written = connection.cursor(row_factory=named_row(_Written)).execute(_REPORT, _arrays(reports, at)).fetchall()
+    became = [route for route in written if route.was != route.status]
     if not became:
         return frozenset()
     news: dict[UUID, list[tuple[UUID, RouteStatus]]] = defaultdict(list)
-    for _, deployment_id, revision_id, _, _, status in became:
-        news[deployment_id].append((revision_id, RouteStatus(status)))
-    changed(cursor, news.keys(), mark=ALWAYS)
-    _count(cursor, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, at)
+    for route in became:
+        news[route.deployment_id].append((route.revision_id, RouteStatus(route.status)))
+    changed(connection, news.keys(), mark=ALWAYS)
+    _count(connection, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, at)
     return frozenset(news)
 
 
-def _count(cursor: Cursor[Any], news: Mapping[UUID, Sequence[News]], at: datetime) -> None:
+def _count(connection: Connection, news: Mapping[UUID, Sequence[News]], at: datetime) -> None:
     """Failed starts of deployments, and failures and progress of their rollouts, as the domain counts them."""
     failing, counted = [], []
-    for owner, revision_id, in_a_row, last_at, rollout_id, target, failed_routes, progress in cursor.execute(
-        _COUNTED, (list(news),)
-    ).fetchall():
-        before = StartFailures(revision_id, in_a_row, last_at) if in_a_row else None
-        after = failures_after(before, news[owner], at)
-        if after != before:
-            failing.append((owner, after or StartFailures(revision_id, 0, last_at)))
+    for known in connection.cursor(row_factory=named_row(_Counters)).execute(_COUNTERS, (list(news),)).fetchall():
+        after = failures_after(known.start_failures, news[known.id], at)
+        if after != known.start_failures:
+            after = after or StartFailures(known.failed_revision_id, 0, known.last_failed_at)
+            failing.append((known.id, after.revision_id, after.in_a_row, after.last_at))
         counted += [
-            (rollout_id, *counters_after(failed_routes, progress, item, at))
-            for item in news[owner]
-            if rollout_id and item.revision_id == target
+            (known.rollout_id, *counters_after(known.failed_routes, known.last_progress_at, item, at))
+            for item in news[known.id]
+            if known.rollout_id and item.revision_id == known.to_revision_id
         ]
     if failing:
-        cursor.execute(_COUNT_FAILED_STARTS, _failures(failing))
+        connection.execute(_COUNT_FAILED_STARTS, _FAILURES.arrays(failing))
     if counted:
-        rollout_ids, failed, progresses = (list(column) for column in zip(*counted, strict=True))
-        cursor.execute(_COUNT_IN_ROLLOUTS, {"ids": rollout_ids, "failed": failed, "progresses": progresses})
+        connection.execute(_COUNT_IN_ROLLOUTS, _PROGRESS.arrays(counted))
 
 
-def _failures(failing: Sequence[tuple[UUID, StartFailures]]) -> dict[str, Any]:
-    return {
-        "ids": [owner for owner, _ in failing],
-        "revision_ids": [failures.revision_id for _, failures in failing],
-        "in_a_row": [failures.in_a_row for _, failures in failing],
-        "last_ats": [failures.last_at for _, failures in failing],
-    }
-
-
-def _columns(reports: Sequence[RouteReport]) -> dict[str, Any]:
-    return {
-        "ids": [report.route_id for report in reports],
-        "was": [report.was.value for report in reports],
-        "statuses": [report.status.value for report in reports],
-        "streaks": [report.streak for report in reports],
-        "reasons": [report.reason for report in reports],
-        "log_tails": [report.log_tail for report in reports],
-        "addresses": [report.address for report in reports],
-        "handles": [report.handle for report in reports],
-    }
+def _arrays(reports: Sequence[RouteReport], at: datetime) -> dict[str, object]:
+    return _REPORTS.arrays(
+        (
+            (
+                report.route_id,
+                report.was.value,
+                report.status.value,
+                report.streak,
+                report.reason,
+                report.log_tail,
+                report.address,
+                report.handle,
+            )
+            for report in reports
+        ),
+        at=at,
+    )

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row, scalar_row
 
 from db.locked import changed, lock
 from db.schema.statuses import ACTIVE, TO_STOP
@@ -63,10 +63,6 @@ class RouteRow:
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", _parsed(cast("str", self.spec)))
-        object.__setattr__(self, "status", RouteStatus(self.status))
-
 
 def routes_to_start(connection: Connection, host: str, limit: int) -> list[RouteRow]:
     """Provisioning routes of a host whose replica nobody has started yet, oldest first."""
@@ -85,21 +81,20 @@ def routes_to_stop(connection: Connection, host: str) -> list[RouteRow]:
 
 def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
     """One route, its deployment locked before it is read. Raises RouteNotFoundError."""
-    cursor = connection.cursor()
-    owners = cursor.execute("SELECT deployment_id FROM routes WHERE id = %s", (route_id,)).fetchall()
-    lock(cursor, [row[0] for row in owners])
-    rows = _rows(connection, _BY_ID, (route_id,))
-    if not rows:
+    lock(connection, _owners(connection, [route_id]))
+    route = next(iter(_rows(connection, _BY_ID, (route_id,))), None)
+    if route is None:
         raise RouteNotFoundError(
             f"there is no route {route_id}; 'rollway routes' lists those that exist", route=route_id
         )
-    return rows[0]
+    return route
 
 
 def unstopped(connection: Connection, host: str, route_ids: Iterable[UUID]) -> frozenset[UUID]:
     """Which of these routes are still expected to have a replica on this host."""
     query = "SELECT id FROM routes WHERE id = ANY(%s) AND host = %s AND stopped_at IS NULL"
-    return frozenset(row[0] for row in connection.execute(query, (list(route_ids), host)).fetchall())
+    cursor = connection.cursor(row_factory=scalar_row)
+    return frozenset(cursor.execute(query, (list(route_ids), host)).fetchall())
 
 
 def request_stop(connection: Connection, route_ids: Sequence[UUID]) -> None:
@@ -123,21 +118,24 @@ def _change_leaving(connection: Connection, route_ids: Sequence[UUID], assignmen
     """Change routes on their way out, under their deployments' locks. Who may be waiting for their end is marked."""
     if not route_ids:
         return frozenset()
-    cursor = connection.cursor()
-    ids = list(route_ids)
-    owners = cursor.execute("SELECT DISTINCT deployment_id FROM routes WHERE id = ANY(%s)", (ids,)).fetchall()
-    lock(cursor, [row[0] for row in owners])
+    cursor = connection.cursor(row_factory=scalar_row)
+    lock(connection, _owners(connection, route_ids))
     left = cursor.execute(
         f"""
         UPDATE routes SET {assignments}
          WHERE id = ANY(%s) AND {TO_STOP} AND stopped_at IS NULL
         RETURNING deployment_id
         """,
-        (ids,),
+        (list(route_ids),),
     ).fetchall()
-    touched = frozenset(row[0] for row in left)
-    changed(cursor, touched, mark=_WAITING_FOR_ENDS)
+    touched = frozenset(left)
+    changed(connection, touched, mark=_WAITING_FOR_ENDS)
     return touched
+
+
+def _owners(connection: Connection, route_ids: Sequence[UUID]) -> list[UUID]:
+    query = "SELECT DISTINCT deployment_id FROM routes WHERE id = ANY(%s)"
+    return connection.cursor(row_factory=scalar_row).execute(query, (list(route_ids),)).fetchall()
 
 
 @lru_cache(1024)
@@ -147,4 +145,8 @@ def _parsed(spec: str) -> RevisionSpec:
 
 
 def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> list[RouteRow]:
-    return connection.cursor(row_factory=class_row(RouteRow)).execute(query, parameters).fetchall()
+    return connection.cursor(row_factory=kwargs_row(_route_row)).execute(query, parameters).fetchall()
+
+
+def _route_row(spec: str, status: str, **columns: Any) -> RouteRow:  # noqa: ANN401  (the other columns as they are)
+    return RouteRow(spec=_parsed(spec), status=RouteStatus(status), **columns)

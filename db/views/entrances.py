@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.rows import columns
 from domain.traffic.entrances import in_order
 from domain.traffic.published import Entrance, EntranceKind
 
@@ -16,11 +17,13 @@ _REACHED = """
      WHERE d.id = %s
 """
 
-_OWNERS = """
+_WANTED = columns(kind="text", value="text")
+
+_OWNERS = f"""
     SELECT n.kind, n.value, d.name
       FROM entrances n JOIN deployments d ON d.id = n.deployment_id
-     WHERE (n.kind, n.value) IN (SELECT * FROM unnest(%s::text[], %s::text[]))
-       AND d.lifecycle <> 'destroyed' AND d.name <> %s
+     WHERE (n.kind, n.value) IN (SELECT * FROM {_WANTED})
+       AND d.lifecycle <> 'destroyed' AND d.name <> %(deployment)s
 """
 
 
@@ -35,13 +38,12 @@ class ReachedView:
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Of one that is known to exist."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
-    found = (Entrance(EntranceKind(row[1]), row[2], row[3]) for row in rows if row[1] is not None)
-    return ReachedView(in_order(found), rows[0][0])
+    found = (Entrance(EntranceKind(kind), value, strip_prefix) for _, kind, value, strip_prefix in rows if kind)
+    return ReachedView(in_order(found), next(timeout for timeout, *_ in rows))
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:
     """Those of `wanted` that another deployment than this one has, each with its name."""
-    keys = {(one.kind.value, one.value): one for one in wanted}
-    kinds, values = [kind for kind, _ in keys], [value for _, value in keys]
-    rows = connection.execute(_OWNERS, (kinds, values, deployment)).fetchall()
+    keys = {(entrance.kind.value, entrance.value): entrance for entrance in wanted}
+    rows = connection.execute(_OWNERS, _WANTED.arrays(keys, deployment=deployment)).fetchall()
     return {keys[kind, value]: name for kind, value, name in rows}

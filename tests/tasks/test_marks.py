@@ -31,7 +31,7 @@ def rest(engine: Engine) -> None:
 
 def marked(engine: Engine, status: Any = READY) -> int:
     with transaction(engine) as connection:
-        return mark_what_is_off(connection, [status])
+        return len(mark_what_is_off(connection, [status]))
 
 
 def test_a_quiet_fleet_is_not_written_to_by_the_long_tick(engine: Engine) -> None:
