@@ -22,8 +22,7 @@ from db.engine import database_now
 from db.lifecycle import lifecycle_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.rows import named_row
-from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route
-from domain.strategies.base import RouteCounts
+from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route, RouteCounts
 
 _CLAIM = f"""
     {DEPLOYMENTS}

@@ -9,9 +9,8 @@ from typing import ClassVar, Self
 from domain.changes import Decision
 from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
-from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.model import Deployment, DeploymentLifecycleStatus, RouteCounts, Verdict
 from domain.rollout import with_clock_running
-from domain.strategies.base import RouteCounts
 from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Limits, classify
 
 

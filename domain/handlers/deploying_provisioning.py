@@ -18,8 +18,8 @@ from domain.model import (
     DeploymentLifecycleType,
     DeploymentSubStep,
     Lifecycle,
+    RouteCounts,
 )
-from domain.strategies.base import RouteCounts
 from domain.transitions import (
     ClassifiedDecision,
     Deadline,

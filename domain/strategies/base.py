@@ -1,13 +1,13 @@
 """What every strategy is: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from domain.changes import Decision
-from domain.model import Deployment
+from domain.model import Deployment, RouteCounts
 from domain.policy import StrategySpec
 from domain.strategies.budget import Budget
 
@@ -15,15 +15,6 @@ SpecT = TypeVar("SpecT", bound=StrategySpec)
 
 StrategyCycleResult = Decision
 """A strategy answers in the words of every other decision: verdict, route changes, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class RouteCounts:
-    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
-
-    starting: int
-    healthy: int
-    idle: int
 
 
 class AbstractDeploymentStrategy(ABC, Generic[SpecT]):

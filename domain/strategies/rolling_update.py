@@ -25,9 +25,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from domain.changes import Decision, RouteChanges
-from domain.model import Deployment, Route
+from domain.model import Deployment, Route, RouteCounts
 from domain.policy import StrategySpec
-from domain.strategies.base import AbstractDeploymentStrategy, RouteCounts, deploying_revision
+from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
 from domain.strategies.sentences import creating, draining, steps

@@ -1,4 +1,4 @@
-"""What Postgres itself refuses, whoever asks: each CHECK of db/schema/tables.py with a statement that breaks it."""
+"""What Postgres itself refuses, whoever asks: each CHECK of db/schema/tables/ with a statement that breaks it."""
 
 from typing import LiteralString
 

@@ -1,4 +1,4 @@
-"""Migrations make the tables of db/schema/tables.py, there and back; two at once do each other no harm."""
+"""Migrations make the tables of db/schema/tables/, there and back; two at once do each other no harm."""
 
 import os
 import subprocess

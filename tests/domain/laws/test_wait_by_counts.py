@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from hypothesis import example, given
 
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Route, RouteStatus, TrafficStatus
-from domain.strategies.base import RouteCounts
+from domain.model import Route, RouteCounts, RouteStatus, TrafficStatus
 from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying
 from tests.support.simulation import cycle
 from tests.support.snapshots import Case, cases
