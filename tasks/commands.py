@@ -6,8 +6,9 @@ from celery import Task
 
 from db.commands.execute import execute
 from db.engine import engine
-from domain.commands import COMMANDS, parse_command
+from domain.commands import COMMANDS
 from domain.errors import RollwayError
+from domain.messages import parse_command
 from tasks.app import app
 from tasks.connections import waker
 

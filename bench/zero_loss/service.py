@@ -15,8 +15,8 @@ from psycopg.rows import dict_row
 
 from cli.exits import UnreachableError
 from cli.servers import send
-from domain.commands import parse_command
 from domain.errors import RollwayError
+from domain.messages import parse_command
 from stack.home import project_root
 
 ROLLING: Mapping[str, Any] = {

@@ -17,9 +17,9 @@ from domain.commands import (
     Scale,
     SetPolicy,
     SetTraffic,
-    parse_command,
 )
 from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
+from domain.messages import parse_command
 from domain.model import Lifecycle
 from domain.policy import DeploymentPolicy
 from domain.replicas.revision import RevisionSpec

@@ -14,7 +14,8 @@ from cli.show.film import Film
 from cli.show.waiting import Goal, destroyed, rollout_completed, settled, wait_until
 from db.views.deployments import deployment_named
 from domain.activation import Activation
-from domain.commands import MAX_REPLICAS, ActivateRevision, Command, Destroy, Scale, parse_command
+from domain.commands import MAX_REPLICAS, ActivateRevision, Command, Destroy, Scale
+from domain.messages import parse_command
 
 _ACTIVATED = {
     Activation.FIRST: "{revision} is the first revision of {deployment}",

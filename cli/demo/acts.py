@@ -16,8 +16,9 @@ from cli.servers import Reader, send
 from cli.show.film import Cycle, Film, Scene
 from cli.show.waiting import Goal, destroyed, settled, wait_until
 from db.views.deployments import RolloutView, all_routes, deployment_named
-from domain.commands import ActivateRevision, AddRevision, Command, CreateDeployment, Destroy, SetPolicy, parse_command
+from domain.commands import ActivateRevision, AddRevision, Command, CreateDeployment, Destroy, SetPolicy
 from domain.errors import RollwayError
+from domain.messages import parse_command
 from domain.model import RolloutOutcome
 from stack.home import project_root
 

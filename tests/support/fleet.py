@@ -22,9 +22,9 @@ from db.cycle.load import load
 from db.engine import in_transaction, make_engine, transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.settings import DatabaseSettings, database_url
-from domain.commands import parse_command
 from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.base import DeploymentHandler
+from domain.messages import parse_command
 from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
 from domain.picture import picture
 from domain.rollout import guard_of

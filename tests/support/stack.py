@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 from db.commands.execute import execute
 from db.engine import make_engine
 from db.settings import DatabaseSettings, database_url
-from domain.commands import parse_command
+from domain.messages import parse_command
 from runtime.process import stop_all
 from stack.home import project_root
 from tasks.redis.wake import Waker
