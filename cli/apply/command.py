@@ -1,7 +1,6 @@
 """`rollway apply`."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -9,12 +8,11 @@ import typer
 
 from cli.apply.file import DeploymentFile, read_file
 from cli.apply.plan import ApplyRequest, KnownRevision, KnownTraffic, PlannedStep, plan
-from cli.exits import WAITING, exits
-from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Timeout, Wait
+from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Supersede, Timeout, Wait
 from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.show.film import Film
-from cli.show.waiting import rollout_completed, settled, wait_until
+from cli.show.waiting import rollout_completed, wait_until
 from db.views.deployments import DeploymentView, live_deployments
 from db.views.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
@@ -33,7 +31,7 @@ def apply(
     *,
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
     activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
-    supersede: Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")] = False,
+    supersede: Supersede = False,
     wait: Wait = False,
     timeout: Timeout = WAIT_SECONDS,
     reason: Reason = "",
@@ -81,11 +79,6 @@ def apply(
         print_json(_document(outcomes, views))
 
 
-HELP_END = exits(
-    *WAITING, example=f"rollway apply -f {Path('examples/web.yaml')} --wait\ncat web.yaml | rollway apply -f -"
-)
-
-
 def _plan(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> list[PlannedStep]:
     there = next(iter(reader.read(live_deployments, [file.deployment])), None)
     known = None
@@ -110,11 +103,8 @@ def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Outcome:
 
 def _wait(reader: Reader, outcome: _Outcome, timeout: float, *, as_json: bool) -> DeploymentView:
     (there,) = reader.read(live_deployments, [outcome.deployment])
-    if there.current_revision_id is None:
-        return there
     film = Film(printer(quiet=as_json), rollout_id=outcome.rollout_id or there.rollout_id)
-    goal = rollout_completed if film.rollout_id else settled
-    return wait_until(goal, reader, there.id, timeout, film).view
+    return wait_until(rollout_completed, reader, there.id, timeout, film).view
 
 
 def _document(outcomes: list[_Outcome], views: list[DeploymentView]) -> list[dict[str, Any]]:

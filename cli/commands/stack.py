@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.exits import ExitCode, exits
+from cli.exits import ExitCode
 from cli.interrupts import ignore_signals, interruptible
 from stack.down import down as stack_down
 from stack.errors import StackError
@@ -25,15 +25,8 @@ from stack.up import stay
 from stack.up import up as stack_up
 
 _PORT = {"min": 1, "max": 65535, "show_default": "a free one, kept for the next start"}
-_ENDS = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTERRUPTED)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document at the end instead of lines.")]
-
-
-def add_stack_commands(app: typer.Typer) -> None:
-    """Give `app` the commands `up` and `down`."""
-    app.command("up", epilog=exits(*_ENDS, example="rollway up\nrollway up --foreground --workers 4"))(up)
-    app.command("down", epilog=exits(*_ENDS, example="rollway down"))(down)
 
 
 def up(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.text import Text
 
-from cli.commands.write import send_command
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import ago, columns, print_json, printer, roughly
+from cli.sending import send_command
 from cli.servers import Reader, database_errors, find_servers
 from cli.show.status import route_colour, short_id
 from db.views.hosts import HostView, all_hosts
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from db.proxies.acks import ProxyView
 
 T = TypeVar("T")
-_API_PORT = 7070
 
 
 def traffic(*, as_json: AsJson = False) -> None:
@@ -102,7 +101,7 @@ def forget_host(
 ) -> None:
     """Forget a host that is down and never comes back. Its replicas count as stopped."""
     find_servers()
-    result = send_command(ForgetHost, {"host": host}, reason, actor, request_id)
+    result = send_command(ForgetHost, host=host, reason=reason, actor=actor, request_id=request_id)
     printer(quiet=as_json).print(f"{host} is forgotten")
     if as_json:
         print_json(result)

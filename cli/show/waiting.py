@@ -37,18 +37,28 @@ def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, 
 
 
 def rollout_completed(scene: Scene) -> bool:
-    """The rollout that the film follows is completed. Any other end of it raises RolledBackError."""
+    """The rollout that the film follows is completed; without a rollout, `settled`.
+
+    Raises RolledBackError when the rollout ended in any other way.
+    """
     rollout = scene.rollout
-    if rollout is None or rollout.outcome in (None, RolloutOutcome.COMPLETED):
-        return rollout is not None and rollout.outcome is not None
+    if rollout is None:
+        return settled(scene)
+    if rollout.outcome in (None, RolloutOutcome.COMPLETED):
+        return rollout.outcome is not None
     why = f": {rollout.back_reason}" if rollout.back_reason else ""
     message = f"the rollout to {rollout.to_revision} was {rollout.outcome.replace('_', ' ')}{why}"
     raise RolledBackError(message, rollout=rollout.id, outcome=rollout.outcome)
 
 
 def settled(scene: Scene) -> bool:
-    """Ready, complete, and nothing of another revision left. Raises DegradedError when scaling gave up."""
+    """Ready, complete, and nothing of another revision left; or without a revision, since nothing runs then.
+
+    Raises DegradedError when scaling gave up, and RolledBackError when the deployment was destroyed meanwhile.
+    """
     view = scene.view
+    if view.current_revision_id is None:
+        return True
     if view.degraded_reason:
         message = f"{view.name} is degraded: {view.degraded_reason}"
         raise DegradedError(message, deployment=view.name)
