@@ -18,7 +18,7 @@ from bench.data import MUTATING, WAITING, fill, mark_all
 from bench.floor import run_floor
 from bench.stage import migrate
 from db.engine import make_engine
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from tests.support.fleet import coordinator_without_redis
 from tests.support.servers import EmbeddedServer, embedded_postgres
@@ -176,7 +176,7 @@ def _bench() -> Iterator[_Bench]:
         migrate(server.url)
         gc.collect()
         gc.freeze()  # as a worker does once it is up: what was imported is not looked through again and again
-        engine = make_engine(DatabaseSettings(database_url(server.url)))
+        engine = make_engine(DatabaseSettings(url=server.url))
         event.listen(engine, "connect", lambda connection, _: setattr(connection, "cursor_factory", _Counted))
         with (
             psycopg.connect(server.url, autocommit=True) as floor,

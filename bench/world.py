@@ -29,12 +29,12 @@ from db.lifecycle import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from tasks.redis.wake import Waker, route_key
 from tasks.replicas.hosts import keep_showing_signs_of_life
-from tasks.settings import KEY_PREFIX, celery_settings, host_queue
+from tasks.settings import KEY_PREFIX, celery_settings, host_queue, settings
 
 HOST = "simulated"
 ADDRESS = "127.0.0.1:9"
@@ -160,9 +160,9 @@ def main() -> None:
     given = parser.parse_args()
     until = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: until.set())
-    engine = make_engine(DatabaseSettings(database_url(os.environ["DATABASE_URL"])))
+    engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
     app = Celery("world", set_as_current=False)
-    app.conf.update(celery_settings())
+    app.conf.update(celery_settings(settings()))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
         keep_showing_signs_of_life(engine, given.host, "127.0.0.1", until)
         print(READY, flush=True)

@@ -21,7 +21,7 @@ from db.cycle.claim import claim_these
 from db.cycle.load import load
 from db.engine import in_transaction, make_engine, transaction
 from db.replicas.reports import RouteReport, apply_reports
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.commands import parse_command
 from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.base import DeploymentHandler
@@ -213,7 +213,7 @@ def start_all(engine: Engine) -> None:
 
 def engine_on(url: str) -> Engine:
     """One more engine on a database, as another worker process has one."""
-    return make_engine(DatabaseSettings(database_url(url)))
+    return make_engine(DatabaseSettings(url=url))
 
 
 def coordinator_without_redis(
