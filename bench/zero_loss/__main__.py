@@ -24,6 +24,7 @@ from bench.zero_loss.verdict import drains_within, judge
 from cli.demo.stage import stage
 from cli.exits import UnreachableError
 from cli.interrupts import interruptible
+from tests.support.waiting import NotInTimeError
 
 RESULT = Path("bench/results/zero_loss.json")
 
@@ -43,7 +44,7 @@ def main() -> int:
             recording = play(made.home, phases, setting, console.print)
             result = _result(setting, recording, begun)
             made.keep = not result.kept
-    except (ScenarioError, LoadError, UnreachableError) as error:
+    except (ScenarioError, LoadError, NotInTimeError, UnreachableError) as error:
         console.print(f"✗ {error}", style="red")
         return 1
     if made.left:

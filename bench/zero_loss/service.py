@@ -18,6 +18,7 @@ from cli.servers import send
 from domain.commands import parse_command
 from domain.errors import RollwayError
 from stack.home import project_root
+from tests.support.waiting import NotInTimeError, eventually
 
 ROLLING: Mapping[str, Any] = {
     "strategy": "rolling_update",
@@ -188,18 +189,17 @@ class Service:
         return [(row["at"].timestamp(), row["took"]) for row in rows]
 
     def wait(self, condition: Callable[[Picture], object], what: str, within: float = _PATIENCE) -> None:
-        """Look until it holds. Raises ScenarioError with what was waited for, and how it stood at the end."""
-        until = time.monotonic() + within
-        seen: Picture | str = "nothing"
-        while time.monotonic() < until:
-            try:
-                seen = self.look()
-                if condition(seen):
-                    return
-            except psycopg.OperationalError:
-                seen = "the database cannot be reached"
-            time.sleep(_POLL)
-        raise ScenarioError(f"not within {within:.0f} s: {what}; seen: {seen}")
+        """Look until it holds. Raises ScenarioError with what was waited for, and the last picture that was seen."""
+        seen: list[Picture] = []
+
+        def holds() -> bool:
+            seen.append(self.look())
+            return bool(condition(seen[-1]))
+
+        try:
+            eventually(holds, within, what)
+        except NotInTimeError as error:
+            raise ScenarioError(f"{error}; seen: {seen[-1:]}") from error
 
     def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         """What a query finds. Raises psycopg.OperationalError while the database cannot be reached."""
