@@ -85,7 +85,7 @@ def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[
 @pytest.fixture
 def engine(database: str) -> Iterator[Engine]:
     """An engine on that database."""
-    from tests.support.fleet import engine_on
+    from tests.support.deployments import engine_on
 
     made = engine_on(database)
     yield made

@@ -31,7 +31,7 @@ LONG_FILES: dict[str, str] = {
     "tests/stack/test_up_and_down.py": "not yet divided",
     "tests/support/docker_engine.py": "not yet divided",
     "tests/support/edge.py": "not yet divided",
-    "tests/support/fleet.py": "not yet divided",
+    "tests/support/deployments.py": "not yet divided",
     "tests/support/simulation.py": "not yet divided",
     "tests/support/stack.py": "not yet divided",
     "tests/tasks/redis/test_slots.py": "not yet divided",
@@ -41,7 +41,7 @@ LONG_FILES: dict[str, str] = {
 }
 LONG_FUNCTIONS: dict[str, str] = {
     "tests/support/docker_registry.py::registry": "not yet divided",
-    "tests/support/fleet.py::_make": "not yet divided",
+    "tests/support/deployments.py::_make": "not yet divided",
     "tests/tasks/test_storm.py::test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked_for": "not yet divided",  # noqa: E501
 }
 

@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from db.settings import DatabaseSettings
 from domain.errors import InvalidInputError
-from tests.support.fleet import read
+from tests.support.deployments import read
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support import plain_http
-from tests.support.fleet import Made, make_deployment, read, write
+from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.waiting import eventually
 from traffic.bootstrap import envoy_bootstrap
 
@@ -175,8 +175,8 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
 
 
 @dataclass
-class Fleet:
-    """Deployments whose routes point at replicas of the test's own."""
+class EdgeRoutes:
+    """Changes routes as the applier does, and tells proxies; the routes point at replicas of the test's own."""
 
     engine: Engine
     redis_url: str
@@ -220,7 +220,7 @@ class Fleet:
 class Edge:
     """An api process, an Envoy that polls it, and the deployments behind them."""
 
-    fleet: Fleet
+    routes: EdgeRoutes
     api: Process
     envoy: Process
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -228,11 +228,11 @@ class Edge:
     def make(self, drawn_as: str, *at: Replica | str, **settings: Any) -> Made:
         """A deployment of a name of its own whose routes are at these replicas, reached by that name."""
         name = settings.pop("name", f"web{next(self.numbers)}")
-        made = make_deployment(self.fleet.engine, drawn_as, **{"n": 1, "name": name, **settings})
+        made = make_deployment(self.routes.engine, drawn_as, **{"n": 1, "name": name, **settings})
         for route, one in zip(made.routes, at, strict=True):
-            self.fleet.at(route, one if isinstance(one, str) else one.address)
-        self.fleet.reached(made.id, made.name)
-        self.fleet.tell()
+            self.routes.at(route, one if isinstance(one, str) else one.address)
+        self.routes.reached(made.id, made.name)
+        self.routes.tell()
         return made
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:

@@ -27,7 +27,7 @@ from stack.home import project_root
 from tasks.redis.wake import Waker
 from tasks.settings import TaskSettings, celery_settings, host_queue
 from tests.support import plain_http
-from tests.support.fleet import HERE
+from tests.support.deployments import HERE
 from tests.support.waiting import eventually
 
 ROOT = project_root()

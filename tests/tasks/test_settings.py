@@ -11,7 +11,7 @@ from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.app import TASK_MODULES, app
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule
 from tasks.settings import TaskSettings, celery_settings
-from tests.support.fleet import NOBODY
+from tests.support.deployments import NOBODY
 
 ENVIRONMENT = {"REDIS_URL": NOBODY}
 

@@ -23,7 +23,7 @@ from db.replicas.routes import record_stopped
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
-from tests.support.fleet import (
+from tests.support.deployments import (
     SPEC,
     ask,
     coordinator_without_redis,

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from domain.model import DeploymentLifecycleStatus
 from tasks.coordinator import DeploymentCoordinator
-from tests.support.fleet import (
+from tests.support.deployments import (
     ask,
     coordinator_without_redis,
     engine_on,

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 
 from db.engine import transaction
 from tests.cli.conftest import Rollway
-from tests.support.fleet import make_deployment
+from tests.support.deployments import make_deployment
 from tests.support.pictures import PENDING, PROVISIONING, READY
 
 pytestmark = pytest.mark.usefixtures("servers")

@@ -11,7 +11,7 @@ from domain.changes import Decision, RouteChanges
 from domain.errors import InvalidInputError
 from domain.model import Deployment
 from tests.db.schema.test_budget_guards import DecidesWrongly, busy_fleet, drains_everything
-from tests.support.fleet import (
+from tests.support.deployments import (
     ask,
     coordinator_without_redis,
     handler_for,

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.model import RouteStatus
-from tests.support.fleet import (
+from tests.support.deployments import (
     ROLLING,
     SPEC,
     ask,

@@ -14,7 +14,7 @@ from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
 from domain.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
 from domain.handlers.check_replica import CheckReplicaHandler
-from tests.support.fleet import (
+from tests.support.deployments import (
     Made,
     ask,
     coordinator_without_redis,

@@ -18,7 +18,7 @@ from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, Verdict
 from domain.transitions import Limits
-from tests.support.fleet import (
+from tests.support.deployments import (
     ask,
     coordinator_without_redis,
     drawn,

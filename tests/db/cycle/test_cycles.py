@@ -9,7 +9,7 @@ from db.engine import transaction
 from db.replicas.routes import record_stopped
 from domain.model import DeploymentLifecycleStatus, RouteStatus
 from domain.recording import inputs_from_json
-from tests.support.fleet import (
+from tests.support.deployments import (
     ROLLING,
     ask,
     become,

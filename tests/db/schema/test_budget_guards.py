@@ -22,7 +22,7 @@ from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 from domain.strategies.buckets import ids
 from domain.strategies.budget import Budget, resting_budget, surge_budget
-from tests.support.fleet import (
+from tests.support.deployments import (
     Made,
     ask,
     become,

@@ -18,7 +18,7 @@ from domain.replicas.placement import EXTERNAL
 from tasks.redis.wake import Waker, route_key
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
 from tasks.settings import TaskSettings, celery_settings, host_queue
-from tests.support.fleet import NOBODY
+from tests.support.deployments import NOBODY
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.queues import drop_all, expiring, waiting
 from tests.support.waiting import eventually

@@ -10,7 +10,7 @@ from db.replicas.hosts import show_sign_of_life
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.replicas.hosts import look_at_hosts
-from tests.support.fleet import HERE, drawn, make_deployment, write
+from tests.support.deployments import HERE, drawn, make_deployment, write
 from tests.support.queues import drop_all, waiting
 
 FOUR_LOOKS = 4 * ROUTE_CADENCES[RouteLifecycleType.HOSTS]

@@ -26,7 +26,7 @@ from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
 from tasks.settings import host_queue
-from tests.support.fleet import (
+from tests.support.deployments import (
     HERE,
     ask,
     coordinator_without_redis,
