@@ -91,7 +91,7 @@ def _carry_out(
         if wait and verb.goal is not None:
             rollout_id = result.get("rollout_id")
             film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
-            reached = wait_until(verb.goal, reader, view.id, timeout, film).view
+            reached = wait_until(verb.goal, reader, view.id, timeout, film).deployment
             result = {**result, "state": str(reached.lifecycle)}
     if as_json:
         print_json(result)

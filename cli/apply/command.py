@@ -13,7 +13,7 @@ from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.waiting import rollout_completed, wait_until
-from db.views.deployments import DeploymentView, live_deployments
+from db.views.deployments import DeploymentView, existing_deployments
 from db.views.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
 from domain.replicas.revision import RevisionSpec
@@ -80,7 +80,7 @@ def apply(
 
 
 def _plan(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> list[PlannedStep]:
-    there = next(iter(reader.read(live_deployments, [file.deployment])), None)
+    there = next(iter(reader.read(existing_deployments, [file.deployment])), None)
     known = None
     if there is not None and file.revision_name is not None:
         found = reader.read(revision_named, there.id, file.revision_name)
@@ -102,9 +102,9 @@ def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Outcome:
 
 
 def _wait(reader: Reader, outcome: _Outcome, timeout: float, *, as_json: bool) -> DeploymentView:
-    (there,) = reader.read(live_deployments, [outcome.deployment])
+    (there,) = reader.read(existing_deployments, [outcome.deployment])
     film = Film(printer(quiet=as_json), rollout_id=outcome.rollout_id or there.rollout_id)
-    return wait_until(rollout_completed, reader, there.id, timeout, film).view
+    return wait_until(rollout_completed, reader, there.id, timeout, film).deployment
 
 
 def _document(outcomes: list[_Outcome], views: list[DeploymentView]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.status import short_id
-from db.views.deployments import RouteView, routes_abbreviated
+from db.views.routes import RouteView, routes_abbreviated
 from domain.errors import InvalidInputError, RouteNotFoundError
 from runtime.process import ProcessRuntime
 from stack.home import find_home

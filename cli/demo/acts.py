@@ -13,9 +13,11 @@ from rich.console import Console
 from cli.demo.load import Load
 from cli.options import new_request_id
 from cli.servers import Reader, send
-from cli.show.film import Cycle, Film, Scene
+from cli.show.film import Cycle, Film
 from cli.show.waiting import Goal, destroyed, settled, wait_until
-from db.views.deployments import RolloutView, all_routes, deployment_named
+from db.views.deployments import RolloutView, deployment_named
+from db.views.progress import Progress
+from db.views.routes import all_routes
 from domain.commands import ActivateRevision, AddRevision, Command, CreateDeployment, Destroy, SetPolicy, parse_command
 from domain.errors import RollwayError
 from domain.model import RolloutOutcome
@@ -72,8 +74,8 @@ class Demo:
         }
         self.do(AddRevision, name=revision, spec=spec)
         rollout = self.do(ActivateRevision, revision=revision)["rollout_id"]
-        scene = self.film(revision, _ended if rollout else settled, numbered=rollout is not None)
-        return scene.rollout
+        progress = self.film(revision, _ended if rollout else settled, numbered=rollout is not None)
+        return progress.rollout
 
     def end_load(self) -> None:
         """Wait for the last answers; promised is that none failed, and that no replica of v3 was asked."""
@@ -83,7 +85,7 @@ class Demo:
         self.promise("the broken v3 is never asked", kept="v3" not in tally.revisions, seen=f"answers: {answered}")
         self.promise("under load, no request is lost", kept=tally.failed == 0, seen=str(tally))
 
-    def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Scene:
+    def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Progress:
         """Show what happens until the goal is reached."""
         film = Film(self.console, prefix="  ", numbered=numbered)
         self.films[title] = film.shown
@@ -98,7 +100,7 @@ class Demo:
     def everyone_runs(self, revision: str, when: str) -> None:
         """Ask each live replica over HTTP; promised are 3 of this revision and no other."""
         there = self.reader.read(deployment_named, self.name)
-        addresses = [route.address for route in there.routes if route.snapshot.is_active]
+        addresses = [route.address for route in there.routes if route.is_active]
         answers = self.answers[when] = sorted(map(_revision_at, addresses))
         self.say(f"  asked over HTTP, the replicas answer: {', '.join(answers)}")
         kept = answers == [revision] * _REPLICAS
@@ -154,8 +156,8 @@ def _policy(limits: dict[str, Any]) -> dict[str, Any]:
     return {"strategy": "rolling_update", "spec": _BUDGET, "limits": limits}
 
 
-def _ended(scene: Scene) -> bool:
-    return scene.rollout is not None and scene.rollout.outcome is not None
+def _ended(progress: Progress) -> bool:
+    return progress.rollout is not None and progress.rollout.outcome is not None
 
 
 def _ending(rollout: RolloutView | None) -> str:

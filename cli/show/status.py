@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import ago, columns, duration, roughly
-from db.views.deployments import DeploymentView, RouteView
+from db.views.deployments import DeploymentView
+from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.model import Lifecycle, RouteStatus, TrafficStatus
-from domain.picture import picture, symbol
+from domain.picture import symbol
 from domain.policy import RolloutLimits, StrategySpec
 
 _LATE = timedelta(seconds=15)
@@ -55,8 +56,8 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     """A line for each deployment."""
     table = columns("NAME", "STATE", "HEALTHY", "REVISION", "REPLICAS", "WHY")
     for view in views:
-        healthy = sum(route.snapshot.is_serving for route in view.routes)
-        drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+        healthy = sum(route.is_serving for route in view.routes)
+        drawn = view.picture
         why = overdue(view) or view.degraded_reason or view.reason
         table.add_row(
             view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
@@ -80,7 +81,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
     """A line for each replica."""
     table = columns("ROUTE", "REVISION", "STATUS", "ADDRESS", "SINCE", "WHY")
     for route in routes:
-        idle = ", no traffic" if route.snapshot.is_active and route.traffic is TrafficStatus.INACTIVE else ""
+        idle = ", no traffic" if route.is_active and route.traffic is TrafficStatus.INACTIVE else ""
         drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{idle}"
         table.add_row(
             short_id(route.id),
@@ -96,7 +97,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
 def _facts(
     view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
 ) -> Iterable[tuple[str, str | Text]]:
-    drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+    drawn = view.picture
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
     if late := overdue(view):
         yield "late", Text(late, "yellow")
