@@ -4,8 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -16,8 +15,9 @@ from cli.show.status import overdue, state_of
 from db.views.deployments import DeploymentView
 from db.views.progress import Progress
 from db.views.timeline import StepView
+from domain.after import routes_after
 from domain.changes import RouteChanges
-from domain.model import Deployment, Route, RouteStatus, Verdict
+from domain.model import Deployment, RouteStatus, Verdict
 from domain.picture import picture
 from domain.recording import inputs_from_json
 
@@ -46,7 +46,7 @@ def cycles(step: StepView) -> list[Cycle]:
     own = _cycle(before, _did(changes, step), step.decision["reason"])
     if not changes.created:
         return [own]
-    after = replace(before, routes=_routes_after(before.routes, changes, at))
+    after = replace(before, routes=routes_after(before.routes, changes, at))
     starting = sum(route.status is RouteStatus.PROVISIONING for route in after.active_routes)
     return [own, _cycle(after, "wait", f"waiting: {starting} new starting")]
 
@@ -152,14 +152,3 @@ def _did(changes: RouteChanges, step: StepView) -> str:
     if step.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP, Verdict.ERROR):
         parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason'].partition('; last:')[0]}")
     return ", ".join(parts)
-
-
-def _routes_after(routes: tuple[Route, ...], changes: RouteChanges, at: datetime) -> tuple[Route, ...]:
-    """The routes as the step's transaction leaves them."""
-    kept = tuple(route for route in routes if route.id not in changes.drain_route_ids)
-    created = tuple(
-        Route(uuid4(), spec.revision_id, RouteStatus.PROVISIONING, spec.traffic, at, at)
-        for spec in changes.rollout_specs
-        for _ in range(spec.count)
-    )
-    return kept + created

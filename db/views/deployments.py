@@ -41,8 +41,9 @@ _BY_ID = f"{_DEPLOYMENTS} WHERE d.id = %s"
 
 _ROLLOUTS = """
     SELECT o.id, o.from_revision_id, o.to_revision_id, f.name AS from_revision, t.name AS to_revision, o.strategy,
-           o.spec, o.limits, o.desired_at_start, o.actor, o.reason, o.started_at, o.last_progress_at, o.deadline,
-           o.clock_stopped_at, o.promote_requested, o.failed_routes, o.steps, o.back_reason, o.outcome, o.ended_at
+           o.spec, o.limits, o.desired_at_start, o.desired_with_revision, o.actor, o.reason, o.started_at,
+           o.last_progress_at, o.deadline, o.clock_stopped_at, o.promote_requested, o.failed_routes, o.steps,
+           o.back_reason, o.outcome, o.ended_at
       FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
      WHERE o.id = ANY(%s)
 """
@@ -61,6 +62,7 @@ class RolloutView:
     spec: dict[str, Any]
     limits: dict[str, Any]
     desired_at_start: int
+    desired_with_revision: int | None
     actor: str
     reason: str
     started_at: datetime
@@ -86,6 +88,7 @@ class RolloutView:
             last_progress_at=self.last_progress_at,
             deadline=self.deadline,
             desired_at_start=self.desired_at_start,
+            desired_with_revision=self.desired_with_revision,
             failed_routes=self.failed_routes,
             steps=self.steps,
             clock_stopped_at=self.clock_stopped_at,
