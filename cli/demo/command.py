@@ -33,12 +33,8 @@ def demo(*, as_json: AsJson = False) -> None:
     if external:  # workers of the same machine that use the same servers must not take these replicas for theirs
         os.environ["ROLLWAY_HOST"] = name
     begun = time.monotonic()
-    try:
-        with interruptible(), stage(console) as made:
-            run = _perform(made, name, console)
-    except KeyboardInterrupt:
-        printer(stderr=True).print("Interrupted; everything that was started is stopped.")
-        raise
+    with interruptible(), stage(console) as made:
+        run = _perform(made, name, console)
     run.promise("nothing is left running", kept=not made.left, seen=", ".join(made.left) or "every process has ended")
     seconds = time.monotonic() - begun
     kept = all(one.kept for one in run.promises)
