@@ -15,7 +15,7 @@ from stack.down import down as stack_down
 from stack.home import Home, find_home
 from stack.parts.processes import default_workers
 from stack.prepare import Notice, Say, UpRequest
-from stack.settings import AskedPorts
+from stack.settings import Ports
 from stack.up import stay
 from stack.up import up as stack_up
 
@@ -30,11 +30,11 @@ def up(
         int | None, typer.Option(min=1, help="Number of workers.", show_default="one for each core, at most 8")
     ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay, and stop everything on Ctrl-C.")] = False,
-    postgres_port: Annotated[int | None, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = None,
-    redis_port: Annotated[int | None, typer.Option(help="Port of the embedded Redis.", **_PORT)] = None,
-    flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
-    api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
-    envoy_port: Annotated[int | None, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = None,
+    postgres_port: Annotated[int, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = 0,
+    redis_port: Annotated[int, typer.Option(help="Port of the embedded Redis.", **_PORT)] = 0,
+    flower_port: Annotated[int, typer.Option(help="Port of Flower.", **_PORT)] = 0,
+    api_port: Annotated[int, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = 0,
+    envoy_port: Annotated[int, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Start PostgreSQL, Redis, workers, beat, Flower, the xDS server and Envoy here.
@@ -48,7 +48,7 @@ def up(
         home=find_home(os.environ),
         environ=os.environ,
         workers=workers or default_workers(),
-        ports=AskedPorts(postgres=postgres_port, redis=redis_port, flower=flower_port, api=api_port, envoy=envoy_port),
+        ports=Ports(postgres=postgres_port, valkey=redis_port, flower=flower_port, api=api_port, envoy=envoy_port),
     )
     with interruptible():
         began = time.monotonic()
