@@ -1,4 +1,4 @@
-"""From what a person asked for to a plan: servers chosen or checked, data folders made."""
+"""Makes the plan for a start: checks servers of others, prepares the embedded ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from stack.settings import Ports, ServerSettings, choose_settings, load_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """What `up` is asked for. In `environ`, DATABASE_URL and REDIS_URL replace servers, ROLLWAY_ENVOY=off the proxy."""
+    """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy."""
 
     home: Home
     environ: Mapping[str, str]
@@ -37,7 +37,7 @@ Say = Callable[[Notice], None]
 
 
 def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
-    """Check what is external, prepare what is embedded. Raises StackError with a sentence."""
+    """Check the external servers and prepare the embedded ones. Raises StackError with one sentence."""
     with_envoy = envoy_wanted(request.environ)
     external = list(_external(request))
     database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")

@@ -21,7 +21,7 @@ from bench.zero_loss.play import Recording, Setting, play
 from bench.zero_loss.service import ScenarioError
 from bench.zero_loss.show import Result, show, write
 from bench.zero_loss.verdict import drains_within, judge
-from cli.demo.stage import stage
+from cli.demo.stage import open_stage
 from cli.exits import UnreachableError
 from cli.interrupts import interruptible
 from tests.support.waiting import NotInTimeError
@@ -39,21 +39,21 @@ def main() -> int:
     setting = Setting(arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
     begun = time.monotonic()
     try:
-        with interruptible(), stage(console) as made:
+        with interruptible(), open_stage(console) as stage:
             console.print(f"{setting.rate:,.0f} requests a second to {setting.replicas} replicas:")
-            recording = play(made.home, phases, setting, console.print)
+            recording = play(stage.home, phases, setting, console.print)
             result = _result(setting, recording, begun)
-            made.keep = not result.kept
+            stage.keep = not result.kept
     except (ScenarioError, LoadError, NotInTimeError, UnreachableError) as error:
         console.print(f"✗ {error}", style="red")
         return 1
-    if made.left:
-        console.print(f"✗ still running: {', '.join(made.left)}", style="red")
+    if stage.left:
+        console.print(f"✗ still running: {', '.join(stage.left)}", style="red")
     write(result, arguments.result)
     show(result, console)
-    if made.keep:
-        console.print(f"The logs are in {made.logs}")
-    return 0 if result.kept and not made.left else 1
+    if stage.keep:
+        console.print(f"The logs are in {stage.logs}")
+    return 0 if result.kept and not stage.left else 1
 
 
 def _parse() -> argparse.Namespace:

@@ -69,18 +69,22 @@ def history(
         return print_json(records)
     table = columns("WHEN", "WHO", "WHAT", "WHY")
     table.columns[1].max_width = 16
-    states = [""] + [one.target for one in records]
-    for one, state in zip(records, states, strict=False):
-        table.add_row(ago(one.updated_at, view.now), *_record(one, state))
+    states = [""] + [record.target for record in records]
+    for record, state in zip(records, states, strict=False):
+        table.add_row(ago(record.updated_at, view.now), *_row(record, state))
     return printer().print(table, soft_wrap=False)
 
 
-def _record(one: HistoryView, state: str) -> tuple[str, str, str]:
-    """Who, what and why; a verdict and a state are told when they are news."""
-    bad = f" {one.result}" if one.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
-    moved = f"→ {one.target}: " if one.target != state and state else ""
-    times = f" ({one.attempts} times)" if one.attempts > 1 else ""
-    return "-" if one.actor == one.phase else one.actor, f"{one.phase}{bad}", f"{moved}{one.message}{times}"
+def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
+    """Who, what and why. A verdict is shown when it is bad, the state when it is not the one of the record before."""
+    bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
+    moved = f"→ {record.target}: " if record.target != state and state else ""
+    times = f" ({record.attempts} times)" if record.attempts > 1 else ""
+    return (
+        "-" if record.actor == record.phase else record.actor,
+        f"{record.phase}{bad}",
+        f"{moved}{record.message}{times}",
+    )
 
 
 def routes(

@@ -29,13 +29,13 @@ _WIDE = 20
 class Cycle:
     """One cycle of a rollout: the picture that it saw, what it did in a few words, and why.
 
-    `live` counts the replicas that the budget counts, `serving` the healthy ones in traffic.
+    `active` counts the replicas that the budget counts, `serving` the healthy ones in traffic.
     """
 
     picture: str
     did: str
     why: str
-    live: int
+    active: int
     serving: int
 
 

@@ -71,8 +71,8 @@ def deployment_page(
     """Everything about one deployment. `reached`: where, in words."""
     facts = columns("", "")
     facts.show_header = False
-    for name, said in _facts(view, revisions, failed, reached):
-        facts.add_row(Text(name, "dim"), said)
+    for name, words in _facts(view, revisions, failed, reached):
+        facts.add_row(Text(name, "dim"), words)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
     return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
 
@@ -104,8 +104,8 @@ def _facts(
     if view.reason:
         yield "why", view.reason
     if view.degraded_reason:
-        again = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
-        yield "degraded", Text(f"{view.degraded_reason}{again}", "yellow")
+        retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
+        yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
     if view.rollout is not None:
         yield "rollout", _rollout(view)
     yield "revision", _revision(view)
@@ -113,8 +113,8 @@ def _facts(
     yield "policy", policy_words(view.policy)
     yield "reached", reached
     if failed is not None:
-        said = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
-        yield "last failed", Text(said, "red")
+        words = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
+        yield "last failed", Text(words, "red")
 
 
 def policy_words(policy: dict[str, Any] | None) -> str:
@@ -180,6 +180,6 @@ def _time_left(left: timedelta) -> str:
 def _names(view: DeploymentView, revisions: Sequence[RevisionView]) -> str:
     if not revisions:
         return "none; 'rollway apply' adds one"
-    names = [one.name for one in revisions[:_SHOWN_REVISIONS]]
+    names = [revision.name for revision in revisions[:_SHOWN_REVISIONS]]
     more = ", ..." if len(revisions) > _SHOWN_REVISIONS else ""
     return f"{', '.join(names)}{more} (newest first; current: {view.current_revision or 'none'})"

@@ -185,7 +185,7 @@ def test_an_envoy_that_finds_no_server_is_not_called_ready(tmp_path: Path) -> No
     child.start(lambda: None)
     try:
         eventually(lambda: _said_by(f"http://127.0.0.1:{ports.envoy_admin}") != "")
-        child.look()
+        child.check()
         assert not child.ready
     finally:
         process = child.state().process
