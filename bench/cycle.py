@@ -20,7 +20,7 @@ from bench.stage import migrate
 from db.engine import make_engine
 from db.settings import DatabaseSettings
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from tests.support.deployments import coordinator_without_redis
+from tests.support.coordinators import coordinator_without_redis
 from tests.support.servers import EmbeddedServer, embedded_postgres
 
 SIZES = (100, 1_000, 10_000)

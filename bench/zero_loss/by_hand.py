@@ -9,7 +9,8 @@ import httpx
 import psutil
 
 from bench.zero_loss.faults import replica_process, signal_workers
-from bench.zero_loss.service import RouteSeen, Service
+from bench.zero_loss.picture import RouteSeen
+from bench.zero_loss.service import Service
 from stack.home import Home
 from tests.support.waiting import eventually
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 import psutil
 
-from bench.zero_loss.service import RouteSeen, ScenarioError
+from bench.zero_loss.picture import RouteSeen
+from bench.zero_loss.service import ScenarioError
 from runtime.identity import Identity, is_alive
 from stack.home import Home
 from stack.state import PartState, read_state

@@ -13,6 +13,7 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import dict_row
 
+from bench.zero_loss.picture import Picture, RouteSeen
 from cli.exits import UnreachableError
 from cli.servers import send
 from domain.commands import parse_command
@@ -33,36 +34,6 @@ _POLL = 0.1
 
 class ScenarioError(Exception):
     """Something did not happen in time, or was refused; the message is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class RouteSeen:
-    """One replica that is not known to be gone."""
-
-    id: str
-    revision: str
-    status: str
-    traffic: str
-    address: str
-    handle: str
-
-    @property
-    def serves(self) -> bool:
-        """Whether it is healthy and in traffic."""
-        return self.status == "healthy" and self.traffic == "active"
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """How the deployment stands."""
-
-    lifecycle: str
-    rolls_out: bool
-    routes: tuple[RouteSeen, ...]
-
-    def of(self, revision: str) -> list[RouteSeen]:
-        """Its replicas of one revision."""
-        return [route for route in self.routes if route.revision == revision]
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ _DEPLOYMENTS = """
            CASE WHEN p.strategy IS NOT NULL
                 THEN jsonb_build_object('strategy', p.strategy, 'spec', p.spec, 'limits', p.limits) END AS policy,
            d.reason, d.degraded_reason, d.retry_at, d.failed_starts, d.due_at, d.paused_at, d.phase_started_at,
-           d.created_at, clock_timestamp() AS now
+           d.count_stopping, d.created_at, clock_timestamp() AS now
       FROM deployments d
       LEFT JOIN revisions c ON c.id = d.current_revision_id
       LEFT JOIN revisions t ON t.id = d.deploying_revision_id
@@ -119,6 +119,7 @@ class DeploymentView:
     due_at: datetime | None
     paused_at: datetime | None
     phase_started_at: datetime
+    count_stopping: bool
     created_at: datetime
     now: datetime
     rollout: RolloutView | None
@@ -146,6 +147,7 @@ class DeploymentView:
             degraded_reason=self.degraded_reason,
             retry_at=self.retry_at,
             routes=self.routes,
+            count_stopping=self.count_stopping,
         )
 
 

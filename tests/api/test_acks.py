@@ -15,8 +15,9 @@ from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support import plain_http
-from tests.support.edge import Edge, replicas
+from tests.support.edge import Edge
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 

@@ -6,8 +6,9 @@ import pytest
 
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support.deployments import write
-from tests.support.edge import Edge, replicas
+from tests.support.edge import Edge
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 ENTRANCE: LiteralString = (

@@ -12,9 +12,10 @@ import pytest
 from db.engine import transaction
 from tests.support import plain_http
 from tests.support.deployments import make_deployment, write
-from tests.support.edge import EdgeRoutes, Process, envoy_process, replicas
+from tests.support.edge import EdgeRoutes, Process, envoy_process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 
 @contextmanager

@@ -3,14 +3,11 @@
 Left of the bar runs v1, right of it v2. While deploying v1 is current; otherwise v2 is, or v1 when there is no bar.
 """
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
-import redis
-from celery import Celery
 from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -23,15 +20,10 @@ from db.engine import in_transaction, make_engine, transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.settings import DatabaseSettings
 from domain.commands import parse_command
-from domain.handlers import HANDLERS, HandlerRegistry
-from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RouteStatus, TrafficStatus
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, Route, RouteStatus, TrafficStatus
 from domain.picture import picture
 from domain.rollout import guard_of
 from domain.strategies import parse_policy
-from tasks.coordinator import DeploymentCoordinator
-from tasks.redis.locks import Slots
-from tasks.redis.wake import Waker
 from tests.support.pictures import READY, routes_of
 from tests.support.pictures import deploying as deploying_picture
 
@@ -67,89 +59,82 @@ def make_deployment(
     status_for: float = 3600,
 ) -> Made:
     """A marked deployment in this state; its replicas have had theirs for `status_for` seconds."""
-    with transaction(engine) as connection:
-        return _make(connection, drawn_as, name, n, status, policy, spec, status_for)
-
-
-def _make(
-    connection: Connection,
-    drawn_as: str,
-    name: str,
-    n: int,
-    status: DeploymentLifecycleStatus,
-    policy: Mapping[str, Any] | None,
-    spec: Mapping[str, Any],
-    status_for: float,
-) -> Made:
     deploying = status.lifecycle is Lifecycle.DEPLOYING
-    made = _id(connection, "INSERT INTO deployments (name, desired_replicas) VALUES (%s, %s)", name, n)
-    v1, v2 = (
-        _id(
-            connection,
-            "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s)",
-            made,
-            revision,
-            Jsonb(dict(spec)),
-        )
-        for revision in ("v1", "v2")
-    )
-    if policy is not None:
-        parsed = parse_policy(policy).as_json()
-        stored = (parsed["strategy"], Jsonb(parsed["spec"]), Jsonb(parsed["limits"]))
-        query = "INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)"
-        connection.execute(query, (made, *stored))
-        counts = parse_policy(policy).spec.count_stopping
-        connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, made))
-    rollout = None
-    if deploying:
-        query = """
-            INSERT INTO rollouts (deployment_id, from_revision_id, to_revision_id, strategy, spec, limits,
-                                  desired_at_start, ceiling, floor, count_stopping, actor, reason, deadline)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
+    with transaction(engine) as connection:
+        made = _id(connection, "INSERT INTO deployments (name, desired_replicas) VALUES (%s, %s)", name, n)
+        v1, v2 = (_revision(connection, made, revision, spec) for revision in ("v1", "v2"))
+        if policy is not None:
+            _set_policy(connection, made, policy)
+        rollout = _rollout(connection, made, v1, v2, n, policy) if deploying else None
+        left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
+        routes = _routes(connection, made, routes_of(drawn_as, left, right), status_for)
+        current = None if status.lifecycle is Lifecycle.PENDING else v1 if deploying else right
+        sub_step = status.sub_step.value if status.sub_step else None
+        connection.execute(
             """
-        guard = guard_of(deploying_picture("", n, policy=parse_policy(policy)))
-        rollout = _id(connection, query, made, v1, v2, *stored, n, guard.ceiling, guard.keep, guard.count_stopping)
-    left, right = (v1, v2) if "|" in drawn_as else (v2, v1)
-    connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
-    routes = tuple(
-        _id(
-            connection,
-            """
-            INSERT INTO routes (deployment_id, revision_id, host, status, traffic_status, started_at, address,
-                                status_reason, drain_started_at, created_at, status_changed_at)
-            SELECT %s, %s, %s, u.status, %s, CASE WHEN u.status <> 'provisioning' THEN u.at END,
-                   CASE WHEN u.status <> 'provisioning' THEN '127.0.0.1:1' END, 'drawn', u.at,
-                   u.at - interval '1 day' + %s * interval '1 second', u.at
-              FROM (VALUES (%s, now() - %s * interval '1 second')) AS u (status, at)
+            UPDATE deployments SET lifecycle = %s, sub_step = %s, current_revision_id = %s, deploying_revision_id = %s,
+                                   rollout_id = %s, due_at = now()
+             WHERE id = %s
             """,
-            made,
-            route.revision_id,
-            HERE,
-            (route.traffic if route.is_active else TrafficStatus.INACTIVE).value,
-            number,
-            route.status.value,
-            status_for,
+            (status.lifecycle.value, sub_step, current, v2 if deploying else None, rollout, made),
         )
-        for number, route in enumerate(routes_of(drawn_as, left, right))
-    )
-    connection.execute("SET LOCAL session_replication_role = origin")
-    current = v1 if deploying else right
-    connection.execute(
-        """
-        UPDATE deployments SET lifecycle = %s, sub_step = %s, current_revision_id = %s, deploying_revision_id = %s,
-                             rollout_id = %s, due_at = now()
-         WHERE id = %s
-        """,
-        (
-            status.lifecycle.value,
-            status.sub_step.value if status.sub_step else None,
-            None if status.lifecycle is Lifecycle.PENDING else current,
-            v2 if deploying else None,
-            rollout,
-            made,
-        ),
-    )
     return Made(made, name, v1, v2, rollout, routes)
+
+
+def _revision(connection: Connection, deployment_id: UUID, name: str, spec: Mapping[str, Any]) -> UUID:
+    query: LiteralString = "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s)"
+    return _id(connection, query, deployment_id, name, Jsonb(dict(spec)))
+
+
+def _stored(policy: Mapping[str, Any] | None) -> tuple[str, Jsonb, Jsonb]:
+    parsed = parse_policy(policy).as_json()
+    return parsed["strategy"], Jsonb(parsed["spec"]), Jsonb(parsed["limits"])
+
+
+def _set_policy(connection: Connection, deployment_id: UUID, policy: Mapping[str, Any]) -> None:
+    query = "INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)"
+    connection.execute(query, (deployment_id, *_stored(policy)))
+    counts = parse_policy(policy).spec.count_stopping
+    connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, deployment_id))
+
+
+def _rollout(
+    connection: Connection, deployment_id: UUID, v1: UUID, v2: UUID, n: int, policy: Mapping[str, Any] | None
+) -> UUID:
+    guard = guard_of(deploying_picture("", n, policy=parse_policy(policy)))
+    query: LiteralString = """
+        INSERT INTO rollouts (deployment_id, from_revision_id, to_revision_id, strategy, spec, limits,
+                              desired_at_start, ceiling, floor, count_stopping, actor, reason, deadline)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 'test', '', now() + interval '30 minutes')
+    """
+    limits = (guard.ceiling, guard.keep, guard.count_stopping)
+    return _id(connection, query, deployment_id, v1, v2, *_stored(policy), n, *limits)
+
+
+def _routes(
+    connection: Connection, deployment_id: UUID, routes: Iterable[Route], status_for: float
+) -> tuple[UUID, ...]:
+    query: LiteralString = """
+        INSERT INTO routes (deployment_id, revision_id, host, status, traffic_status, started_at, address,
+                            status_reason, drain_started_at, created_at, status_changed_at)
+        SELECT %s, %s, %s, u.status, %s, CASE WHEN u.status <> 'provisioning' THEN u.at END,
+               CASE WHEN u.status <> 'provisioning' THEN '127.0.0.1:1' END, 'drawn', u.at,
+               u.at - interval '1 day' + %s * interval '1 second', u.at
+          FROM (VALUES (%s, now() - %s * interval '1 second')) AS u (status, at)
+    """
+    connection.execute("SET LOCAL session_replication_role = replica")  # a picture may show what no guard lets in
+    rows = [
+        (route.revision_id, HERE, _traffic(route).value, number, route.status.value, status_for)
+        for number, route in enumerate(routes)
+    ]
+    ids = tuple(_id(connection, query, deployment_id, *row) for row in rows)
+    connection.execute("SET LOCAL session_replication_role = origin")
+    return ids
+
+
+def _traffic(route: Route) -> TrafficStatus:
+    """None that leaves or is gone is in traffic, whatever its symbol says."""
+    return route.traffic if route.is_active else TrafficStatus.INACTIVE
 
 
 def _id(connection: Connection, query: LiteralString, *parameters: object) -> UUID:
@@ -214,26 +199,3 @@ def start_all(engine: Engine) -> None:
 def engine_on(url: str) -> Engine:
     """One more engine on a database, as another worker process has one."""
     return make_engine(DatabaseSettings(url=url))
-
-
-def coordinator_without_redis(
-    engine: Engine, handlers: HandlerRegistry = HANDLERS, chunk: int = 250
-) -> DeploymentCoordinator:
-    """For `process_chunk`, which needs none."""
-    client = redis.Redis.from_url(NOBODY)
-    waker = Waker(Celery("nobody", broker=NOBODY), client)
-    return DeploymentCoordinator(engine, Slots(client, 1, 1, waker.send), waker, handlers, chunk, 1, threading.Event())
-
-
-def handler_for(status: DeploymentLifecycleStatus) -> DeploymentHandler:
-    """The handler that beat runs often for deployments of this status."""
-    return next(one for one in HANDLERS.values() if status in one.targets and one.cadence.short is not None)
-
-
-def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[DeploymentHandler] | None = None) -> int:
-    """Every handler, again and again, until none finds anything marked; returns the deployments looked at."""
-    seen = 0
-    while found := sum(coordinator.process_chunk(one).seen for one in handlers or HANDLERS.values()):
-        seen += found
-        assert seen < 10_000, "it never comes to rest"
-    return seen
