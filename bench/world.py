@@ -91,8 +91,13 @@ class World:
             began = [_report(route, address=ADDRESS, handle=str(route.id)) for route in routes]
             self._write(began)
             self._starting.extend(
-                (due, RouteReport(one.route_id, one.deployment_id, one.was, RouteStatus.HEALTHY, reason="simulated"))
-                for one in began
+                (
+                    due,
+                    RouteReport(
+                        route.route_id, route.deployment_id, route.was, RouteStatus.HEALTHY, reason="simulated"
+                    ),
+                )
+                for route in began
             )
             self._report_healthy()
 
@@ -116,7 +121,7 @@ class World:
 
     def _due(self, now: float) -> list[RouteReport]:
         """Those whose time came first, some at a time."""
-        due = sum(1 for _ in islice(takewhile(lambda one: one[0] <= now, self._starting), AT_ONCE))
+        due = sum(1 for _ in islice(takewhile(lambda starting: starting[0] <= now, self._starting), AT_ONCE))
         return [self._starting.popleft()[1] for _ in range(due)]
 
     def _write(self, reports: Sequence[RouteReport]) -> None:

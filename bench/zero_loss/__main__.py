@@ -62,7 +62,9 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--rate", type=float, default=1000, help="requests a second (1000)")
     parser.add_argument("--seconds", type=float, default=14, help="for each phase, at least (14)")
-    parser.add_argument("--only", nargs="*", choices=[one.name for one in PHASES], help="some phases, in their order")
+    parser.add_argument(
+        "--only", nargs="*", choices=[phase.name for phase in PHASES], help="some phases, in their order"
+    )
     parser.add_argument("--longest", type=float, default=LONGEST_REQUEST, help="seconds of a slow request (3)")
     parser.add_argument("--seed", type=int, default=1, help="of the plan of requests (1)")
     parser.add_argument("--replicas", type=int, default=4, help="of the service (4)")
@@ -72,9 +74,9 @@ def _parse() -> argparse.Namespace:
 
 def _result(setting: Setting, recording: Recording, begun: float) -> Result:
     by_name = {phase.name: phase for phase in recording.load.phases}
-    verdicts = [judge(one, by_name[one.phase.name], recording.drains) for one in recording.played]
-    planned = [by_name[one.phase.name] for one in recording.played if not one.phase.fault]
-    in_faults = [by_name[one.phase.name] for one in recording.played if one.phase.fault]
+    verdicts = [judge(played, by_name[played.phase.name], recording.drains) for played in recording.played]
+    planned = [by_name[played.phase.name] for played in recording.played if not played.phase.fault]
+    in_faults = [by_name[played.phase.name] for played in recording.played if played.phase.fault]
     return Result(
         rate=setting.rate,
         seed=setting.seed,

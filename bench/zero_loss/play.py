@@ -60,9 +60,9 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
         )
         with running_load(load) as running:
             played = []
-            for one in _play_all(home, service, running, phases, setting.seconds):
-                say(f"  {one.phase.title:<45} {one.seconds:5.1f} s  {one.error}")
-                played.append(one)
+            for part in _play_all(home, service, running, phases, setting.seconds):
+                say(f"  {part.phase.title:<45} {part.seconds:5.1f} s  {part.error}")
+                played.append(part)
             report = running.finish()
         return Recording(tuple(played), report, service.drains())
     finally:

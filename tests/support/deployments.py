@@ -133,7 +133,7 @@ def _routes(
 
 
 def _traffic(route: Route) -> TrafficStatus:
-    """None that leaves or is gone is in traffic, whatever its symbol says."""
+    """What leaves or is gone is not in traffic."""
     return route.traffic if route.is_active else TrafficStatus.INACTIVE
 
 
@@ -150,10 +150,8 @@ def ask(engine: Engine, task: str, **payload: object) -> CommandResult:
 
 def read(engine: Engine, query: LiteralString, *parameters: object) -> list[dict[str, Any]]:
     """The rows of a query."""
-    return in_transaction(
-        engine,
-        lambda connection: connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall(),
-    )
+    with transaction(engine) as connection:
+        return connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()
 
 
 def write(engine: Engine, query: LiteralString, *parameters: object) -> None:
@@ -171,8 +169,8 @@ def snapshot(engine: Engine, deployment_id: UUID) -> Deployment:
 
 def drawn(engine: Engine, deployment_id: UUID) -> str:
     """Its replicas as a picture, without those on their way out."""
-    one = snapshot(engine, deployment_id)
-    return picture(one.routes, one.current_revision_id, one.deploying_revision_id)
+    seen = snapshot(engine, deployment_id)
+    return picture(seen.routes, seen.current_revision_id, seen.deploying_revision_id)
 
 
 def mark(engine: Engine, *ids: UUID) -> None:
@@ -192,8 +190,8 @@ def become(engine: Engine, status: RouteStatus, *ids: UUID) -> None:
 
 def start_all(engine: Engine) -> None:
     """The world: every ◇ becomes ■."""
-    rows = read(engine, "SELECT id FROM routes WHERE status = 'provisioning'")
-    become(engine, RouteStatus.HEALTHY, *(row["id"] for row in rows))
+    provisioning = read(engine, "SELECT id FROM routes WHERE status = 'provisioning'")
+    become(engine, RouteStatus.HEALTHY, *(row["id"] for row in provisioning))
 
 
 def engine_on(url: str) -> Engine:
