@@ -15,9 +15,9 @@ from api.settings import ApiSettings
 from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import RouteLifecycleType
-from tasks.connections import settings as task_settings
 from tasks.connections import waker
 from tasks.log import configure_logging
+from tasks.settings import settings
 
 _MOST_SECONDS_TO_END = 0.8
 
@@ -42,8 +42,8 @@ def main() -> None:
     """Serve."""
     configure_logging()
     try:
-        where = ApiSettings.from_environment()
-        app = make_app(engine(), task_settings().redis_url, _wake_stop)
+        where = ApiSettings.from_environment(os.environ)
+        app = make_app(engine(), settings().redis_url, _wake_stop)
     except InvalidInputError as error:
         sys.exit(error.message)
     config = uvicorn.Config(

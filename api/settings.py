@@ -1,33 +1,16 @@
-"""Where the server for proxies listens, read from the environment."""
+"""Where the server for proxies listens."""
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from pydantic import Field
 
-from domain.errors import InvalidInputError
+from domain.settings import Settings
 
-_PORTS = 65_536
+API_PORT = 7070
 
 
-@dataclass(frozen=True, slots=True)
-class ApiSettings:
+class ApiSettings(Settings):
     """`host`: an address of this machine. Who reaches the port learns where replicas are, and can delay drains."""
 
-    host: str = "127.0.0.1"
-    port: int = 7070
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """From ROLLWAY_API_HOST and ROLLWAY_API_PORT. Raises InvalidInputError naming the variable."""
-        given = os.environ if environment is None else environment
-        host = given.get("ROLLWAY_API_HOST") or "127.0.0.1"
-        return cls(host, _port(given.get("ROLLWAY_API_PORT") or "7070"))
-
-
-def _port(raw: str) -> int:
-    if raw.isascii() and raw.isdigit() and 0 < int(raw) < _PORTS:
-        return int(raw)
-    raise InvalidInputError(
-        f"ROLLWAY_API_PORT must be a port from 1 to {_PORTS - 1}, not {raw!r}", field="ROLLWAY_API_PORT"
+    host: str = Field("127.0.0.1", validation_alias="ROLLWAY_API_HOST")
+    port: int = Field(
+        API_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_API_PORT", description="a port from 1 to 65535"
     )

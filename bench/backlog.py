@@ -26,7 +26,7 @@ def measure(*, full: bool) -> dict[str, Any]:
     """Both outages. Whoever is back has all of `rollouts` to do at once."""
     away = 300.0 if full else 20.0
     outages = [run(name, away) for name in OUTAGES]
-    return {"rows": [{key: one[key] for key in one if key != "cost"} for one in outages], "details": outages}
+    return {"rows": [{key: outage[key] for key in outage if key != "cost"} for outage in outages], "details": outages}
 
 
 def run(name: str, away_seconds: float) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from bench.data import MUTATING, WAITING, fill, mark_all
 from bench.floor import run_floor
 from bench.stage import migrate
 from db.engine import make_engine
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from tests.support.fleet import coordinator_without_redis
+from tests.support.coordinators import coordinator_without_redis
 from tests.support.servers import EmbeddedServer, embedded_postgres
 
 SIZES = (100, 1_000, 10_000)
@@ -101,7 +101,7 @@ class _Bench:
 
     def _server_seconds(self) -> float:
         times = [process.cpu_times() for process in psutil.Process(self.server.pid).children()]
-        return sum(one.user + one.system for one in times)
+        return sum(spent.user + spent.system for spent in times)
 
 
 def measure(*, full: bool) -> dict[str, Any]:
@@ -138,8 +138,8 @@ def _of_size(bench: _Bench, size: int, chunk: int, rounds: int, step: tuple[str,
         waiting.append(bench.cost(lambda: bench.coordinator(chunk)))
     pairs = list(zip(mutating, floors, strict=True))
     ratios = {
-        "ratio": median(one.seconds / floor.seconds for one, floor in pairs),
-        "processor_ratio": median(one.processor / floor.processor for one, floor in pairs),
+        "ratio": median(cost.seconds / floor.seconds for cost, floor in pairs),
+        "processor_ratio": median(cost.processor / floor.processor for cost, floor in pairs),
     }
     yield _row("floor", floors)
     yield {**_row("mutating", mutating), **ratios}
@@ -154,7 +154,7 @@ def _check(bench: _Bench, size: int) -> None:
 
 
 def _row(what: str, costs: Sequence[Cost]) -> dict[str, Any]:
-    middle = sorted(costs, key=lambda one: one.seconds)[len(costs) // 2]
+    middle = sorted(costs, key=lambda cost: cost.seconds)[len(costs) // 2]
     return {
         "what": what,
         "deployments": middle.count,
@@ -163,7 +163,7 @@ def _row(what: str, costs: Sequence[Cost]) -> dict[str, Any]:
         "client_us": middle.client / middle.count * 1e6,
         "server_us": middle.server / middle.count * 1e6,
         "statements": middle.statements,
-        "peak_mb": max(one.peak_mb for one in costs),
+        "peak_mb": max(cost.peak_mb for cost in costs),
     }
 
 
@@ -176,7 +176,7 @@ def _bench() -> Iterator[_Bench]:
         migrate(server.url)
         gc.collect()
         gc.freeze()  # as a worker does once it is up: what was imported is not looked through again and again
-        engine = make_engine(DatabaseSettings(database_url(server.url)))
+        engine = make_engine(DatabaseSettings(url=server.url))
         event.listen(engine, "connect", lambda connection, _: setattr(connection, "cursor_factory", _Counted))
         with (
             psycopg.connect(server.url, autocommit=True) as floor,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import psycopg
 
 MUTATING = ("■■■|", "-■■|■", "--■|■■")
-"""The cycles of design.md that create one and drain one, for 3 replicas with a surge of 1 and 1 unavailable."""
+"""The cycles that create one and drain one, for 3 replicas with a surge of 1 and 1 unavailable."""
 WAITING = ("■■~|◇", "-■~|■◇", "--~|■■◇")
 """The waits that follow them: one starts, one is on its way out, those before it are gone."""
 QUIET = ("|■■■",)

@@ -22,7 +22,7 @@ def environment() -> dict[str, Any]:
             "cpu": _cpu(),
             "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
             "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-            "load_before": [round(one, 2) for one in os.getloadavg()],
+            "load_before": [round(load, 2) for load in os.getloadavg()],
         },
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "commit": _commit(),

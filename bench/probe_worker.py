@@ -10,13 +10,13 @@ import redis
 from celery import Celery
 
 from db.engine import make_engine
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from runtime.base import Replica
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
-from tasks.settings import celery_settings
+from tasks.settings import TaskSettings, celery_settings
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
@@ -46,10 +46,10 @@ def work(
     postgres: str, valkey: str, home: Path, processes: Sequence[UUID], finds: "Synchronized[int]", _: object
 ) -> None:
     """Probe until killed: passes of 10 s, begun again, or one look at each tick. Counts finds."""
-    engine = make_engine(DatabaseSettings(database_url(postgres)))
+    engine = make_engine(DatabaseSettings(url=postgres))
     client = redis.Redis.from_url(valkey)
     app = Celery("bench", set_as_current=False)
-    app.conf.update(celery_settings({"REDIS_URL": valkey}))
+    app.conf.update(celery_settings(TaskSettings(redis_url=valkey)))
     runtimes: dict[str, Any] = {"process": Everywhere(home, processes, finds)}
     prober = Prober()
     while True:

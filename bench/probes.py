@@ -81,7 +81,7 @@ def _run(delays: Sequence[float | None], seconds: float, count: int) -> Figures:
         found = _process_seconds(lambda: [runtime.find(route_id) for route_id in ids]) / count
         everyone = _process_seconds(runtime.everyone) / count
     for name, (began, ended) in windows.items():
-        seen = [[at for at in one if began <= at <= ended] for one in arrivals]
+        seen = [[at for at in times if began <= at <= ended] for times in arrivals]
         runs[name] |= {"probes_per_second": sum(map(len, seen)) / (ended - began), **_gaps(delays, seen)}
     return {"runs": runs, "find_us": found * 1e6, "everyone_us_each": everyone * 1e6}
 
@@ -110,9 +110,9 @@ def _measure(
 def _gaps(delays: Sequence[float | None], arrivals: Sequence[Sequence[float]]) -> Figures:
     """Seconds between two probes of a replica."""
     gaps: dict[str, list[float]] = {"healthy": [], "hanging": [], "slow": []}
-    for delay, one in zip(delays, arrivals, strict=True):
+    for delay, times in zip(delays, arrivals, strict=True):
         kind = "hanging" if delay is None else "slow" if delay else "healthy"
-        gaps[kind] += [b - a for a, b in pairwise(one)]
+        gaps[kind] += [b - a for a, b in pairwise(times)]
     return {
         f"gap_{kind}": {"count": len(some), "p50": statistics.median(some), "p99": _p99(some), "max": max(some)}
         for kind, some in gaps.items()
@@ -142,7 +142,7 @@ def _process(target: Callable[..., None], *arguments: object) -> Iterator[tuple[
 def _cpu(watched: Mapping[str, psutil.Process]) -> dict[str, float]:
     """Seconds of CPU so far, by name, with those of living children."""
     return {
-        name: sum(sum(one.cpu_times()[:2]) for one in [process, *process.children(recursive=True)])
+        name: sum(sum(member.cpu_times()[:2]) for member in [process, *process.children(recursive=True)])
         for name, process in watched.items()
     }
 

@@ -43,11 +43,11 @@ def measure(*, full: bool) -> dict[str, Any]:
     """Both, with each number of workers, and what two bring over one."""
     count, deployments = (1000, 10_000) if full else (300, 4000)
     runs = [{"workers": workers, **run(workers, count, deployments)} for workers in (1, 2, 4)]
-    one, two, *_ = rows = [_row(one) for one in runs]
+    alone, together, *_ = rows = [_row(run) for run in runs]
     return {
         "rows": rows,
         "two_workers_over_one": {
-            name: two[name] / one[name] for name in ("rollouts_a_second", "decided_alone_a_second")
+            name: together[name] / alone[name] for name in ("rollouts_a_second", "decided_alone_a_second")
         },
         "details": runs,
     }

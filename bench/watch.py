@@ -92,9 +92,9 @@ class Watch:
                 continue
             mib = process.memory_info().rss / 2**20
             self._peak_mib[name] = max(self._peak_mib.get(name, 0.0), mib)
-            there = [one for one in process.net_connections("tcp") if one.raddr and one.raddr[1] == self._port]
-            if there:
-                self._connections[name] = max(self._connections.get(name, 0), len(there))
+            sockets = [each for each in process.net_connections("tcp") if each.raddr and each.raddr[1] == self._port]
+            if sockets:
+                self._connections[name] = max(self._connections.get(name, 0), len(sockets))
 
     def _read_counters(self) -> Sequence[float]:
         with psycopg.connect(self._url, autocommit=True) as connection:

@@ -29,12 +29,12 @@ from db.lifecycle import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from tasks.redis.wake import Waker, route_key
 from tasks.replicas.hosts import keep_showing_signs_of_life
-from tasks.settings import KEY_PREFIX, celery_settings, host_queue
+from tasks.settings import KEY_PREFIX, celery_settings, host_queue, settings
 
 HOST = "simulated"
 ADDRESS = "127.0.0.1:9"
@@ -91,8 +91,13 @@ class World:
             began = [_report(route, address=ADDRESS, handle=str(route.id)) for route in routes]
             self._write(began)
             self._starting.extend(
-                (due, RouteReport(one.route_id, one.deployment_id, one.was, RouteStatus.HEALTHY, reason="simulated"))
-                for one in began
+                (
+                    due,
+                    RouteReport(
+                        route.route_id, route.deployment_id, route.was, RouteStatus.HEALTHY, reason="simulated"
+                    ),
+                )
+                for route in began
             )
             self._report_healthy()
 
@@ -116,7 +121,7 @@ class World:
 
     def _due(self, now: float) -> list[RouteReport]:
         """Those whose time came first, some at a time."""
-        due = sum(1 for _ in islice(takewhile(lambda one: one[0] <= now, self._starting), AT_ONCE))
+        due = sum(1 for _ in islice(takewhile(lambda starting: starting[0] <= now, self._starting), AT_ONCE))
         return [self._starting.popleft()[1] for _ in range(due)]
 
     def _write(self, reports: Sequence[RouteReport]) -> None:
@@ -160,9 +165,9 @@ def main() -> None:
     given = parser.parse_args()
     until = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: until.set())
-    engine = make_engine(DatabaseSettings(database_url(os.environ["DATABASE_URL"])))
+    engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
     app = Celery("world", set_as_current=False)
-    app.conf.update(celery_settings())
+    app.conf.update(celery_settings(settings()))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
         keep_showing_signs_of_life(engine, given.host, "127.0.0.1", until)
         print(READY, flush=True)

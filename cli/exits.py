@@ -89,6 +89,7 @@ _MEANING = {
     ExitCode.INTERRUPTED: "Ctrl-C",
 }
 
+STARTING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTERRUPTED)
 READING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.UNREACHABLE)
 WRITING: Sequence[ExitCode] = (*READING, ExitCode.INTERRUPTED)
 WAITING: Sequence[ExitCode] = (*WRITING, ExitCode.TIMED_OUT)

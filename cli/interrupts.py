@@ -6,14 +6,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from cli.output import printer
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """The first signal raises KeyboardInterrupt; later ones are ignored, so that the clean-up is not cut short.
+    """The first signal raises KeyboardInterrupt; later ones are ignored, so that nothing cuts the clean-up short.
 
-    A signal that is ignored already stays so: `nohup` and a script's background job want to outlive it.
+    A signal that is ignored already stays so: `nohup` and a script's background job want to outlive it. After an
+    interrupted block, one line says that its clean-up is done.
     """
 
     def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
@@ -24,6 +27,9 @@ def interruptible() -> Iterator[None]:
     before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
+    except KeyboardInterrupt:
+        printer(stderr=True).print("Interrupted; everything that was started is stopped.")
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,16 +1,17 @@
 """The entry point of `rollway`: its commands, and how each ends."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import typer
 from typer.exceptions import TyperException
 
 from cli.apply import command as apply
-from cli.commands import bootstrap, doctor, logs, read, slots, steering, traffic, write
-from cli.commands.stack import add_stack_commands
+from cli.commands import bootstrap, doctor, logs, read, slots, stack, traffic
+from cli.commands.change import VERBS
 from cli.demo import command as demo
-from cli.exits import READING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
+from cli.exits import READING, STARTING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
+from cli.sending import subcommand
 from domain.errors import RollwayError
 
 app = typer.Typer(
@@ -22,43 +23,41 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("demo", epilog=exits(ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED, example="rollway demo"))(
-    demo.demo
-)
-add_stack_commands(app)
-app.command("apply", epilog=apply.HELP_END)(apply.apply)
-app.command("activate", epilog=exits(*WAITING, example="rollway activate web v2 --wait"))(write.activate)
-app.command("pause", epilog=exits(*WRITING, example="rollway pause web --reason 'looking at the logs'"))(steering.pause)
-app.command("resume", epilog=exits(*WAITING, example="rollway resume web --wait"))(steering.resume)
-app.command("promote", epilog=exits(*WAITING, example="rollway promote web --wait"))(steering.promote)
-app.command("abort", epilog=exits(*WAITING, example="rollway abort web --wait"))(steering.abort)
-app.command("undo", epilog=exits(*WAITING, example="rollway undo web\nrollway undo web --to v7 --wait"))(steering.undo)
-app.command("retry", epilog=exits(*WAITING, example="rollway retry web --wait"))(steering.retry)
-app.command("scale", epilog=exits(*WAITING, example="rollway scale web 5 --wait"))(write.scale)
-app.command("destroy", epilog=exits(*WAITING, example="rollway destroy web --yes --wait"))(write.destroy)
-app.command("status", epilog=exits(*READING, example="rollway status\nrollway status web --watch"))(read.status)
-app.command("history", epilog=exits(*READING, example="rollway history web -n 50"))(read.history)
-app.command("routes", epilog=exits(*READING, example="rollway routes web --all"))(read.routes)
-app.command("logs", epilog=exits(*READING, example="rollway logs 3f2a9c1b --follow"))(logs.logs)
+_Entry = tuple[Callable[..., object], Sequence[ExitCode], str]
+"""What a command runs, the exit codes that it can give besides 0, and examples, one a line."""
 
-app.command("traffic", epilog=exits(*READING, example="rollway traffic --json"))(traffic.traffic)
-app.command("proxies", epilog=exits(*READING, example="rollway proxies"))(traffic.proxies)
-app.command("hosts", epilog=exits(*READING, example="rollway hosts"))(traffic.hosts)
-app.command("forget-host", epilog=exits(*WRITING, example="rollway forget-host rack-7"))(traffic.forget_host)
-app.command(
-    "envoy-bootstrap",
-    epilog=exits(
-        ExitCode.USAGE,
-        example="rollway envoy-bootstrap --node-id edge-1 --xds rollway.internal:7070 > envoy.yaml\n"
-        "envoy --config-path envoy.yaml",
+_COMMANDS: Mapping[str, _Entry] = {
+    "demo": (demo.demo, (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED), "rollway demo"),
+    "up": (stack.up, STARTING, "rollway up\nrollway up --foreground --workers 4"),
+    "down": (stack.down, STARTING, "rollway down"),
+    "apply": (
+        apply.apply,
+        WAITING,
+        "rollway apply -f examples/web.yaml --wait\ncat web.yaml | rollway apply -f -",
     ),
-)(bootstrap.envoy_bootstrap)
-
-app.command(
-    "slots",
-    epilog=exits(ExitCode.UNREACHABLE, ExitCode.USAGE, example="rollway slots\nrollway slots 4\nrollway slots --reset"),
-)(slots.slots)
-app.command("doctor", epilog=exits(*READING, example="rollway doctor --json"))(doctor.doctor)
+    **{name: (subcommand(verb), WAITING if verb.goal else WRITING, verb.example) for name, verb in VERBS.items()},
+    "status": (read.status, READING, "rollway status\nrollway status web --watch"),
+    "history": (read.history, READING, "rollway history web -n 50"),
+    "routes": (read.routes, READING, "rollway routes web --all"),
+    "logs": (logs.logs, READING, "rollway logs 3f2a9c1b --follow"),
+    "traffic": (traffic.traffic, READING, "rollway traffic --json"),
+    "proxies": (traffic.proxies, READING, "rollway proxies"),
+    "hosts": (traffic.hosts, READING, "rollway hosts"),
+    "forget-host": (traffic.forget_host, WRITING, "rollway forget-host rack-7"),
+    "envoy-bootstrap": (
+        bootstrap.envoy_bootstrap,
+        (ExitCode.USAGE,),
+        "rollway envoy-bootstrap --xds rollway.internal:7070 > envoy.yaml\nenvoy --config-path envoy.yaml",
+    ),
+    "slots": (
+        slots.slots,
+        (ExitCode.UNREACHABLE, ExitCode.USAGE),
+        "rollway slots\nrollway slots 4\nrollway slots --reset",
+    ),
+    "doctor": (doctor.doctor, READING, "rollway doctor --json"),
+}
+for _name, (_run, _codes, _example) in _COMMANDS.items():
+    app.command(_name, epilog=exits(*_codes, example=_example))(_run)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,8 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _help_of(given: Sequence[str]) -> str:
-    names = {command.name for command in app.registered_commands}
-    command = next((f" {word}" for word in given if word in names), "")
+    command = next((f" {word}" for word in given if word in _COMMANDS), "")
     return f"see 'rollway{command} --help'"
 
 

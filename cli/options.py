@@ -40,6 +40,8 @@ RequestId = Annotated[
         show_default="a new one",
     ),
 ]
+Supersede = Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has happened, and show how.")]
 Timeout = Annotated[
     float, typer.Option("--timeout", min=0, metavar="SECONDS", help="How long --wait waits; exit code 4 after that.")

@@ -1,5 +1,6 @@
 """The engine, made in the process that uses it, and transactions that are tried again when Postgres says so."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -33,7 +34,7 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
 @cache
 def engine() -> Engine:
     """The engine of this process, from DATABASE_URL; made at first use because engines must not cross a fork."""
-    return make_engine(DatabaseSettings.from_environment())
+    return make_engine(DatabaseSettings.from_environment(os.environ))
 
 
 def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T]) -> T:

@@ -1,31 +1,34 @@
-"""Where Postgres is and how long it may keep us waiting, read from the environment."""
+"""Where Postgres is, and how long it may keep us waiting."""
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from typing import Annotated
 
+from pydantic import Field, PlainValidator
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from domain.errors import InvalidInputError
+from domain.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """`url` with the psycopg driver; timeouts in milliseconds; `pool_size` connections for each process."""
+def _database_url(raw: str) -> URL:
+    try:
+        url = make_url(raw)
+    except ArgumentError as error:
+        raise ValueError(raw) from error
+    if url.get_backend_name() not in ("postgresql", "postgres") or not url.host or not url.database:
+        raise ValueError(raw)
+    return url.set(drivername="postgresql+psycopg")
 
-    url: URL
+
+class DatabaseSettings(Settings):
+    """`url` is opened with psycopg; timeouts in milliseconds; `pool_size` connections for each process."""
+
+    url: Annotated[URL, PlainValidator(_database_url)] = Field(
+        validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database", repr=False
+    )
     pool_size: int = 5
     statement_timeout: int = 20_000
     lock_timeout: int = 2_000
     idle_timeout: int = 30_000
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """From DATABASE_URL. Raises InvalidInputError when it is missing or no postgresql:// URL."""
-        raw = (os.environ if environment is None else environment).get("DATABASE_URL", "")
-        return cls(database_url(raw))
 
     @property
     def options(self) -> str:
@@ -34,24 +37,3 @@ class DatabaseSettings:
             f"-c statement_timeout={self.statement_timeout} -c lock_timeout={self.lock_timeout}"
             f" -c idle_in_transaction_session_timeout={self.idle_timeout} -c timezone=UTC"
         )
-
-
-def database_url(raw: str) -> URL:
-    """A SQLAlchemy URL for psycopg. Raises InvalidInputError; the message never shows the URL's password."""
-    if not raw:
-        raise InvalidInputError(
-            "DATABASE_URL is not set; it is postgresql://user:password@host:port/database, or run 'rollway up'",
-            field="DATABASE_URL",
-        )
-    try:
-        url = make_url(raw)
-    except (ArgumentError, ValueError):
-        raise InvalidInputError(
-            "DATABASE_URL cannot be read; it is postgresql://user:password@host:port/database", field="DATABASE_URL"
-        ) from None
-    if url.get_backend_name() not in ("postgresql", "postgres") or not url.host or not url.database:
-        raise InvalidInputError(
-            f"DATABASE_URL must be postgresql://user:password@host:port/database, not {url.drivername}://...",
-            field="DATABASE_URL",
-        )
-    return url.set(drivername="postgresql+psycopg")

@@ -71,6 +71,15 @@ class RevisionExistsError(RollwayError):
 
     code = "revision_exists"
 
+    @classmethod
+    def of(cls, deployment: str, revision: str) -> Self:
+        """The refusal to give the revision another content."""
+        message = (
+            f"revision {revision} of {deployment} exists with another content; "
+            "revisions never change, give it another name"
+        )
+        return cls(message, deployment=deployment, revision=revision)
+
 
 class RouteNotFoundError(RollwayError):
     """No route has that id."""

@@ -1,5 +1,7 @@
 """Runs migrations online, one at a time: an advisory lock, and timeouts so that no migration blocks the fleet."""
 
+import os
+
 from alembic import context
 from sqlalchemy import Connection, text
 
@@ -27,5 +29,5 @@ given = context.config.attributes.get("connection")
 if given is not None:
     _migrate(given)
 else:
-    with make_engine(DatabaseSettings.from_environment(), "rollway migrate").connect() as own:
+    with make_engine(DatabaseSettings.from_environment(os.environ), "rollway migrate").connect() as own:
         _migrate(own)

@@ -1,4 +1,4 @@
-"""How a command finds the servers: from the environment, else from the stack that runs."""
+"""Where a command finds the servers: in the environment, else in the stack that runs."""
 
 from collections.abc import MutableMapping
 

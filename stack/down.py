@@ -1,4 +1,4 @@
-"""`rollway down`: stop the stack, whoever started it and whatever is left of it."""
+"""`rollway down`: stop the stack, or what a killed supervisor left of it."""
 
 import signal
 import time
@@ -20,9 +20,9 @@ StopReplicas = Callable[[Path], object]
 
 
 def down(home: Home, say: Say, replicas: StopReplicas = stop_replicas) -> bool:
-    """Stop what `up` started, in the order of `stop_in_order`, and the supervisor; whether anything was running.
+    """Stop what `up` started, in the order of `stop_in_order`, and the supervisor. Data stays.
 
-    Data stays. `say` hears of each part as it has gone. Raises StackError with one sentence.
+    Returns whether anything was running. `say` gets a notice of each part that has ended. Raises StackError.
     """
     if not home.root.exists():
         return False
@@ -34,7 +34,7 @@ def down(home: Home, say: Say, replicas: StopReplicas = stop_replicas) -> bool:
 
 
 def stop_stack(home: Home, say: Say, replicas: StopReplicas) -> bool:
-    """As `down`, for who holds the lock of `home` already."""
+    """The same as `down`, for a caller that holds the lock of `home`."""
     state = read_state(home)
     was_supervised = state is not None and is_alive(state.supervisor)
     if state is not None and was_supervised:
@@ -49,11 +49,11 @@ def stop_stack(home: Home, say: Say, replicas: StopReplicas) -> bool:
 
 
 def stop_leftovers(home: Home, say: Say) -> None:
-    """Stop what a killed supervisor left running, but for replicas: they are deployments, not part of the stack."""
+    """Stop the parts that a killed supervisor left running. Replicas go on, since they belong to deployments."""
     state = read_state(home)
     if state is None:
         return
-    if is_alive(state.supervisor):  # it is stopping already, or it would not be asked
+    if is_alive(state.supervisor):  # only a supervisor that is stopping gets here
         _let_supervisor_stop(home, state, lambda _: None)
         state = read_state(home) or state
     left = [part for part in state.parts if is_alive(part.process)]
@@ -64,21 +64,21 @@ def stop_leftovers(home: Home, say: Say) -> None:
 
 
 def _let_supervisor_stop(home: Home, state: StackState, say: Say) -> None:
-    said: set[str] = set()
+    announced: set[str] = set()
     deadline = time.monotonic() + _PATIENCE
     running = {part.name for part in state.parts if is_alive(part.process)}
     send(state.supervisor, signal.SIGTERM)
     while is_alive(state.supervisor) and time.monotonic() < deadline:
-        _say_stopped(read_state(home), running, said, say)
+        _say_stopped(read_state(home), running, announced, say)
         time.sleep(_POLL)
-    _say_stopped(read_state(home), running, said, say)
+    _say_stopped(read_state(home), running, announced, say)
     end_process(state.supervisor, signal.SIGKILL, 5)
 
 
-def _say_stopped(state: StackState | None, running: set[str], said: set[str], say: Say) -> None:
+def _say_stopped(state: StackState | None, running: set[str], announced: set[str], say: Say) -> None:
     for part in state.parts if state else ():
-        if part.condition == "stopped" and part.name in running - said:
-            said.add(part.name)
+        if part.condition == "stopped" and part.name in running - announced:
+            announced.add(part.name)
             say(Notice(part=part.name, text="stopped"))
 
 

@@ -1,13 +1,17 @@
-"""What can go wrong with the stack, said in one sentence with the way out."""
+"""What can go wrong with the stack: one sentence that names the way out."""
 
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from domain.errors import RollwayError
 
-class StackError(Exception):
-    """The stack cannot do what was asked; the message is for people and holds no secret."""
+
+class StackError(RollwayError):
+    """The stack cannot do what it was asked for; the message is for people and holds no secret."""
+
+    code = "stack"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Where the stack keeps its things: the folder .rollway and what is where in it."""
+"""The folder .rollway: which file of the stack is where."""
 
 import os
 import tempfile
@@ -29,12 +29,12 @@ class Home:
 
     @property
     def lock_file(self) -> Path:
-        """Held by the one `up` or `down` that is at work."""
+        """The `up` or `down` that is at work holds it."""
         return self.root / "run" / "up.lock"
 
     @property
     def run(self) -> Path:
-        """Files that live as long as a process: locks, beat's schedule."""
+        """Files that are needed only while something runs: the lock of `up` and `down`."""
         return self.root / "run"
 
     @property
@@ -62,7 +62,7 @@ class Home:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.run, self.postgres, self.valkey, self.envoy, self.root / "logs"):
                 folder.mkdir(mode=0o700, exist_ok=True)
-            # as root, or on a read-only mount, mkdir of what exists says nothing: only a write tells
+            # mkdir of a folder that exists does not fail on a read-only mount: only a write does
             write_private(self.run / "writable", "")
 
 

@@ -1,4 +1,4 @@
-"""What the supervisor is told to run, as plain data that travels as JSON."""
+"""What the supervisor shall run: plain data that travels to it as JSON."""
 
 import signal
 from collections.abc import Mapping

@@ -1,27 +1,27 @@
-"""From what a person asked for to a plan: servers chosen or checked, data folders made."""
+"""Makes the plan for a start: checks servers of others, prepares the embedded ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stack.home import Home
 from stack.parts.account import choose_account, installed_tree
-from stack.parts.envoy import EnvoySetting, envoy_wanted
+from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file, reset_password
 from stack.parts.processes import ProcessList, ProcessSetting
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, Part, Plan
-from stack.settings import AskedPorts, ServerSettings, choose_settings, load_settings
+from stack.settings import Ports, ServerSettings, choose_settings, load_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """What `up` is asked for. In `environ`, DATABASE_URL and REDIS_URL replace servers, ROLLWAY_ENVOY=off the proxy."""
+    """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy."""
 
     home: Home
     environ: Mapping[str, str]
     workers: int
-    ports: AskedPorts = field(default_factory=AskedPorts)
+    ports: Ports = field(default_factory=Ports)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ Say = Callable[[Notice], None]
 
 
 def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
-    """Check what is external, prepare what is embedded. Raises StackError with a sentence."""
+    """Check the external servers and prepare the embedded ones. Raises StackError with one sentence."""
     with_envoy = envoy_wanted(request.environ)
     external = list(_external(request))
     database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
@@ -45,19 +45,18 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
     settings = choose_settings(request.home, request.ports, lambda text: say(Notice(part="ports", text=text)))
     servers: list[Part] = []
     if not database_url:
-        database_url = postgres_url(settings.postgres_port, settings.postgres_password)
+        database_url = postgres_url(settings.ports.postgres, settings.postgres_password)
         servers.append(_postgres(request.home, settings, say, lost_password=lost_password))
     if not broker_url:
-        broker_url = redis_url(settings.redis_port, settings.redis_password)
-        servers.append(valkey_part(request.home.valkey, settings.redis_port, settings.redis_password))
+        broker_url = redis_url(settings.ports.valkey, settings.redis_password)
+        servers.append(valkey_part(request.home.valkey, settings.ports.valkey, settings.redis_password))
     setting = ProcessSetting(
         home=request.home,
         database_url=database_url,
         redis_url=broker_url,
         workers=request.workers,
-        flower_port=settings.flower_port,
-        api_port=settings.api_port,
-        envoy=_envoy(settings) if with_envoy else None,
+        servers=settings,
+        with_envoy=with_envoy,
     )
     return Plan(
         database_url=database_url,
@@ -76,10 +75,6 @@ def _external(request: UpRequest) -> list[External]:
     return found
 
 
-def _envoy(settings: ServerSettings) -> EnvoySetting:
-    return EnvoySetting(node_id=settings.envoy_node, port=settings.envoy_port, admin_port=settings.envoy_admin_port)
-
-
 def _postgres(home: Home, settings: ServerSettings, say: Say, *, lost_password: bool) -> Part:
     account = choose_account(installed_tree())
     existed = (home.postgres / "data").exists()
@@ -92,4 +87,4 @@ def _postgres(home: Home, settings: ServerSettings, say: Say, *, lost_password: 
     if existed and lost_password:
         remove_stale_pid_file(data / "postmaster.pid")
         reset_password(data, account, settings.postgres_password)
-    return postgres_part(data, account, settings.postgres_port)
+    return postgres_part(data, account, settings.ports.postgres)

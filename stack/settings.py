@@ -3,7 +3,7 @@
 import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,32 +13,37 @@ from stack.ports import asked_port, free_port, is_free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedPorts:
-    """Ports a person asked for; None leaves the choice to Rollway."""
+class Ports:
+    """Ports of 127.0.0.1; 0 leaves the choice to Rollway."""
 
-    postgres: int | None = None
-    redis: int | None = None
-    flower: int | None = None
-    api: int | None = None
-    envoy: int | None = None
+    postgres: int = 0
+    valkey: int = 0
+    flower: int = 0
+    api: int = 0
+    envoy: int = 0
+    envoy_admin: int = 0
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def _node() -> str:
+    return f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """What the embedded servers are started with. `envoy_node` is how the embedded Envoy calls itself.
+    """What the embedded servers are started with.
 
-    What has a default was not in the file of earlier versions. A port of 0 is one that is not chosen yet.
+    `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
+    for each other.
     """
 
-    postgres_port: int
-    postgres_password: str
-    redis_port: int
-    redis_password: str
-    flower_port: int
-    api_port: int = 0
-    envoy_port: int = 0
-    envoy_admin_port: int = 0
-    envoy_node: str = ""
+    ports: Ports = field(default_factory=Ports)
+    postgres_password: str = field(default_factory=_password)
+    redis_password: str = field(default_factory=_password)
+    envoy_node: str = field(default_factory=_node)
 
 
 _SETTINGS = TypeAdapter(ServerSettings)
@@ -56,47 +61,27 @@ def load_settings(home: Home) -> ServerSettings | None:
         ) from error
 
 
-def choose_settings(home: Home, asked: AskedPorts, moved: Callable[[str], None]) -> ServerSettings:
-    """Settings for a start, remembered in `home`; `moved` hears a sentence for each remembered port that is taken.
+def choose_settings(home: Home, asked: Ports, moved: Callable[[str], None]) -> ServerSettings:
+    """Settings for a start, remembered in `home`.
 
-    Raises StackError when an asked port is taken.
+    `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
+    port is taken.
     """
-    last = load_settings(home)
-    before = last or _first()
-    chosen = replace(
-        before,
-        postgres_port=_port("postgres", "--postgres-port", asked.postgres, before.postgres_port, moved),
-        redis_port=_port("valkey", "--redis-port", asked.redis, before.redis_port, moved),
-        flower_port=_port("flower", "--flower-port", asked.flower, before.flower_port, moved),
-        api_port=_port("api", "--api-port", asked.api, before.api_port, moved),
-        envoy_port=_port("envoy", "--envoy-port", asked.envoy, before.envoy_port, moved),
-        envoy_admin_port=_port("envoy's admin", "", None, before.envoy_admin_port, moved),
-        # random, for two stacks that share a database must not answer for each other
-        envoy_node=before.envoy_node or f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}",
-    )
-    if chosen != last:
-        with folder_errors(home.root):
-            write_private(home.servers_file, _SETTINGS.dump_json(chosen, indent=2).decode())
-    return chosen
+    last = load_settings(home) or ServerSettings()
+    ports, remembered = asdict(asked), asdict(last.ports)
+    chosen = Ports(**{name: _port(name, port, remembered[name], moved) for name, port in ports.items()})
+    settings = replace(last, ports=chosen)
+    with folder_errors(home.root):
+        write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
+    return settings
 
 
-def _first() -> ServerSettings:
-    return ServerSettings(
-        postgres_port=0,
-        postgres_password=secrets.token_urlsafe(24),
-        redis_port=0,
-        redis_password=secrets.token_urlsafe(24),
-        flower_port=0,
-    )
-
-
-def _port(name: str, option: str, asked: int | None, last: int, moved: Callable[[str], None]) -> int:
-    if asked is not None:
-        return asked_port(option, asked)
-    if not last:
-        return free_port()
-    if is_free(last):
+def _port(name: str, asked: int, last: int, moved: Callable[[str], None]) -> int:
+    if asked:
+        return asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked)
+    if last and is_free(last):
         return last
     port = free_port()
-    moved(f"port {last} of {name} is in use by another program, so it moves to {port}")
+    if last:
+        moved(f"port {last} of {name.replace('_', ' ')} is in use by another program, so it moves to {port}")
     return port

@@ -14,7 +14,7 @@ PartCondition = Literal["starting", "running", "restarting", "crashing", "done",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartState:
-    """One part as its supervisor last saw it; `since` is when it got there, in Unix seconds."""
+    """One part as its supervisor last saw it. `since`: when it got into this condition, in Unix seconds."""
 
     name: str
     condition: PartCondition

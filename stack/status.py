@@ -1,4 +1,4 @@
-"""How the stack stands, for people and scripts."""
+"""The status of the stack, for people and scripts."""
 
 import time
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The whole stack. `phase` "lost" means that the supervisor was killed and left the parts to themselves."""
+    """The whole stack. `phase` "lost": the supervisor was killed, and parts of it still run."""
 
     home: Path
     phase: Literal["starting", "running", "stopping", "stopped", "lost"]
@@ -34,7 +34,7 @@ class StackStatus:
 
     @property
     def running(self) -> bool:
-        """Whether all parts were brought up and are looked after."""
+        """Whether all parts came up, and a supervisor restarts what ends."""
         return self.phase == "running"
 
 

@@ -1,4 +1,4 @@
-"""`rollway up`: bring the stack up and leave it to its supervisor."""
+"""`rollway up`: start the stack's supervisor, and follow it until every part is up."""
 
 import os
 import subprocess
@@ -23,10 +23,10 @@ _LAUNCHED: list[subprocess.Popen[bytes]] = []
 
 
 def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes) -> StackStatus:
-    """Bring the stack of `request.home` up and return how it stands; `say` hears of each part as it comes up.
+    """Start the stack of `request.home`, and return its status when it is up. It may be up already.
 
-    Harmless when it is up already. On an error or Ctrl-C whatever was started is stopped before the exception goes on.
-    Raises StackError with one sentence.
+    `say` gets a notice when a part comes up. After an error or Ctrl-C nothing that was started is left. Raises
+    StackError with one sentence.
     """
     home = request.home
     home.create()
@@ -48,7 +48,7 @@ def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes)
 
 
 def stay(home: Home, say: Say) -> None:
-    """Return when the stack of `home` has been stopped by somebody; `say` hears of each crash and restart."""
+    """Return when somebody has stopped the stack of `home`; `say` gets a notice of each crash and restart."""
     last: dict[str, tuple[str, int]] = {}
     while (status := stack_status(home)).supervisor_pid is not None:
         for part in status.parts:
@@ -61,7 +61,7 @@ def stay(home: Home, say: Say) -> None:
 
 
 def _launch(home: Home, plan: Plan) -> Identity:
-    """Start the supervisor. It does nothing before its pid is in the state file, so it can always be found."""
+    """Start the supervisor. It gets its plan when its pid is in the state file, so that `down` always finds it."""
     with folder_errors(home.root):
         log = open_log(home.log("supervisor"))
         process = subprocess.Popen(  # noqa: S603 -- ourselves
@@ -88,10 +88,10 @@ def _launch(home: Home, plan: Plan) -> Identity:
 
 
 def _follow(home: Home, supervisor: Identity, say: Say) -> None:
-    """Say each part as it comes up, until all have. Raises StackError when the supervisor gives up."""
+    """Give a notice of each part that comes up, until all have. Raises StackError when the supervisor gives up."""
     seen: set[str] = set()
     while True:
-        alive = is_alive(supervisor)  # before the file is read, so that its last words are not missed
+        alive = is_alive(supervisor)  # asked before the file is read: what a supervisor writes last is not missed
         state = read_state(home)
         for part in state.parts if state else ():
             if part.condition in {"running", "done", "external"} and part.name not in seen:

@@ -8,12 +8,12 @@ from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from tasks.log import configure_logging
 from tasks.schedule import beat_schedule
-from tasks.settings import celery_settings
+from tasks.settings import celery_settings, settings
 
 TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands")
 
 app = Celery("rollway")
-app.add_defaults(lambda: {**celery_settings(), "beat_schedule": beat_schedule()})
+app.add_defaults(lambda: {**celery_settings(settings()), "beat_schedule": beat_schedule()})
 
 
 @celeryd_init.connect

@@ -17,13 +17,13 @@ from runtime.external import ExternalRuntime
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
 from tasks.app import app
-from tasks.connections import redis_client, settings, waker
+from tasks.connections import redis_client, waker
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.replicas.hosts import keep_showing_signs_of_life
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
-from tasks.settings import queue
+from tasks.settings import queue, settings
 
 stopping = threading.Event()
 """Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""

@@ -1,4 +1,4 @@
-"""What a process needs to wake workers: its settings, Redis client and waker, each made at its first use."""
+"""What a process needs to wake workers: its Redis client and its waker, each made at its first use."""
 
 from functools import cache
 
@@ -8,13 +8,7 @@ from redis.retry import Retry
 
 from tasks.app import app
 from tasks.redis.wake import Waker
-from tasks.settings import TaskSettings
-
-
-@cache
-def settings() -> TaskSettings:
-    """From the environment. Raises InvalidInputError."""
-    return TaskSettings.from_environment()
+from tasks.settings import settings
 
 
 @cache

@@ -10,10 +10,11 @@ from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNee
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
 from tasks.composition import coordinator
-from tasks.connections import settings, waker
+from tasks.connections import waker
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, look_at_hosts
 from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
+from tasks.settings import settings
 
 _log = structlog.get_logger(__name__)
 

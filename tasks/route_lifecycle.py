@@ -8,11 +8,12 @@ from domain.errors import InvalidInputError
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
 from tasks.app import app
 from tasks.composition import probe_pass, replicas_of, slots, stopping
-from tasks.connections import settings, waker
+from tasks.connections import waker
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, settle_routes
 from tasks.replicas.metrics import look_at_metrics
 from tasks.schedule import DO_ROUTE_TASK
+from tasks.settings import settings
 
 PAUSE_SECONDS = 0.1
 """How long a task waits before it looks again, while something is on its way."""

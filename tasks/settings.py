@@ -3,17 +3,17 @@
 import os
 import re
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from kombu.entity import Exchange, Queue
+from pydantic import AfterValidator, Field
 
 from domain.commands import COMMANDS
-from domain.errors import InvalidInputError
 from domain.replicas.placement import EXTERNAL
+from domain.settings import Settings
 
 LIFECYCLE_QUEUE = "lifecycle"
 ROUTES_QUEUE = "routes"
@@ -27,8 +27,26 @@ _MAX_SECONDS = 86_400
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSettings:
+def _redis_url(raw: str) -> str:
+    parts = urlsplit(raw)
+    if parts.scheme not in ("redis", "rediss") or parts.port == 0:  # reading the port checks it
+        raise ValueError(raw)
+    return raw
+
+
+def _host_name(raw: str) -> str:
+    if not _HOST_NAME.fullmatch(raw) or raw == EXTERNAL:
+        raise ValueError(raw)
+    return raw
+
+
+def _seconds(variable: str, default: float) -> float:
+    right = f"a number of seconds from 1 to {_MAX_SECONDS}"
+    field: float = Field(default, ge=1, le=_MAX_SECONDS, validation_alias=variable, description=right)
+    return field
+
+
+class TaskSettings(Settings):
     """`slots`: workers that may share one handler. `chunk`: deployments for each transaction.
 
     `lock_seconds`: life of a lock whose worker is gone. `work_seconds`: how long one task goes on claiming chunks.
@@ -37,39 +55,41 @@ class TaskSettings:
     `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it.
     """
 
-    redis_url: str
-    home: Path
-    host: str
-    host_address: str = "127.0.0.1"
-    host_silence_seconds: float = 15.0
-    drain_deadline_seconds: float = 60.0
-    slots: int = 1
+    redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
+        validation_alias="REDIS_URL", description="redis://:password@host:port/0, or rediss://...", repr=False
+    )
+    home: Annotated[Path, AfterValidator(Path.absolute)] = Field(
+        Path(".rollway"), validation_alias="ROLLWAY_HOME", validate_default=True
+    )
+    host: Annotated[str, AfterValidator(_host_name)] = Field(
+        default_factory=socket.gethostname,
+        validate_default=True,
+        validation_alias="ROLLWAY_HOST",
+        description=f"letters, digits, '-', '_' and '.', 63 at most, and not {EXTERNAL!r}",
+    )
+    host_address: str = Field("127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS")
+    host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
+    drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
+    slots: int = Field(
+        1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
+    )
     chunk: int = 250
     lock_seconds: float = 5.0
     work_seconds: float = 10.0
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """From REDIS_URL and the ROLLWAY_ variables. Raises InvalidInputError naming the variable."""
-        given = os.environ if environment is None else environment
-        return cls(
-            redis_url=_redis_url(given.get("REDIS_URL", "")),
-            home=Path(given.get("ROLLWAY_HOME") or ".rollway").absolute(),
-            host=_host(given.get("ROLLWAY_HOST") or socket.gethostname()),
-            host_address=given.get("ROLLWAY_HOST_ADDRESS") or "127.0.0.1",
-            host_silence_seconds=_seconds(given, "ROLLWAY_HOST_SILENCE_SECONDS", 15.0),
-            drain_deadline_seconds=_seconds(given, "ROLLWAY_DRAIN_DEADLINE_SECONDS", 60.0),
-            slots=_slots(given.get("ROLLWAY_SLOTS") or "1"),
-        )
+
+@cache
+def settings() -> TaskSettings:
+    """Those of this process, read from its environment at first use. Raises InvalidInputError."""
+    return TaskSettings.from_environment(os.environ)
 
 
-def celery_settings(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+def celery_settings(given: TaskSettings) -> dict[str, Any]:
     """Celery's configuration: no ETA, no retry, no prefetch. Postgres remembers, the next tick repeats."""
-    settings = TaskSettings.from_environment(environment)
     return {
-        "broker_url": settings.redis_url,
+        "broker_url": given.redis_url,
         "broker_transport": "tasks.transport:Transport",
-        "result_backend": settings.redis_url,
+        "result_backend": given.redis_url,
         "result_expires": 600,
         "task_ignore_result": True,
         "task_serializer": "json",
@@ -78,7 +98,7 @@ def celery_settings(environment: Mapping[str, str] | None = None) -> dict[str, A
         "task_default_queue": LIFECYCLE_QUEUE,
         "task_create_missing_queues": False,
         "task_queues": [
-            queue(name) for name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE, host_queue(settings.host))
+            queue(name) for name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE, host_queue(given.host))
         ],
         "task_routes": {task: {"queue": COMMANDS_QUEUE} for task in COMMANDS},
         "task_acks_late": False,
@@ -112,46 +132,3 @@ def host_queue(host: str) -> str:
 def queue(name: str) -> Queue:
     """With an exchange and a key of its own: on a shared default key every queue would get every message."""
     return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
-
-
-def _redis_url(raw: str) -> str:
-    if not raw:
-        raise InvalidInputError(
-            "REDIS_URL is not set; it is redis://:password@host:port/0, or run 'rollway up'", field="REDIS_URL"
-        )
-    try:
-        parts = urlsplit(raw)
-        readable = parts.scheme in ("redis", "rediss") and parts.port != 0  # reading the port checks it
-    except ValueError:
-        readable = False
-    if not readable:
-        raise InvalidInputError("REDIS_URL must be redis://:password@host:port/0 or rediss://...", field="REDIS_URL")
-    return raw
-
-
-def _host(raw: str) -> str:
-    if _HOST_NAME.fullmatch(raw) and raw != EXTERNAL:
-        return raw
-    raise InvalidInputError(
-        f"ROLLWAY_HOST must be letters, digits, '-', '_' and '.', 63 at most, and not {EXTERNAL!r}; it is {raw!r}",
-        field="ROLLWAY_HOST",
-    )
-
-
-def _seconds(given: Mapping[str, str], name: str, default: float) -> float:
-    raw = given.get(name) or str(default)
-    try:
-        seconds = float(raw)
-    except ValueError:
-        seconds = 0.0
-    if 1 <= seconds <= _MAX_SECONDS:
-        return seconds
-    raise InvalidInputError(f"{name} must be a number of seconds from 1 to {_MAX_SECONDS}, not {raw!r}", field=name)
-
-
-def _slots(raw: str) -> int:
-    if raw.isascii() and raw.isdigit() and 1 <= int(raw) <= MOST_SLOTS:
-        return int(raw)
-    raise InvalidInputError(
-        f"ROLLWAY_SLOTS must be a number from 1 to {MOST_SLOTS}, not {raw!r}", field="ROLLWAY_SLOTS"
-    )

@@ -85,7 +85,7 @@ def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[
 @pytest.fixture
 def engine(database: str) -> Iterator[Engine]:
     """An engine on that database."""
-    from tests.support.fleet import engine_on
+    from tests.support.deployments import engine_on
 
     made = engine_on(database)
     yield made
@@ -116,10 +116,10 @@ def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
     from celery import Celery
 
     from tasks.redis.wake import Waker
-    from tasks.settings import celery_settings
+    from tasks.settings import TaskSettings, celery_settings
 
     app = Celery("test", set_as_current=False)
-    app.conf.update(celery_settings({"REDIS_URL": redis_url}))
+    app.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))
     yield Waker(app, client)
     app.close()
 

@@ -9,8 +9,6 @@ ROOT = Path(__file__).parents[1]
 FILE, FUNCTION = 200, 40
 
 LONG_FILES: dict[str, str] = {
-    "bench/zero_loss/service.py": "not yet divided",
-    "db/views/deployments.py": "not yet divided",
     "tests/api/test_polls.py": "not yet divided",
     "tests/bench/test_load.py": "not yet divided",
     "tests/db/commands/test_autoscaling.py": "not yet divided",
@@ -28,9 +26,6 @@ LONG_FILES: dict[str, str] = {
     "tests/runtime/test_probes.py": "not yet divided",
     "tests/stack/test_up_and_down.py": "not yet divided",
     "tests/support/docker_engine.py": "not yet divided",
-    "tests/support/edge.py": "not yet divided",
-    "tests/support/fleet.py": "not yet divided",
-    "tests/support/simulation.py": "not yet divided",
     "tests/support/stack.py": "not yet divided",
     "tests/tasks/redis/test_slots.py": "not yet divided",
     "tests/tasks/replicas/test_probing.py": "not yet divided",
@@ -39,7 +34,6 @@ LONG_FILES: dict[str, str] = {
 }
 LONG_FUNCTIONS: dict[str, str] = {
     "tests/support/docker_registry.py::registry": "not yet divided",
-    "tests/support/fleet.py::_make": "not yet divided",
     "tests/tasks/test_storm.py::test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked_for": "not yet divided",  # noqa: E501
 }
 

@@ -8,13 +8,12 @@ from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.entrances import PREVIEW_PREFIX
+from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
 
 ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
 
-_HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
@@ -107,7 +106,7 @@ class _Taken:
 
 def _hosts(deployment: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[str]:
     for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(deployment, EntranceKind.HOST)):
-        if not _HOST.fullmatch(value):
+        if not HOST_NAME.fullmatch(value):
             faults.append(f"{deployment.name}: {value!r} is no host name, so it is left out")
         elif taken.take(value, deployment.name):
             yield value

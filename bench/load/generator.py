@@ -171,7 +171,7 @@ class Generator:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             limit = self._loop.time() - self._settings.timeout
-            late = [(one, by) for one, by in self._open.items() if one.due + one.planned.takes < limit]
+            late = [(request, by) for request, by in self._open.items() if request.due + request.planned.takes < limit]
             for exchange, connection in late:
                 if connection is not None:
                     connection.give_up(FailureKind.TIMEOUT, f"no answer within {self._settings.timeout} s")

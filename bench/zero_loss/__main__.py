@@ -21,9 +21,10 @@ from bench.zero_loss.play import Recording, Setting, play
 from bench.zero_loss.service import ScenarioError
 from bench.zero_loss.show import Result, show, write
 from bench.zero_loss.verdict import drains_within, judge
-from cli.demo.stage import stage
+from cli.demo.stage import open_stage
 from cli.exits import UnreachableError
 from cli.interrupts import interruptible
+from tests.support.waiting import NotInTimeError
 
 RESULT = Path("bench/results/zero_loss.json")
 
@@ -38,21 +39,21 @@ def main() -> int:
     setting = Setting(arguments.rate, arguments.seconds, arguments.seed, arguments.replicas, arguments.longest)
     begun = time.monotonic()
     try:
-        with interruptible(), stage(console) as made:
+        with interruptible(), open_stage(console) as stage:
             console.print(f"{setting.rate:,.0f} requests a second to {setting.replicas} replicas:")
-            recording = play(made.home, phases, setting, console.print)
+            recording = play(stage.home, phases, setting, console.print)
             result = _result(setting, recording, begun)
-            made.keep = not result.kept
-    except (ScenarioError, LoadError, UnreachableError) as error:
+            stage.keep = not result.kept
+    except (ScenarioError, LoadError, NotInTimeError, UnreachableError) as error:
         console.print(f"✗ {error}", style="red")
         return 1
-    if made.left:
-        console.print(f"✗ still running: {', '.join(made.left)}", style="red")
+    if stage.left:
+        console.print(f"✗ still running: {', '.join(stage.left)}", style="red")
     write(result, arguments.result)
     show(result, console)
-    if made.keep:
-        console.print(f"The logs are in {made.logs}")
-    return 0 if result.kept and not made.left else 1
+    if stage.keep:
+        console.print(f"The logs are in {stage.logs}")
+    return 0 if result.kept and not stage.left else 1
 
 
 def _parse() -> argparse.Namespace:
@@ -61,7 +62,9 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--rate", type=float, default=1000, help="requests a second (1000)")
     parser.add_argument("--seconds", type=float, default=14, help="for each phase, at least (14)")
-    parser.add_argument("--only", nargs="*", choices=[one.name for one in PHASES], help="some phases, in their order")
+    parser.add_argument(
+        "--only", nargs="*", choices=[phase.name for phase in PHASES], help="some phases, in their order"
+    )
     parser.add_argument("--longest", type=float, default=LONGEST_REQUEST, help="seconds of a slow request (3)")
     parser.add_argument("--seed", type=int, default=1, help="of the plan of requests (1)")
     parser.add_argument("--replicas", type=int, default=4, help="of the service (4)")
@@ -71,9 +74,9 @@ def _parse() -> argparse.Namespace:
 
 def _result(setting: Setting, recording: Recording, begun: float) -> Result:
     by_name = {phase.name: phase for phase in recording.load.phases}
-    verdicts = [judge(one, by_name[one.phase.name], recording.drains) for one in recording.played]
-    planned = [by_name[one.phase.name] for one in recording.played if not one.phase.fault]
-    in_faults = [by_name[one.phase.name] for one in recording.played if one.phase.fault]
+    verdicts = [judge(played, by_name[played.phase.name], recording.drains) for played in recording.played]
+    planned = [by_name[played.phase.name] for played in recording.played if not played.phase.fault]
+    in_faults = [by_name[played.phase.name] for played in recording.played if played.phase.fault]
     return Result(
         rate=setting.rate,
         seed=setting.seed,

@@ -4,14 +4,15 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
 
 import httpx
 import psutil
 
 from bench.zero_loss.faults import replica_process, signal_workers
-from bench.zero_loss.service import RouteSeen, ScenarioError, Service
+from bench.zero_loss.picture import RouteSeen
+from bench.zero_loss.service import Service
 from stack.home import Home
+from tests.support.waiting import eventually
 
 _PATIENCE = 15.0
 
@@ -34,13 +35,8 @@ def _restart(route: RouteSeen, home: Home) -> None:
     _wait_for_end(process)
     with home.log("by-hand").open("ab") as log:
         subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log, start_new_session=True)
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until:
-        with suppress(httpx.TransportError):
-            if httpx.get(f"http://{route.address}/health", trust_env=False).is_success:
-                return
-        time.sleep(0.02)
-    raise ScenarioError(f"the replica at {route.address} did not come up again")
+    health = f"http://{route.address}/health"
+    eventually(lambda: httpx.get(health, trust_env=False).is_success, _PATIENCE, f"{health} to answer again")
 
 
 def _wait_for_end(process: psutil.Process) -> None:

@@ -7,13 +7,14 @@ from contextlib import suppress
 
 import psutil
 
-from bench.zero_loss.service import RouteSeen, ScenarioError
+from bench.zero_loss.picture import RouteSeen
+from bench.zero_loss.service import ScenarioError
 from runtime.identity import Identity, is_alive
 from stack.home import Home
 from stack.state import PartState, read_state
+from tests.support.waiting import eventually
 
 _PATIENCE = 45.0
-_POLL = 0.02
 
 
 def kill_part(home: Home, name: str) -> Identity:
@@ -29,14 +30,13 @@ def kill_part(home: Home, name: str) -> Identity:
 
 
 def wait_until_back(home: Home, name: str, killed: Identity) -> None:
-    """Wait until the supervisor has started the part again and it is ready. Raises ScenarioError."""
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until:
+    """Wait until the supervisor has started the part again and it is ready. Raises NotInTimeError."""
+
+    def is_back() -> bool:
         part = _part(home, name)
-        if part.process not in (None, killed) and part.condition == "running":
-            return
-        time.sleep(_POLL)
-    raise ScenarioError(f"{name} did not come back within {_PATIENCE:.0f} s after it was killed")
+        return part.process not in (None, killed) and part.condition == "running"
+
+    eventually(is_back, _PATIENCE, f"{name} to come back after it was killed")
 
 
 def kill_replica(route: RouteSeen) -> float:

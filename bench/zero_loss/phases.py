@@ -6,7 +6,8 @@ from functools import partial
 
 from bench.zero_loss.by_hand import restart_one_after_the_other
 from bench.zero_loss.faults import kill_part, kill_replica, wait_until_back
-from bench.zero_loss.service import BLUE_GREEN, ROLLING, Picture, ScenarioError, Service
+from bench.zero_loss.picture import Picture
+from bench.zero_loss.service import BLUE_GREEN, ROLLING, ScenarioError, Service
 from stack.home import Home
 
 _SLOW_START = "0.8"

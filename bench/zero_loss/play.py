@@ -15,6 +15,7 @@ from bench.zero_loss.phases import NOTHING, Phase
 from bench.zero_loss.service import ScenarioError, Service
 from bench.zero_loss.verdict import Drained, Played
 from stack.home import Home
+from tests.support.waiting import NotInTimeError, eventually
 
 _LONGEST_PHASE = 180.0
 _PATIENCE = 30.0
@@ -59,9 +60,9 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
         )
         with running_load(load) as running:
             played = []
-            for one in _play_all(home, service, running, phases, setting.seconds):
-                say(f"  {one.phase.title:<45} {one.seconds:5.1f} s  {one.error}")
-                played.append(one)
+            for part in _play_all(home, service, running, phases, setting.seconds):
+                say(f"  {part.phase.title:<45} {part.seconds:5.1f} s  {part.error}")
+                played.append(part)
             report = running.finish()
         return Recording(tuple(played), report, service.drains())
     finally:
@@ -70,19 +71,13 @@ def play(home: Home, phases: Sequence[Phase], setting: Setting, say: Callable[[s
 
 
 def wait_until_reachable(envoy: str, service: Service) -> None:
-    """Wait until the proxy passes requests on. Raises ScenarioError."""
-    until = time.monotonic() + _PATIENCE
-    said = "nothing"
-    while time.monotonic() < until:
-        try:
-            answer = httpx.get(f"http://{envoy}/", headers={"Host": f"{service.name}.localhost"}, trust_env=False)
-            if answer.is_success:
-                return
-            said = f"{answer.status_code} {answer.text[:80]}"
-        except httpx.TransportError as error:
-            said = str(error)
-        time.sleep(0.05)
-    raise ScenarioError(f"Envoy at {envoy} does not pass requests on to {service.name}; it says: {said}")
+    """Wait until the proxy passes requests on. Raises NotInTimeError."""
+    host = {"Host": f"{service.name}.localhost"}
+    eventually(
+        lambda: httpx.get(f"http://{envoy}/", headers=host, trust_env=False).is_success,
+        _PATIENCE,
+        f"Envoy at {envoy} to pass requests on to {service.name}",
+    )
 
 
 def _play_all(
@@ -104,6 +99,6 @@ def _play_one(phase: Phase, service: Service, home: Home) -> Played:
     began = time.monotonic()
     try:
         noted, error = phase.act(service, home), ""
-    except (ScenarioError, LoadError) as failed:
+    except (ScenarioError, LoadError, NotInTimeError) as failed:
         noted, error = NOTHING, str(failed)
     return Played(phase, time.monotonic() - began, noted, error)

@@ -13,11 +13,13 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import dict_row
 
+from bench.zero_loss.picture import Picture, RouteSeen
 from cli.exits import UnreachableError
 from cli.servers import send
 from domain.errors import RollwayError
 from domain.messages import parse_command
 from stack.home import project_root
+from tests.support.waiting import NotInTimeError, eventually
 
 ROLLING: Mapping[str, Any] = {
     "strategy": "rolling_update",
@@ -32,36 +34,6 @@ _POLL = 0.1
 
 class ScenarioError(Exception):
     """Something did not happen in time, or was refused; the message is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class RouteSeen:
-    """One replica that is not known to be gone."""
-
-    id: str
-    revision: str
-    status: str
-    traffic: str
-    address: str
-    handle: str
-
-    @property
-    def serves(self) -> bool:
-        """Whether it is healthy and in traffic."""
-        return self.status == "healthy" and self.traffic == "active"
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """How the deployment stands."""
-
-    lifecycle: str
-    rolls_out: bool
-    routes: tuple[RouteSeen, ...]
-
-    def of(self, revision: str) -> list[RouteSeen]:
-        """Its replicas of one revision."""
-        return [route for route in self.routes if route.revision == revision]
 
 
 @dataclass(slots=True)
@@ -188,18 +160,17 @@ class Service:
         return [(row["at"].timestamp(), row["took"]) for row in rows]
 
     def wait(self, condition: Callable[[Picture], object], what: str, within: float = _PATIENCE) -> None:
-        """Look until it holds. Raises ScenarioError with what was waited for, and how it stood at the end."""
-        until = time.monotonic() + within
-        seen: Picture | str = "nothing"
-        while time.monotonic() < until:
-            try:
-                seen = self.look()
-                if condition(seen):
-                    return
-            except psycopg.OperationalError:
-                seen = "the database cannot be reached"
-            time.sleep(_POLL)
-        raise ScenarioError(f"not within {within:.0f} s: {what}; seen: {seen}")
+        """Look until it holds. Raises ScenarioError with what was waited for, and the last picture that was seen."""
+        seen: list[Picture] = []
+
+        def holds() -> bool:
+            seen.append(self.look())
+            return bool(condition(seen[-1]))
+
+        try:
+            eventually(holds, within, what)
+        except NotInTimeError as error:
+            raise ScenarioError(f"{error}; seen: {seen[-1:]}") from error
 
     def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         """What a query finds. Raises psycopg.OperationalError while the database cannot be reached."""

@@ -49,8 +49,8 @@ _RESULT = TypeAdapter(Result)
 
 def verdict_line(phases: Sequence[PhaseVerdict]) -> str:
     """0 failed of 73,214 requests."""
-    failed, requests = sum(one.forbidden for one in phases), sum(one.load.requests for one in phases)
-    allowed = sum(one.allowed for one in phases)
+    failed, requests = sum(phase.forbidden for phase in phases), sum(phase.load.requests for phase in phases)
+    allowed = sum(phase.allowed for phase in phases)
     apart = f" (and {allowed} were in flight on the replica that was killed -9)" if allowed else ""
     return f"{failed:,} failed of {requests:,} requests{apart}"
 
@@ -64,7 +64,7 @@ def write(result: Result, path: Path) -> None:
         "commit": commit.stdout.strip() or "unknown",
         "kept": result.kept,
         "verdict": verdict_line(result.ours),
-        "comparison": verdict_line([one for one in result.phases if not one.counts]),
+        "comparison": verdict_line([phase for phase in result.phases if not phase.counts]),
         **_RESULT.dump_python(result, mode="json"),
     }
     for phase in document["phases"]:
@@ -88,11 +88,11 @@ def show(result: Result, console: Console) -> None:
         console.print(f"  from drain to the last proxy's acknowledgement, {what}: {_drains(drains)}")
     late = [phase.load for phase in result.phases]
     console.print(
-        f"  the generator itself was late by {_milliseconds(max(one.lag_p99 for one in late))} in the worst p99, by "
-        f"{_milliseconds(max(one.lag_worst for one in late))} at most, and used {result.generator_cpu_seconds:.0f} s "
+        f"  the generator itself was late by {_milliseconds(max(each.lag_p99 for each in late))} in the worst p99, by "
+        f"{_milliseconds(max(each.lag_worst for each in late))} at most, and used {result.generator_cpu_seconds:.0f} s "
         "of a core"
     )
-    for theirs in (one for one in result.phases if not one.counts):
+    for theirs in (phase for phase in result.phases if not phase.counts):
         console.print(f"  {theirs.title}: {theirs.load.failed_in_all:,} failed of {theirs.load.requests:,} requests")
     mark, colour = ("✓", "green") if result.kept else ("✗", "red")
     console.print(f"{mark} {verdict_line(result.ours)}, in {result.seconds:.0f} s", style=colour)
@@ -126,7 +126,7 @@ def _drains(drains: Drains) -> str:
     if drains.count == drains.never:
         return f"{drains.count} routes drained, none acknowledged"
     never = f"; {drains.never} were never acknowledged" if drains.never else ""
-    times = [_milliseconds(one) for one in (drains.p50, drains.p99, drains.worst)]
+    times = [_milliseconds(seconds) for seconds in (drains.p50, drains.p99, drains.worst)]
     return f"p50 {times[0]}, p99 {times[1]}, worst {times[2]}, of {drains.count} routes{never}"
 
 

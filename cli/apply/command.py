@@ -1,39 +1,44 @@
 """`rollway apply`."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
+from rich.console import Console
 
 from cli.apply.file import DeploymentFile, read_file
-from cli.apply.plan import ApplyRequest, KnownRevision, KnownTraffic, PlannedStep, plan
-from cli.exits import WAITING, exits
-from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Timeout, Wait
+from cli.apply.plan import ApplyRequest, Known, PlannedStep, plan
+from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Supersede, Timeout, Wait
 from cli.output import print_json, printer
+from cli.sending import Result
 from cli.servers import Reader, send
 from cli.show.film import Film
-from cli.show.waiting import rollout_completed, settled, wait_until
-from db.views.deployments import DeploymentView, live_deployments
+from cli.show.waiting import rollout_completed, wait_until
+from db.views.deployments import DeploymentView, existing_deployments
 from db.views.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
-from domain.replicas.revision import RevisionSpec
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Applied:
+    """What became of one document: the sentences, and the results, of the commands that it needed."""
+
     deployment: str
-    done: list[str]
-    results: list[dict[str, Any]]
-    rollout_id: UUID | None
+    sentences: list[str]
+    results: list[Result]
+
+    @property
+    def rollout_id(self) -> UUID | None:
+        """The rollout that began, if one did."""
+        return next((UUID(result["rollout_id"]) for result in self.results if result.get("rollout_id")), None)
 
 
 def apply(
     *,
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
     activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
-    supersede: Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")] = False,
+    supersede: Supersede = False,
     wait: Wait = False,
     timeout: Timeout = WAIT_SECONDS,
     reason: Reason = "",
@@ -67,60 +72,50 @@ def apply(
     A working_directory is meant from the file's folder; without one, a command runs where the workers run.
     """  # noqa: D301  (\b must be the character)
     console = printer(quiet=as_json)
-    files = read_file(file)
+    documents = read_file(file)
     request = ApplyRequest(actor, reason, request_id, supersede, activate)
     with Reader() as reader:
-        plans = [(one, _plan(reader, one, request)) for one in files]
-        outcomes = []
-        for one, steps in plans:
-            outcomes.append(_carry_out(one, steps))
-            for said in outcomes[-1].done or ["nothing to do"]:
-                console.print(f"{one.deployment}: {said}")
-        views = [_wait(reader, one, timeout, as_json=as_json) for one in outcomes] if wait else []
+        plans = [(document, plan(document, _known(reader, document), request)) for document in documents]
+        applied = []
+        for document, steps in plans:
+            applied.append(_carry_out(document, steps))
+            for sentence in applied[-1].sentences or ["nothing to do"]:
+                console.print(f"{document.deployment}: {sentence}")
+        views = [_wait(reader, each, timeout, console) for each in applied] if wait else []
     if as_json:
-        print_json(_document(outcomes, views))
+        print_json(_documents(applied, views))
 
 
-HELP_END = exits(
-    *WAITING, example=f"rollway apply -f {Path('examples/web.yaml')} --wait\ncat web.yaml | rollway apply -f -"
-)
-
-
-def _plan(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> list[PlannedStep]:
-    there = next(iter(reader.read(live_deployments, [file.deployment])), None)
-    known = None
-    if there is not None and file.revision_name is not None:
-        found = reader.read(revision_named, there.id, file.revision_name)
-        known = KnownRevision(found.id, RevisionSpec.model_validate(found.spec)) if found else None
-    return plan(file, there, known, _known_traffic(reader, file, there), request)
-
-
-def _known_traffic(reader: Reader, file: DeploymentFile, there: DeploymentView | None) -> KnownTraffic:
-    reached = reader.read(reached_at, there.id) if there else None
+def _known(reader: Reader, file: DeploymentFile) -> Known:
     wanted = file.wanted_traffic
     entrances = wanted.entrances_of(file.deployment) if wanted else ()
-    return KnownTraffic(reached, reader.read(owners_of, entrances, file.deployment) if entrances else {})
+    owners = reader.read(owners_of, entrances, file.deployment) if entrances else {}
+    deployment = next(iter(reader.read(existing_deployments, [file.deployment])), None)
+    if deployment is None:
+        return Known(owners=owners)
+    revision = reader.read(revision_named, deployment.id, file.revision_name) if file.revision_name else None
+    return Known(deployment, revision, reader.read(reached_at, deployment.id), owners)
 
 
-def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Outcome:
-    results = [send(step.command) for step in steps]
-    rollout_id = next((UUID(one["rollout_id"]) for one in results if one.get("rollout_id")), None)
-    return _Outcome(file.deployment, [step.said for step in steps], results, rollout_id)
+def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Applied:
+    return _Applied(file.deployment, [step.sentence for step in steps], [send(step.command) for step in steps])
 
 
-def _wait(reader: Reader, outcome: _Outcome, timeout: float, *, as_json: bool) -> DeploymentView:
-    (there,) = reader.read(live_deployments, [outcome.deployment])
-    if there.current_revision_id is None:
-        return there
-    film = Film(printer(quiet=as_json), rollout_id=outcome.rollout_id or there.rollout_id)
-    goal = rollout_completed if film.rollout_id else settled
-    return wait_until(goal, reader, there.id, timeout, film).view
+def _wait(reader: Reader, applied: _Applied, timeout: float, console: Console) -> DeploymentView:
+    (deployment,) = reader.read(existing_deployments, [applied.deployment])
+    film = Film(console, rollout_id=applied.rollout_id or deployment.rollout_id)
+    return wait_until(rollout_completed, reader, deployment.id, timeout, film).deployment
 
 
-def _document(outcomes: list[_Outcome], views: list[DeploymentView]) -> list[dict[str, Any]]:
+def _documents(applied: list[_Applied], views: list[DeploymentView]) -> list[dict[str, Any]]:
     documents: list[dict[str, Any]] = [
-        {"deployment": one.deployment, "changed": bool(one.done), "done": one.done, "results": one.results}
-        for one in outcomes
+        {
+            "deployment": each.deployment,
+            "changed": bool(each.sentences),
+            "done": each.sentences,
+            "results": each.results,
+        }
+        for each in applied
     ]
     for document, view in zip(documents, views, strict=False):
         document["state"] = str(view.lifecycle)

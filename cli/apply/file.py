@@ -2,6 +2,8 @@
 
 import difflib
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ class RevisionSection(RevisionSpec):
 
     @property
     def spec(self) -> RevisionSpec:
-        """Without the name, which is no part of the content."""
+        """The content, which the name is no part of."""
         return RevisionSpec.model_validate(self.model_dump(exclude={"name"}))
 
 
@@ -60,12 +62,12 @@ class DeploymentFile(BaseModel):
 
     @property
     def wanted_traffic(self) -> TrafficSettings | None:
-        """Where it shall be reached; None when the file says nothing about that."""
+        """Where it shall be reached; None when the file does not say."""
         return (self.traffic or TrafficSettings()) if "traffic" in self.model_fields_set else None
 
     @property
     def asked_entrances(self) -> tuple[Entrance, ...]:
-        """Those that the file names."""
+        """The entrances that the file names."""
         if self.traffic is None or self.traffic.is_default:
             return ()
         return self.traffic.entrances_of(self.deployment)
@@ -91,22 +93,30 @@ def read_file(name: str) -> list[DeploymentFile]:
     """The documents of a YAML file, `-` for standard input. Raises InvalidInputError naming file and field."""
     text, folder = _text(name)
     shown = "standard input" if name == "-" else name
+    parts = _yaml(shown, text)
+    labels = [shown] if len(parts) == 1 else [f"{shown} (document {number})" for number in range(1, len(parts) + 1)]
+    documents = [_document(part, label, folder) for part, label in zip(parts, labels, strict=True)]
+    if repeated := _first_repeated(document.deployment for document in documents):
+        raise _fault(shown, f"deployment: {repeated} stands in two documents; give it one")
+    if repeated := _first_repeated(entrance.value for document in documents for entrance in document.asked_entrances):
+        raise _fault(shown, f"traffic: {repeated} stands in two documents; only one deployment can be reached by it")
+    return documents
+
+
+def _yaml(shown: str, text: str) -> list[object]:
     try:
-        documents = [document for document in yaml.load_all(text, StrictLoader) if document is not None]
+        parts = [part for part in yaml.load_all(text, StrictLoader) if part is not None]
     except yaml.MarkedYAMLError as error:
         raise _fault(shown, fault_of(error)) from None
     except yaml.YAMLError as error:
         raise _fault(shown, f"is no YAML: {str(error).splitlines()[0]}") from None
-    if not documents:
+    if not parts:
         raise _fault(shown, "holds no deployment; 'rollway apply --help' shows what belongs in it")
-    parsed = [_document(raw, _label(shown, number, documents), folder) for number, raw in enumerate(documents, 1)]
-    names = [one.deployment for one in parsed]
-    if twice := next((one for one in names if names.count(one) > 1), None):
-        raise _fault(shown, f"deployment: {twice} stands in two documents; give it one")
-    asked = [entrance.value for one in parsed for entrance in one.asked_entrances]
-    if twice := next((one for one in asked if asked.count(one) > 1), None):
-        raise _fault(shown, f"traffic: {twice} stands in two documents; only one deployment can be reached by it")
-    return parsed
+    return parts
+
+
+def _first_repeated(values: Iterable[str]) -> str | None:
+    return next((value for value, count in Counter(values).items() if count > 1), None)
 
 
 def _text(name: str) -> tuple[str, Path]:
@@ -121,10 +131,6 @@ def _text(name: str) -> tuple[str, Path]:
         raise _fault(name, "is no UTF-8 text") from None
 
 
-def _label(shown: str, number: int, documents: list[object]) -> str:
-    return shown if len(documents) == 1 else f"{shown} (document {number})"
-
-
 def _document(raw: object, label: str, folder: Path) -> DeploymentFile:
     if not isinstance(raw, dict):
         raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
@@ -133,14 +139,14 @@ def _document(raw: object, label: str, folder: Path) -> DeploymentFile:
         if parsed.policy is not None:
             parse_policy(parsed.policy)
     except ValidationError as error:
-        raise _fault(label, "; ".join(dict.fromkeys(_said(fault) for fault in error.errors()))) from None
+        raise _fault(label, "; ".join(dict.fromkeys(_sentence(fault) for fault in error.errors()))) from None
     except InvalidInputError as error:
         raise _fault(label, error.message) from None
     return _with_absolute_folder(parsed, folder)
 
 
 def _with_absolute_folder(parsed: DeploymentFile, folder: Path) -> DeploymentFile:
-    """A relative working_directory is meant from the file, wherever the workers run."""
+    """A relative working_directory starts at the folder of the file, wherever the workers run."""
     if parsed.revision is None or parsed.revision.working_directory is None:
         return parsed
     absolute = str(folder / parsed.revision.working_directory)
@@ -148,7 +154,7 @@ def _with_absolute_folder(parsed: DeploymentFile, folder: Path) -> DeploymentFil
     return parsed.model_copy(update={"revision": revision})
 
 
-def _said(fault: ErrorDetails) -> str:
+def _sentence(fault: ErrorDetails) -> str:
     path = [str(part) for part in fault["loc"]]
     shown = ".".join(path)
     match fault["type"]:
@@ -165,8 +171,8 @@ def _said(fault: ErrorDetails) -> str:
         case "string_pattern_mismatch" if path[-1] in ("deployment", "name"):
             return f"{shown}: must be lower-case letters, digits, '-' and '.', 63 at most"
         case _:
-            said = str(fault["msg"]).removeprefix("Value error, ")
-            return f"{shown}: {said[0].lower()}{said[1:]}"
+            message = str(fault["msg"]).removeprefix("Value error, ")
+            return f"{shown}: {message[0].lower()}{message[1:]}"
 
 
 def _instead(path: list[str]) -> str:
@@ -178,5 +184,5 @@ def _instead(path: list[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
 
 
-def _fault(where: str, said: str) -> InvalidInputError:
-    return InvalidInputError(f"{where}: {said}", file=where)
+def _fault(where: str, message: str) -> InvalidInputError:
+    return InvalidInputError(f"{where}: {message}", file=where)

@@ -1,13 +1,13 @@
-"""What `rollway apply` does to a deployment: what its file says against what there is, as commands in order."""
+"""What `rollway apply` does to a deployment: the file against what the database has, as commands in order."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-from uuid import UUID, uuid4
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import uuid4
 
 from cli.apply.file import DeploymentFile
 from db.views.deployments import DeploymentView
 from db.views.entrances import ReachedView
+from db.views.timeline import RevisionView
 from domain.activation import Activation, ActivationRequest, decide_activation
 from domain.commands import (
     ActivateRevision,
@@ -21,7 +21,6 @@ from domain.commands import (
 from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 from domain.messages import parse_command
 from domain.model import Lifecycle
-from domain.policy import DeploymentPolicy
 from domain.replicas.revision import RevisionSpec
 from domain.strategies import parse_policy
 from domain.traffic.entrances import entrances_in_words
@@ -29,19 +28,24 @@ from domain.traffic.published import Entrance
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRevision:
-    """A revision that the deployment has already."""
+class Known:
+    """What the database has: the file's deployment, the revision of the file's name, where the deployment is reached.
 
-    id: UUID
-    spec: RevisionSpec
+    `owners`: which other deployments have entrances that the file names.
+    """
+
+    deployment: DeploymentView | None = None
+    revision: RevisionView | None = None
+    reached: ReachedView | None = None
+    owners: Mapping[Entrance, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTraffic:
-    """Where the deployment is reached, None when there is none yet, and what of the file's wishes others have."""
+class PlannedStep:
+    """A command, and what it does in words."""
 
-    reached: ReachedView | None
-    taken: Mapping[Entrance, str]
+    command: Command
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,128 +58,117 @@ class ApplyRequest:
     supersede: bool = False
     activate: bool = True
 
+    def step(self, command: type[Command], deployment: str, sentence: str, **settings: object) -> PlannedStep:
+        """A command to the deployment, and what it does in words."""
+        payload = {
+            "deployment": deployment,
+            "request_id": f"{self.request_id}/{deployment}/{command.task.rpartition('.')[2]}",
+            "actor": self.actor,
+            "reason": self.reason,
+            **settings,
+        }
+        return PlannedStep(parse_command(command.task, payload), sentence)
 
-@dataclass(frozen=True, slots=True)
-class PlannedStep:
-    """A command, and what it does in words."""
 
-    command: Command
-    said: str
+_Part = Callable[[DeploymentFile, Known, ApplyRequest], Iterator[PlannedStep]]
 
 
-def plan(
-    file: DeploymentFile,
-    there: DeploymentView | None,
-    known: KnownRevision | None,
-    traffic: KnownTraffic,
-    request: ApplyRequest,
-) -> list[PlannedStep]:
-    """Empty when there is nothing to do. `known`: the revision of the file's name.
+def plan(file: DeploymentFile, known: Known, request: ApplyRequest) -> list[PlannedStep]:
+    """The commands that make the deployment what the file says; empty when it is that already.
 
     Raises RevisionExistsError, WrongStateError, EntranceTakenError and DeploymentAlreadyInProgressError, before
     anything is written.
     """
-    if there and there.lifecycle is Lifecycle.DESTROYING:
+    if known.deployment and known.deployment.lifecycle is Lifecycle.DESTROYING:
         message = f"{file.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
-        raise WrongStateError(message, deployment=file.deployment, state=there.lifecycle)
-    steps = [_create(file, request)] if there is None else _changes(file, there, request)
-    steps += _traffic(file, traffic, request)
-    if file.revision is None:
-        return steps
-    if known is None:
-        steps.append(_add_revision(file, request))
-    elif known.spec != file.revision.spec:
-        message = (
-            f"revision {file.revision_name} of {file.deployment} exists with another content; "
-            f"revisions never change, give it another name"
-        )
-        raise RevisionExistsError(message, deployment=file.deployment, revision=file.revision_name)
-    if file.activate and request.activate:
-        steps += _activate(file, there, known, request)
-    return steps
+        raise WrongStateError(message, deployment=file.deployment, state=known.deployment.lifecycle)
+    parts: tuple[_Part, ...] = (_create, _set_policy, _scale, _set_traffic, _add_revision, _activate)
+    return [step for part in parts for step in part(file, known, request)]
 
 
-def _create(file: DeploymentFile, request: ApplyRequest) -> PlannedStep:
-    replicas = 1 if file.replicas is None else file.replicas
-    settings = {"desired_replicas": replicas, "policy": _policy_json(file.parsed_policy)}
-    return _step(CreateDeployment, file, request, settings, f"created, {replicas} replicas wanted")
+def _create(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
+    if known.deployment is None:
+        replicas = 1 if file.replicas is None else file.replicas
+        settings = {"desired_replicas": replicas, "policy": file.policy}
+        yield request.step(CreateDeployment, file.deployment, f"created, {replicas} replicas wanted", **settings)
 
 
-def _changes(file: DeploymentFile, there: DeploymentView, request: ApplyRequest) -> list[PlannedStep]:
-    steps = []
+def _set_policy(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
+    if known.deployment is None or not file.mentions_policy:
+        return
     policy = file.parsed_policy
-    if file.mentions_policy and policy != _stored_policy(there):
-        said = f"policy {policy.strategy}, for rollouts from now on" if policy else "policy removed"
-        steps.append(_step(SetPolicy, file, request, {"policy": _policy_json(policy)}, said))
-    if file.replicas is not None and file.replicas != there.desired_replicas:
-        said = f"scaled from {there.desired_replicas} to {file.replicas} replicas"
-        steps.append(_step(Scale, file, request, {"desired_replicas": file.replicas}, said))
-    return steps
+    stored = known.deployment.policy
+    if policy != (parse_policy(stored) if stored else None):
+        sentence = f"policy {policy.strategy}, for rollouts from now on" if policy else "policy removed"
+        yield request.step(SetPolicy, file.deployment, sentence, policy=file.policy)
 
 
-def _traffic(file: DeploymentFile, known: KnownTraffic, request: ApplyRequest) -> list[PlannedStep]:
+def _scale(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
+    before = known.deployment.desired_replicas if known.deployment else file.replicas
+    if file.replicas not in (None, before):
+        sentence = f"scaled from {before} to {file.replicas} replicas"
+        yield request.step(Scale, file.deployment, sentence, desired_replicas=file.replicas)
+
+
+def _set_traffic(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
     wanted = file.wanted_traffic
     if wanted is None:
-        return []
-    entrances = wanted.entrances_of(file.deployment)
-    for entrance, owner in known.taken.items():
+        return
+    for entrance, owner in known.owners.items():
         if not wanted.is_default:
             raise EntranceTakenError.by(owner, file.deployment, entrance.kind, entrance.value)
-    left = tuple(one for one in entrances if one not in known.taken)
-    if known.reached == ReachedView(left, wanted.request_timeout_seconds):
-        return []
-    said = f"reached as {entrances_in_words(left, wanted.request_timeout_seconds)}"
-    return [_step(SetTraffic, file, request, wanted.model_dump(mode="json"), said)]
+    free = tuple(entrance for entrance in wanted.entrances_of(file.deployment) if entrance not in known.owners)
+    if known.reached != ReachedView(free, wanted.request_timeout_seconds):
+        sentence = f"reached as {entrances_in_words(free, wanted.request_timeout_seconds)}"
+        yield request.step(SetTraffic, file.deployment, sentence, **wanted.model_dump(mode="json"))
 
 
-def _add_revision(file: DeploymentFile, request: ApplyRequest) -> PlannedStep:
+def _add_revision(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
     if file.revision is None:
-        message = "there is no revision to add"
-        raise ValueError(message)
-    settings = {"name": file.revision_name, "spec": file.revision.spec.model_dump(mode="json")}
-    return _step(AddRevision, file, request, settings, f"revision {file.revision_name} added")
+        return
+    spec, name = file.revision.spec, file.revision_name
+    if known.revision is None:
+        sentence = f"revision {name} added"
+        yield request.step(AddRevision, file.deployment, sentence, name=name, spec=spec.model_dump(mode="json"))
+    elif RevisionSpec.model_validate(known.revision.spec) != spec:
+        raise RevisionExistsError.of(file.deployment, known.revision.name)
 
 
-def _activate(
-    file: DeploymentFile, there: DeploymentView | None, known: KnownRevision | None, request: ApplyRequest
-) -> list[PlannedStep]:
-    name = file.revision_name or ""
-    said = f"revision {name} activated"
-    if there is not None:
-        policy = file.parsed_policy if file.mentions_policy else _stored_policy(there)
-        revision_id = known.id if known else uuid4()
-        wanted = ActivationRequest(revision_id, name, there.deploying_revision, policy, request.supersede)
-        match decide_activation(there.snapshot, wanted):
-            case Activation.ALREADY_ACTIVE | Activation.RESUMED | Activation.CONVERGING:
-                return []
-            case Activation.BEGUN:
-                said = f"rollout from {there.current_revision} to {name} begun"
-            case Activation.SUPERSEDED:
-                said = f"rollout to {name} begun, leaving the one to {there.deploying_revision}"
-            case Activation.FIRST if known and known.id == there.current_revision_id:
-                return []
-            case Activation.FIRST | Activation.MOVED:
-                pass
-    settings = {"revision": name, "supersede": request.supersede}
-    return [_step(ActivateRevision, file, request, settings, said)]
+def _activate(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
+    if not (file.revision_name and file.activate and request.activate):
+        return
+    sentence = f"revision {file.revision_name} activated"
+    if known.deployment is not None:
+        sentence = _activation(file, file.revision_name, known.deployment, known.revision, request)
+    if sentence:
+        settings = {"revision": file.revision_name, "supersede": request.supersede}
+        yield request.step(ActivateRevision, file.deployment, sentence, **settings)
 
 
-def _step(
-    command: type[Command], file: DeploymentFile, request: ApplyRequest, settings: Mapping[str, Any], said: str
-) -> PlannedStep:
-    payload = {
-        "deployment": file.deployment,
-        "request_id": f"{request.request_id}/{file.deployment}/{command.task.rpartition('.')[2]}",
-        "actor": request.actor,
-        "reason": request.reason,
-        **settings,
-    }
-    return PlannedStep(parse_command(command.task, payload), said)
-
-
-def _stored_policy(there: DeploymentView) -> DeploymentPolicy | None:
-    return None if there.policy is None else parse_policy(there.policy)
-
-
-def _policy_json(policy: DeploymentPolicy | None) -> dict[str, Any] | None:
-    return None if policy is None else policy.as_json()
+def _activation(
+    file: DeploymentFile,
+    name: str,
+    deployment: DeploymentView,
+    revision: RevisionView | None,
+    request: ApplyRequest,
+) -> str:
+    """What an activation comes to, in words; empty when there is nothing to do."""
+    policy = file.policy if file.mentions_policy else deployment.policy
+    wanted = ActivationRequest(
+        revision.id if revision else uuid4(),
+        name,
+        deployment.deploying_revision,
+        parse_policy(policy) if policy else None,
+        request.supersede,
+    )
+    match decide_activation(deployment.snapshot, wanted):
+        case Activation.ALREADY_ACTIVE | Activation.RESUMED | Activation.CONVERGING:
+            return ""
+        case Activation.FIRST if wanted.revision_id == deployment.current_revision_id:
+            return ""
+        case Activation.BEGUN:
+            return f"rollout from {deployment.current_revision} to {name} begun"
+        case Activation.SUPERSEDED:
+            return f"rollout to {name} begun, leaving the one to {deployment.deploying_revision}"
+        case Activation.FIRST | Activation.MOVED:
+            return f"revision {name} activated"

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
+from api.settings import API_PORT
 from cli.exits import UsageError
 from cli.options import AsJson
 from cli.output import print_json
 from stack.home import find_home
 from stack.status import stack_status
 from traffic import bootstrap
-
-_API_PORT = 7070
 
 
 def envoy_bootstrap(
@@ -34,7 +33,7 @@ def envoy_bootstrap(
             "--xds",
             metavar="HOST:PORT",
             help="Rollway's server for proxies.",
-            show_default=f"the one of the stack that runs here, else 127.0.0.1:{_API_PORT}",
+            show_default=f"the one of the stack that runs here, else 127.0.0.1:{API_PORT}",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -59,7 +58,7 @@ def envoy_bootstrap(
 def _running_api() -> str:
     status = stack_status(find_home(os.environ))
     address = next((part.address for part in status.parts if part.name == "api" and status.running), "")
-    return address.removeprefix("http://") or f"127.0.0.1:{_API_PORT}"
+    return address.removeprefix("http://") or f"127.0.0.1:{API_PORT}"
 
 
 def _address(option: str, given: str) -> tuple[str, int]:

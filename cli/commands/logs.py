@@ -13,7 +13,7 @@ from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.status import short_id
-from db.views.deployments import RouteView, routes_abbreviated
+from db.views.routes import RouteView, routes_abbreviated
 from domain.errors import InvalidInputError, RouteNotFoundError
 from runtime.process import ProcessRuntime
 from stack.home import find_home
@@ -63,14 +63,14 @@ def _route(reader: Reader, given: str) -> RouteView:
         message = f"there is no route {given}; 'rollway routes DEPLOYMENT' lists those that exist"
         raise RouteNotFoundError(message, route=given)
     if len(found) > 1:
-        ids = ", ".join(short_id(one.id) for one in found[:5])
+        ids = ", ".join(short_id(route.id) for route in found[:5])
         message = f"ROUTE: {given} could be any of {ids}{', ...' if len(found) > 5 else ''}; give more digits"  # noqa: PLR2004
         raise InvalidInputError(message, field="ROUTE")
     return found[0]
 
 
 def _follow(reader: Reader, route: RouteView, path: Path) -> None:
-    """Until Ctrl-C, or until the replica is gone and everything is shown."""
+    """Show what comes until Ctrl-C, or until the replica is gone and its log is shown to the end."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             file.seek(0, os.SEEK_END)
@@ -81,14 +81,14 @@ def _follow(reader: Reader, route: RouteView, path: Path) -> None:
 
 
 def _until_gone(reader: Reader, route: RouteView) -> Iterator[None]:
-    """Once each time there may be something new, and once more at the end."""
-    looked = time.monotonic()
+    """Yield each time there may be something new, and once more when the replica is gone."""
+    read_at = time.monotonic()
     gone = False
     while not gone:
         yield
         time.sleep(_POLL_SECONDS)
-        if time.monotonic() - looked > _STOPPED_POLL_SECONDS:
-            looked = time.monotonic()
+        if time.monotonic() - read_at > _STOPPED_POLL_SECONDS:
+            read_at = time.monotonic()
             (now,) = reader.read(routes_abbreviated, route.id.hex)
             gone = now.stopped_at is not None
     yield

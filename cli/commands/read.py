@@ -13,14 +13,15 @@ from cli.exits import UsageError
 from cli.options import AsJson, DeploymentName
 from cli.output import ago, columns, print_json, printer
 from cli.servers import Reader
-from cli.show.film import Film, look
+from cli.show.film import Film
 from cli.show.reached import envoy_address, reached_in_words, urls_of
 from cli.show.status import deployment_page, deployments_table, routes_table, state_of
-from db.views.deployments import DeploymentView, all_routes, deployment_named, last_failed_route, live_deployments
+from db.views.deployments import DeploymentView, deployment_named, existing_deployments
 from db.views.entrances import reached_at
+from db.views.progress import progress_of
+from db.views.routes import all_routes, last_failed_route
 from db.views.timeline import HistoryView, history_of, revisions_of
 from domain.model import Verdict
-from domain.picture import picture
 from stack.home import find_home
 from stack.status import StackStatus, stack_status
 
@@ -68,18 +69,22 @@ def history(
         return print_json(records)
     table = columns("WHEN", "WHO", "WHAT", "WHY")
     table.columns[1].max_width = 16
-    states = [""] + [one.target for one in records]
-    for one, state in zip(records, states, strict=False):
-        table.add_row(ago(one.updated_at, view.now), *_record(one, state))
+    states = [""] + [record.target for record in records]
+    for record, state in zip(records, states, strict=False):
+        table.add_row(ago(record.updated_at, view.now), *_row(record, state))
     return printer().print(table, soft_wrap=False)
 
 
-def _record(one: HistoryView, state: str) -> tuple[str, str, str]:
-    """Who, what and why; a verdict and a state are told when they are news."""
-    bad = f" {one.result}" if one.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
-    moved = f"→ {one.target}: " if one.target != state and state else ""
-    times = f" ({one.attempts} times)" if one.attempts > 1 else ""
-    return "-" if one.actor == one.phase else one.actor, f"{one.phase}{bad}", f"{moved}{one.message}{times}"
+def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
+    """Who, what and why. A verdict is shown when it is bad, the state when it is not the one of the record before."""
+    bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
+    moved = f"→ {record.target}: " if record.target != state and state else ""
+    times = f" ({record.attempts} times)" if record.attempts > 1 else ""
+    return (
+        "-" if record.actor == record.phase else record.actor,
+        f"{record.phase}{bad}",
+        f"{moved}{record.message}{times}",
+    )
 
 
 def routes(
@@ -107,7 +112,7 @@ def _page(reader: Reader, name: str | None) -> RenderableType:
         failed = reader.read(last_failed_route, view.id) if _has_failures(view) else None
         reached = reached_in_words(reader.read(reached_at, view.id), envoy_address())
         return deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed, reached)
-    views = reader.read(live_deployments)
+    views = reader.read(existing_deployments)
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
     return Group(_stack_line(), "", deployments_table(views) if views else nothing)
 
@@ -128,7 +133,7 @@ def _stack_line() -> str:
 def _document(reader: Reader, name: str | None) -> dict[str, Any]:
     if name is None:
         stack: StackStatus = stack_status(find_home(os.environ))
-        deployments = [_with_picture(view) for view in reader.read(live_deployments)]
+        deployments = [_with_picture(view) for view in reader.read(existing_deployments)]
         return {"stack": asdict(stack), "deployments": deployments}
     view = reader.read(deployment_named, name)
     reached = reader.read(reached_at, view.id)
@@ -141,8 +146,7 @@ def _document(reader: Reader, name: str | None) -> dict[str, Any]:
 
 
 def _with_picture(view: DeploymentView) -> dict[str, Any]:
-    drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
-    return {**asdict(view), "state": state_of(view), "picture": drawn}
+    return {**asdict(view), "state": state_of(view), "picture": view.picture}
 
 
 def _watch(reader: Reader, name: str | None) -> None:
@@ -161,8 +165,8 @@ def _watch(reader: Reader, name: str | None) -> None:
 def _print_changes(reader: Reader, name: str | None) -> None:
     films: dict[str, Film] = {}
     while True:
-        views = [reader.read(deployment_named, name)] if name else reader.read(live_deployments)
+        views = [reader.read(deployment_named, name)] if name else reader.read(existing_deployments)
         for view in views:
             film = films.setdefault(view.name, Film(printer(), prefix="" if name else f"{view.name}  "))
-            film.show(reader.read(look, view.id, film.rollout_id, film.last_step))
+            film.show(reader.read(progress_of, view.id, film.rollout_id, film.last_step))
         time.sleep(_WATCH_SECONDS)

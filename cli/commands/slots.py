@@ -33,10 +33,10 @@ def slots(
     try:
         if reset or count is not None:
             ask_for_slots(redis_client(), count)
-        asked = slots_asked_for(redis_client())
+        count = slots_asked_for(redis_client())
     except RedisError as error:
         raise UnreachableError(f"Redis does not answer: {error}") from None
     if as_json:
-        return print_json({"slots": asked})
-    said = "each worker goes by its own ROLLWAY_SLOTS (1, if not set)" if asked is None else f"{asked} for each handler"
-    return printer().print(said)
+        return print_json({"slots": count})
+    own = "each worker goes by its own ROLLWAY_SLOTS (1, if not set)"
+    return printer().print(own if count is None else f"{count} for each handler")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.text import Text
 
-from cli.commands.write import send_command
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import ago, columns, print_json, printer, roughly
+from cli.sending import send_command
 from cli.servers import Reader, database_errors, find_servers
 from cli.show.status import route_colour, short_id
 from db.views.hosts import HostView, all_hosts
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from db.proxies.acks import ProxyView
 
 T = TypeVar("T")
-_API_PORT = 7070
 
 
 def traffic(*, as_json: AsJson = False) -> None:
@@ -55,21 +54,21 @@ def proxies(*, as_json: AsJson = False) -> None:
     """
     found = _read(_proxies)
     if as_json:
-        return print_json([asdict(one) for one in found])
+        return print_json([asdict(proxy) for proxy in found])
     if not found:
         return printer().print(
             "No proxy has been heard of; 'rollway up' starts one, 'rollway proxies --help' says more."
         )
     shown = columns("NODE", "KIND", "STATE", "ACKNOWLEDGED", "WHEN", "SEEN", "DRAINS")
-    for one in found:
+    for proxy in found:
         shown.add_row(
-            one.node_id,
-            one.kind,
-            Text("live", "green") if one.is_live else Text("silent", "yellow"),
-            one.acked_version or "-",
-            "-" if one.acked_seconds_ago is None else f"{_seconds(one.acked_seconds_ago)} ago",
-            f"{_seconds(one.seen_seconds_ago)} ago",
-            str(one.drains_waiting),
+            proxy.node_id,
+            proxy.kind,
+            Text("live", "green") if proxy.is_live else Text("silent", "yellow"),
+            proxy.acked_version or "-",
+            "-" if proxy.acked_seconds_ago is None else f"{_seconds(proxy.acked_seconds_ago)} ago",
+            f"{_seconds(proxy.seen_seconds_ago)} ago",
+            str(proxy.drains_waiting),
         )
     return printer().print(shown, soft_wrap=False)
 
@@ -82,13 +81,13 @@ def hosts(*, as_json: AsJson = False) -> None:
     with Reader() as reader:
         found = reader.read(all_hosts)
     if as_json:
-        return print_json([{**asdict(one), "state": "down" if one.down_since else "up"} for one in found])
+        return print_json([{**asdict(host), "state": "down" if host.down_since else "up"} for host in found])
     if not found:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
     shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "REPLICAS")
-    for one in found:
-        counts = ", ".join(f"{count} {status}" for status, count in sorted(one.replicas.items())) or "none"
-        shown.add_row(one.name, one.address, _state(one), ago(one.last_seen_at, one.now), counts)
+    for host in found:
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
+        shown.add_row(host.name, host.address, _state(host), ago(host.last_seen_at, host.now), counts)
     return printer().print(shown, soft_wrap=False)
 
 
@@ -102,18 +101,18 @@ def forget_host(
 ) -> None:
     """Forget a host that is down and never comes back. Its replicas count as stopped."""
     find_servers()
-    result = send_command(ForgetHost, {"host": host}, reason, actor, request_id)
+    result = send_command(ForgetHost, host=host, reason=reason, actor=actor, request_id=request_id)
     printer(quiet=as_json).print(f"{host} is forgotten")
     if as_json:
         print_json(result)
 
 
-def _read(look: "Callable[[Connection], T]") -> T:
+def _read(view: "Callable[[Connection], T]") -> T:
     from db.engine import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
 
     find_servers()
     with database_errors():
-        return in_transaction(engine(), look)
+        return in_transaction(engine(), view)
 
 
 def _table(connection: "Connection") -> TrafficTable:
@@ -130,7 +129,7 @@ def _proxies(connection: "Connection") -> Sequence["ProxyView"]:
 
 def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
     """The first row of each kind says where it is reached."""
-    prefixes = [one.value if one.strip else f"{one.value} (passed on)" for one in service.prefixes]
+    prefixes = [prefix.value if prefix.strip else f"{prefix.value} (passed on)" for prefix in service.prefixes]
     live = ", ".join((*service.hosts, *prefixes)) or "nowhere"
     preview = ", ".join((*service.preview_hosts, f"header {PREVIEW_HEADER}"))
     yield from _upstreams(service.name, "live", service.live, live)
@@ -141,11 +140,11 @@ def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
 def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: str) -> Iterator[tuple[str | Text, ...]]:
     if not upstreams:
         yield name, kind, "-", Text("no replica", "yellow"), "-", "-", reached
-    for number, one in enumerate(upstreams):
-        status = Text(str(one.status), route_colour(one.status))
+    for number, upstream in enumerate(upstreams):
+        status = Text(str(upstream.status), route_colour(upstream.status))
         first = (name, kind) if number == 0 else ("", "")
-        address = f"[{one.ip}]:{one.port}" if ":" in one.ip else f"{one.ip}:{one.port}"
-        yield *first, address, status, one.revision, short_id(one.route_id), "" if number else reached
+        address = f"[{upstream.ip}]:{upstream.port}" if ":" in upstream.ip else f"{upstream.ip}:{upstream.port}"
+        yield *first, address, status, upstream.revision, short_id(upstream.route_id), "" if number else reached
 
 
 def _state(host: HostView) -> Text:

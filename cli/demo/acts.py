@@ -1,4 +1,4 @@
-"""The acts of the demo: create, roll out, come back, under load. Each checks with its own eyes what it promised."""
+"""The acts of the demo, under load: create, roll out, come back. Each checks what it promised by asking replicas."""
 
 import sys
 import time
@@ -13,9 +13,11 @@ from rich.console import Console
 from cli.demo.load import Load
 from cli.options import new_request_id
 from cli.servers import Reader, send
-from cli.show.film import Cycle, Film, Scene
+from cli.show.film import Cycle, Film
 from cli.show.waiting import Goal, destroyed, settled, wait_until
-from db.views.deployments import RolloutView, all_routes, deployment_named
+from db.views.deployments import DeploymentView, RolloutView, deployment_named
+from db.views.progress import Progress
+from db.views.routes import all_routes
 from domain.commands import ActivateRevision, AddRevision, Command, CreateDeployment, Destroy, SetPolicy
 from domain.errors import RollwayError
 from domain.messages import parse_command
@@ -50,6 +52,11 @@ class Demo:
     films: dict[str, list[Cycle]] = field(default_factory=dict)
     answers: dict[str, list[str]] = field(default_factory=dict)
 
+    @property
+    def deployment(self) -> DeploymentView:
+        """The deployment as it is now."""
+        return self.reader.read(deployment_named, self.name)
+
     def say(self, text: str = "") -> None:
         """One line for the audience."""
         self.console.print(text)
@@ -73,33 +80,30 @@ class Demo:
         }
         self.do(AddRevision, name=revision, spec=spec)
         rollout = self.do(ActivateRevision, revision=revision)["rollout_id"]
-        scene = self.film(revision, _ended if rollout else settled, numbered=rollout is not None)
-        return scene.rollout
+        progress = self.film(revision, _ended if rollout else settled, numbered=rollout is not None)
+        return progress.rollout
 
     def end_load(self) -> None:
-        """Wait for the last answers; promised is that none failed, and that no replica of v3 was asked."""
+        """Wait for the last answers. The promises: none failed, and no replica of v3 was asked."""
         self.load.stop()
         tally = self.load.tally
         answered = ", ".join(f"{revision} {count}" for revision, count in sorted(tally.revisions.items()))
         self.promise("the broken v3 is never asked", kept="v3" not in tally.revisions, seen=f"answers: {answered}")
         self.promise("under load, no request is lost", kept=tally.failed == 0, seen=str(tally))
 
-    def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Scene:
+    def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Progress:
         """Show what happens until the goal is reached."""
         film = Film(self.console, prefix="  ", numbered=numbered)
         self.films[title] = film.shown
-        there = self.reader.read(deployment_named, self.name)
-        return wait_until(goal, self.reader, there.id, _PATIENCE_SECONDS, film)
+        return wait_until(goal, self.reader, self.deployment.id, _PATIENCE_SECONDS, film)
 
     def settle(self, goal: Goal, seconds: float = _PATIENCE_SECONDS) -> None:
         """Wait without a picture."""
-        there = self.reader.read(deployment_named, self.name)
-        wait_until(goal, self.reader, there.id, seconds, Film(Console(quiet=True)))
+        wait_until(goal, self.reader, self.deployment.id, seconds, Film(Console(quiet=True)))
 
     def everyone_runs(self, revision: str, when: str) -> None:
-        """Ask each live replica over HTTP; promised are 3 of this revision and no other."""
-        there = self.reader.read(deployment_named, self.name)
-        addresses = [route.address for route in there.routes if route.snapshot.is_active]
+        """Ask each active replica over HTTP. The promise: 3 of this revision and no other."""
+        addresses = [route.address for route in self.deployment.routes if route.is_active]
         answers = self.answers[when] = sorted(map(_revision_at, addresses))
         self.say(f"  asked over HTTP, the replicas answer: {', '.join(answers)}")
         kept = answers == [revision] * _REPLICAS
@@ -155,8 +159,8 @@ def _policy(limits: dict[str, Any]) -> dict[str, Any]:
     return {"strategy": "rolling_update", "spec": _BUDGET, "limits": limits}
 
 
-def _ended(scene: Scene) -> bool:
-    return scene.rollout is not None and scene.rollout.outcome is not None
+def _ended(progress: Progress) -> bool:
+    return progress.rollout is not None and progress.rollout.outcome is not None
 
 
 def _ending(rollout: RolloutView | None) -> str:
@@ -176,10 +180,10 @@ def _revision_at(address: str | None) -> str:
 
 def _wait_for_end_of(run: Demo, revision: str) -> int:
     """How many replicas of the revision still run after a while; 0 as soon as none does."""
-    there = run.reader.read(deployment_named, run.name)
+    deployment_id = run.deployment.id
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        routes = run.reader.read(all_routes, there.id, 100)
+        routes = run.reader.read(all_routes, deployment_id, 100)
         left = sum(route.revision == revision and route.stopped_at is None for route in routes)
         if not left or time.monotonic() > deadline:
             return left
@@ -187,9 +191,9 @@ def _wait_for_end_of(run: Demo, revision: str) -> int:
 
 
 def _check_budget(run: Demo) -> None:
-    """By every picture of both rollouts: live never above 3 + 1, serving never below 3 - 1."""
+    """In every picture of both rollouts: at most 3 + 1 active, at least 3 - 1 serving."""
     seen = [cycle for title in ("v2", "v3") for cycle in run.films[title]]
-    most, least = max(cycle.live for cycle in seen), min(cycle.serving for cycle in seen)
+    most, least = max(cycle.active for cycle in seen), min(cycle.serving for cycle in seen)
     kept = most <= _REPLICAS + _BUDGET["max_surge"] and least >= _REPLICAS - _BUDGET["max_unavailable"]
     run.promise(
         "never more than 4 live, never fewer than 2 serving", kept=kept, seen=f"at most {most} and at least {least}"

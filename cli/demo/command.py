@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cli.demo.acts import ACTS, Demo, leave
 from cli.demo.load import Load
-from cli.demo.stage import Stage, stage
+from cli.demo.stage import Stage, open_stage
 from cli.interrupts import interruptible
 from cli.options import AsJson
 from cli.output import print_json, printer
@@ -32,27 +32,23 @@ def demo(*, as_json: AsJson = False) -> None:
     name = f"demo-{secrets.token_hex(3)}" if external else "demo"
     if external:  # workers of the same machine that use the same servers must not take these replicas for theirs
         os.environ["ROLLWAY_HOST"] = name
-    begun = time.monotonic()
-    try:
-        with interruptible(), stage(console) as made:
-            run = _perform(made, name, console)
-    except KeyboardInterrupt:
-        printer(stderr=True).print("Interrupted; everything that was started is stopped.")
-        raise
-    run.promise("nothing is left running", kept=not made.left, seen=", ".join(made.left) or "every process has ended")
-    seconds = time.monotonic() - begun
-    kept = all(one.kept for one in run.promises)
+    began = time.monotonic()
+    with interruptible(), open_stage(console) as stage:
+        run = _perform(stage, name, console)
+    run.promise("nothing is left running", kept=not stage.left, seen=", ".join(stage.left) or "every process has ended")
+    seconds = time.monotonic() - began
+    kept = all(promise.kept for promise in run.promises)
     if as_json:
-        print_json(_document(run, made, seconds, kept=kept))
-    _summary(run, made, seconds, kept=kept)
+        print_json(_document(run, stage, seconds, kept=kept))
+    _summary(run, stage, seconds, kept=kept)
     if not kept:
         raise typer.Exit(1)
 
 
-def _perform(made: Stage, name: str, console: Console) -> Demo:
+def _perform(stage: Stage, name: str, console: Console) -> Demo:
     """All acts until one fails; a refusal or a wait without end is a promise that was not kept."""
     with Reader() as reader:
-        run = Demo(console, reader, name, Load(made.envoy, name))
+        run = Demo(console, reader, name, Load(stage.envoy, name))
         try:
             for title, act in ACTS:
                 run.console.print(f"\n{title}", style="bold")
@@ -60,31 +56,31 @@ def _perform(made: Stage, name: str, console: Console) -> Demo:
         except RollwayError as error:
             run.promise(title.partition(";")[0], kept=False, seen=error.message)
         finally:
-            made.keep = not all(one.kept for one in run.promises)
+            stage.keep = not all(promise.kept for promise in run.promises)
             leave(run)
     return run
 
 
-def _summary(run: Demo, made: Stage, seconds: float, *, kept: bool) -> None:
+def _summary(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> None:
     run.say()
-    for one in run.promises:
-        mark, colour = ("✓", "green") if one.kept else ("✗", "red")
-        run.console.print(f"{mark} {one.promise}: {one.seen}", style=colour)
+    for promise in run.promises:
+        mark, colour = ("✓", "green") if promise.kept else ("✗", "red")
+        run.console.print(f"{mark} {promise.promise}: {promise.seen}", style=colour)
     good = f"All as promised, in {seconds:.0f} s: {run.load.tally}."
-    end = good if kept else f"Not as promised; the logs are in {made.logs}"
+    end = good if kept else f"Not as promised; the logs are in {stage.logs}"
     run.say(f"\n{end}")
 
 
-def _document(run: Demo, made: Stage, seconds: float, *, kept: bool) -> dict[str, Any]:
+def _document(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> dict[str, Any]:
     return {
         "ok": kept,
         "seconds": round(seconds, 1),
-        "promises": [asdict(one) for one in run.promises],
+        "promises": [asdict(promise) for promise in run.promises],
         "films": {
-            title: [{"picture": one.picture, "did": one.did or "wait", "why": one.why} for one in cycles]
+            title: [{"picture": cycle.picture, "did": cycle.did or "wait", "why": cycle.why} for cycle in cycles]
             for title, cycles in run.films.items()
         },
         "answers": run.answers,
         "load": run.load.tally.as_json(),
-        "logs": None if kept else made.logs,
+        "logs": None if kept else stage.logs,
     }

@@ -27,7 +27,7 @@ _WORKERS = 2
 
 @dataclass(slots=True)
 class Stage:
-    """A stack that runs. `left` is filled when it is torn down: what still ran after that."""
+    """A stack that runs. `keep`: leave its folder. `left`: what still ran after it was torn down."""
 
     home: Home
     console: Console
@@ -47,7 +47,7 @@ class Stage:
 
     @property
     def has_logs(self) -> bool:
-        """Whether anything has been logged yet."""
+        """Whether anything is logged yet."""
         return self.logs.is_dir() and any(self.logs.iterdir())
 
     def remember(self) -> None:
@@ -60,7 +60,7 @@ class Stage:
                 self.seen += [process, *process.children(recursive=True)]
 
     def tear_down(self) -> None:
-        """Stop everything, look for what is left, and remove the folder unless it is to be kept."""
+        """Stop everything, note what is left, and remove the folder unless something is left or `keep` is set."""
         self.remember()
         try:
             down(self.home, lambda _: None)
@@ -71,7 +71,7 @@ class Stage:
 
 
 @contextmanager
-def stage(console: Console) -> Iterator[Stage]:
+def open_stage(console: Console) -> Iterator[Stage]:
     """A stack of 2 workers, beat, Flower and Envoy in a new folder; torn down at the end, whatever happens.
 
     DATABASE_URL and REDIS_URL of the environment are used when they are set. The folder is kept after an error.
@@ -79,37 +79,37 @@ def stage(console: Console) -> Iterator[Stage]:
     """
     home = Home(Path(tempfile.mkdtemp(prefix="rollway-demo-")).resolve())
     os.environ["ROLLWAY_HOME"] = str(home.root)
-    made = Stage(home, console)
+    stage = Stage(home, console)
     try:
-        _bring_up(made)
-        yield made
+        _bring_up(stage)
+        yield stage
     except Exception:
-        made.keep = made.has_logs
+        stage.keep = stage.has_logs
         raise
     finally:
         ignore_signals()
-        made.tear_down()
+        stage.tear_down()
 
 
-def _bring_up(made: Stage) -> None:
+def _bring_up(stage: Stage) -> None:
     begun = time.monotonic()
 
     def say(notice: Notice) -> None:
         seconds = time.monotonic() - begun
-        made.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
+        stage.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
 
     try:
-        up(UpRequest(home=made.home, environ={**os.environ, "ROLLWAY_ENVOY": "on"}, workers=_WORKERS), say)
+        up(UpRequest(home=stage.home, environ={**os.environ, "ROLLWAY_ENVOY": "on"}, workers=_WORKERS), say)
         export_urls(os.environ)
     except StackError as error:
-        where = f" The logs are in {made.logs}" if made.has_logs else ""
+        where = f" The logs are in {stage.logs}" if stage.has_logs else ""
         message = f"the stack did not come up: {error}{where}"
-        raise UnreachableError(message, logs=made.logs) from None
-    made.remember()
+        raise UnreachableError(message, logs=stage.logs) from None
+    stage.remember()
 
 
 def _alive(seen: list[psutil.Process], folder: Path) -> list[str]:
-    """Those of `seen` that still run, and every other process that works for or in `folder`."""
+    """The processes of `seen` that still run, and every other process that works for or in `folder`."""
     running = [process for process in {*seen, *psutil.process_iter()} if process.pid != os.getpid()]
     return sorted(
         f"{process.name()} (pid {process.pid})" for process in running if _is_of(process, folder, known=process in seen)

@@ -4,21 +4,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from psycopg import Connection
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from cli.show.status import overdue, state_of
-from db.views.deployments import DeploymentView, RolloutView, deployment_by_id, rollouts_by_id
-from db.views.timeline import StepView, steps_of
+from db.views.deployments import DeploymentView
+from db.views.progress import Progress
+from db.views.timeline import StepView
+from domain.after import routes_after
 from domain.changes import RouteChanges
-from domain.model import Deployment, Route, RouteStatus, Verdict
+from domain.model import Deployment, RouteStatus, Verdict
 from domain.picture import picture
 from domain.recording import inputs_from_json
 
@@ -28,31 +27,16 @@ _WIDE = 20
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One cycle of a rollout: the picture it saw, what it did in a few words, and why."""
+    """One cycle of a rollout: the picture that it saw, what it did in a few words, and why.
+
+    `active` counts the replicas that the budget counts, `serving` the healthy ones in traffic.
+    """
 
     picture: str
     did: str
     why: str
-    live: int
+    active: int
     serving: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A deployment, the rollout that is followed, and its steps since the last look, all read from one snapshot."""
-
-    view: DeploymentView
-    rollout: RolloutView | None = None
-    steps: tuple[StepView, ...] = ()
-
-
-def look(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID | None, after: int) -> Scene:
-    """The deployment, the rollout, and its steps with numbers above `after`."""
-    view = deployment_by_id(connection, deployment_id)
-    if rollout_id is None:
-        return Scene(view)
-    rollout = rollouts_by_id(connection, [rollout_id])[rollout_id]
-    return Scene(view, rollout, tuple(steps_of(connection, rollout_id, after)))
 
 
 def cycles(step: StepView) -> list[Cycle]:
@@ -62,7 +46,7 @@ def cycles(step: StepView) -> list[Cycle]:
     own = _cycle(before, _did(changes, step), step.decision["reason"])
     if not changes.created:
         return [own]
-    after = replace(before, routes=_after(before, changes, at))
+    after = replace(before, routes=routes_after(before.routes, changes, at))
     starting = sum(route.status is RouteStatus.PROVISIONING for route in after.active_routes)
     return [own, _cycle(after, "wait", f"waiting: {starting} new starting")]
 
@@ -88,7 +72,7 @@ class Film:
 
     @contextmanager
     def rolling(self) -> Iterator[None]:
-        """While it lasts, the fresh line is there."""
+        """On a terminal, show the line that is always fresh; it goes away at the end."""
         if not self.console.is_terminal or self.console.quiet:
             yield
             return
@@ -96,32 +80,33 @@ class Film:
             yield
         self._live = None
 
-    def show(self, scene: Scene) -> None:
-        """Print the cycles since the last look; then the picture of this moment, once it has lasted for two looks.
+    def show(self, progress: Progress) -> None:
+        """Print the cycles since the last read; then the picture of this moment, once two reads have seen it.
 
-        A rollout that begins is followed from now on: `rollout_id` and `last_step` say what to look at next.
+        A rollout that begins is followed from now on: `rollout_id` and `last_step` say what to read next.
         """
-        if scene.view.rollout_id not in (None, self.rollout_id):
-            self.rollout_id, self.last_step = scene.view.rollout_id, 0
+        deployment = progress.deployment
+        if deployment.rollout_id not in (None, self.rollout_id):
+            self.rollout_id, self.last_step = deployment.rollout_id, 0
             return
-        for step in scene.steps:
+        for step in progress.steps:
             self.last_step = step.step_no
             for cycle in cycles(step):
                 if cycle != self._last:
                     self._print(cycle)
-        now = _cycle(scene.view.snapshot, "", scene.view.reason)
-        if now == self._seen and not _before_first_step(scene):
+        now = _cycle(deployment, "", deployment.reason)
+        if now == self._seen and not _before_first_step(progress):
             self._print_if_new(now)
         self._seen = now
         if self._live is not None:
-            said = overdue(scene.view) or f"{state_of(scene.view)}: {scene.view.reason}"
+            words = overdue(deployment) or f"{state_of(deployment)}: {deployment.reason}"
             self._live.update(
-                Text(f"{self.prefix}{self.seconds:6.1f} s  {said}", "dim", no_wrap=True, overflow="ellipsis")
+                Text(f"{self.prefix}{self.seconds:6.1f} s  {words}", "dim", no_wrap=True, overflow="ellipsis")
             )
 
-    def end(self, scene: Scene) -> None:
-        """Print the last picture, if it is not there yet."""
-        self._print_if_new(_cycle(scene.view.snapshot, "", scene.view.reason))
+    def end(self, deployment: DeploymentView) -> None:
+        """Print the last picture, unless it was printed last."""
+        self._print_if_new(_cycle(deployment, "", deployment.reason))
 
     def _print_if_new(self, now: Cycle) -> None:
         if now.picture.strip("|") != (self._last.picture.strip("|") if self._last else ""):
@@ -135,20 +120,20 @@ class Film:
         self.shown.append(cycle)
         width = max(8, len(cycle.picture)) if len(cycle.picture) < _WIDE else 0
         number = f"cycle {len(self.shown) - 1}  " if self.numbered else ""
-        said = (cycle.did or cycle.why) if self.numbered else cycle.why
-        line = Text(f"{self.prefix}{self.seconds:6.1f} s  {number}{cycle.picture:<{width}}  {said}")
+        words = (cycle.did or cycle.why) if self.numbered else cycle.why
+        line = Text(f"{self.prefix}{self.seconds:6.1f} s  {number}{cycle.picture:<{width}}  {words}")
         self.console.print(line, no_wrap=True, overflow="ellipsis", crop=True, soft_wrap=False)
 
 
-def _before_first_step(scene: Scene) -> bool:
-    """The picture is then the one that the first step will show."""
-    return scene.rollout is not None and scene.rollout.steps == 0 and scene.rollout.outcome is None
+def _before_first_step(progress: Progress) -> bool:
+    """Whether the first step will show the picture of this moment."""
+    return progress.rollout is not None and progress.rollout.steps == 0 and progress.rollout.outcome is None
 
 
-def _cycle(deployment: Deployment, did: str, why: str) -> Cycle:
-    routes = deployment.active_routes
+def _cycle(deployment: Deployment | DeploymentView, did: str, why: str) -> Cycle:
+    routes = deployment.routes
     drawn = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
-    return Cycle(drawn, did, why, len(routes), sum(route.is_serving for route in routes))
+    return Cycle(drawn, did, why, sum(route.is_active for route in routes), sum(route.is_serving for route in routes))
 
 
 def _did(changes: RouteChanges, step: StepView) -> str:
@@ -167,14 +152,3 @@ def _did(changes: RouteChanges, step: StepView) -> str:
     if step.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP, Verdict.ERROR):
         parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason'].partition('; last:')[0]}")
     return ", ".join(parts)
-
-
-def _after(before: Deployment, changes: RouteChanges, at: datetime) -> tuple[Route, ...]:
-    """The routes as the step's transaction leaves them."""
-    stay = tuple(route for route in before.active_routes if route.id not in changes.drain_route_ids)
-    fresh = tuple(
-        Route(uuid4(), spec.revision_id, RouteStatus.PROVISIONING, spec.traffic, at, at)
-        for spec in changes.rollout_specs
-        for _ in range(spec.count)
-    )
-    return stay + fresh

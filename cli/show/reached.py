@@ -19,19 +19,20 @@ def envoy_address() -> str:
 
 
 def urls_of(reached: ReachedView, envoy: str) -> list[str]:
-    """What works without a name server: hosts that every machine takes for itself, and path prefixes."""
+    """URLs that work without a name server: *.localhost, which is every machine itself, and path prefixes."""
     if not envoy:
         return []
-    hosts = [one.value for one in reached.entrances if one.kind is EntranceKind.HOST and one.value.endswith(_LOOPBACK)]
-    prefixes = [one.value for one in reached.entrances if one.kind is EntranceKind.PREFIX]
-    named = [f"http://{host}:{urlsplit(envoy).port}/" for host in hosts if not host.startswith("*.")]
+    hosts = [entrance.value for entrance in reached.entrances if entrance.kind is EntranceKind.HOST]
+    prefixes = [entrance.value for entrance in reached.entrances if entrance.kind is EntranceKind.PREFIX]
+    local = [host for host in hosts if host.endswith(_LOOPBACK) and not host.startswith("*.")]
+    named = [f"http://{host}:{urlsplit(envoy).port}/" for host in local]
     return [*named, *(f"{envoy}{prefix}" for prefix in prefixes)]
 
 
 def reached_in_words(reached: ReachedView, envoy: str) -> str:
     """http://web.localhost:8080/, http://127.0.0.1:8080/web/; hosts web, web.localhost."""
     urls = urls_of(reached, envoy)
-    hosts = [one for one in reached.entrances if one.kind is EntranceKind.HOST]
+    hosts = [entrance for entrance in reached.entrances if entrance.kind is EntranceKind.HOST]
     limit = reached.request_timeout_seconds
     if not urls:
         return entrances_in_words(reached.entrances, limit)

@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import ago, columns, duration, roughly
-from db.views.deployments import DeploymentView, RouteView
+from db.views.deployments import DeploymentView
+from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.model import Lifecycle, RouteStatus, TrafficStatus
-from domain.picture import picture, symbol
+from domain.picture import symbol
 from domain.policy import RolloutLimits, StrategySpec
 
 _LATE = timedelta(seconds=15)
@@ -55,8 +56,8 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     """A line for each deployment."""
     table = columns("NAME", "STATE", "HEALTHY", "REVISION", "REPLICAS", "WHY")
     for view in views:
-        healthy = sum(route.snapshot.is_serving for route in view.routes)
-        drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+        healthy = sum(route.is_serving for route in view.routes)
+        drawn = view.picture
         why = overdue(view) or view.degraded_reason or view.reason
         table.add_row(
             view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
@@ -70,8 +71,8 @@ def deployment_page(
     """Everything about one deployment. `reached`: where, in words."""
     facts = columns("", "")
     facts.show_header = False
-    for name, said in _facts(view, revisions, failed, reached):
-        facts.add_row(Text(name, "dim"), said)
+    for name, words in _facts(view, revisions, failed, reached):
+        facts.add_row(Text(name, "dim"), words)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
     return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
 
@@ -80,7 +81,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
     """A line for each replica."""
     table = columns("ROUTE", "REVISION", "STATUS", "ADDRESS", "SINCE", "WHY")
     for route in routes:
-        idle = ", no traffic" if route.snapshot.is_active and route.traffic is TrafficStatus.INACTIVE else ""
+        idle = ", no traffic" if route.is_active and route.traffic is TrafficStatus.INACTIVE else ""
         drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{idle}"
         table.add_row(
             short_id(route.id),
@@ -96,15 +97,15 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
 def _facts(
     view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
 ) -> Iterable[tuple[str, str | Text]]:
-    drawn = picture(view.snapshot.routes, view.current_revision_id, view.deploying_revision_id)
+    drawn = view.picture
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
     if late := overdue(view):
         yield "late", Text(late, "yellow")
     if view.reason:
         yield "why", view.reason
     if view.degraded_reason:
-        again = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
-        yield "degraded", Text(f"{view.degraded_reason}{again}", "yellow")
+        retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
+        yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
     if view.rollout is not None:
         yield "rollout", _rollout(view)
     yield "revision", _revision(view)
@@ -112,8 +113,8 @@ def _facts(
     yield "policy", policy_words(view.policy)
     yield "reached", reached
     if failed is not None:
-        said = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
-        yield "last failed", Text(said, "red")
+        words = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
+        yield "last failed", Text(words, "red")
 
 
 def policy_words(policy: dict[str, Any] | None) -> str:
@@ -179,6 +180,6 @@ def _time_left(left: timedelta) -> str:
 def _names(view: DeploymentView, revisions: Sequence[RevisionView]) -> str:
     if not revisions:
         return "none; 'rollway apply' adds one"
-    names = [one.name for one in revisions[:_SHOWN_REVISIONS]]
+    names = [revision.name for revision in revisions[:_SHOWN_REVISIONS]]
     more = ", ..." if len(revisions) > _SHOWN_REVISIONS else ""
     return f"{', '.join(names)}{more} (newest first; current: {view.current_revision or 'none'})"

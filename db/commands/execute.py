@@ -124,11 +124,7 @@ def _add_revision(connection: Connection, command: asked.AddRevision) -> Result:
         "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s", (deployment.id, name)
     ).fetchone()
     if row is None or row["spec"] != spec:
-        raise RevisionExistsError(
-            f"revision {name} of {command.deployment} exists with another content; they never change, use another name",
-            deployment=command.deployment,
-            revision=name,
-        )
+        raise RevisionExistsError.of(command.deployment, name)
     if added:
         note(connection, deployment.id, command, "add_revision", f"revision {name} added")
     return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}

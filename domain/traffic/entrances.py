@@ -14,14 +14,15 @@ PREVIEW_PREFIX = "preview."
 _LONGEST_HOST = 253
 _LONGEST_PREFIX = 200
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-_HOST = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+HOST_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
+"""A lower-case host name; *. at its beginning stands for every name below it."""
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 def _checked_host(value: str) -> str:
     if ":" in value:
         raise ValueError(f"{value!r} must be a host name alone, without a port")
-    if len(value) > _LONGEST_HOST or not _HOST.fullmatch(value):
+    if len(value) > _LONGEST_HOST or not HOST_NAME.fullmatch(value):
         raise ValueError(f"{value!r} must be a lower-case host name such as web.example.com or *.example.com")
     if value.removeprefix("*.").startswith(PREVIEW_PREFIX):
         raise ValueError(f"{value!r} must not begin with {PREVIEW_PREFIX!r}, where new revisions are looked at")

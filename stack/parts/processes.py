@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from stack.home import Home, project_root
-from stack.parts.envoy import EnvoySetting, envoy_part
+from stack.parts.envoy import envoy_part
 from stack.plan import Part, Ready
 from stack.ports import HOST
+from stack.settings import ServerSettings
 
 _CELERY = (sys.executable, "-m", "celery", "-A", "tasks.app")
 _MOST_WORKERS = 8
@@ -22,9 +23,8 @@ class ProcessSetting:
     database_url: str
     redis_url: str
     workers: int
-    flower_port: int
-    api_port: int
-    envoy: EnvoySetting | None
+    servers: ServerSettings
+    with_envoy: bool
 
 
 ProcessList = Callable[[ProcessSetting], tuple[Part, ...]]
@@ -45,7 +45,7 @@ def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
         *(_worker(setting, number) for number in range(1, setting.workers + 1)),
         _flower(setting),
         _api(setting),
-        *((envoy_part(setting.home, setting.envoy, setting.api_port),) if setting.envoy else ()),
+        *((envoy_part(setting.home, setting.servers),) if setting.with_envoy else ()),
     )
 
 
@@ -62,14 +62,14 @@ def _beat(setting: ProcessSetting) -> Part:
 
 
 def _flower(setting: ProcessSetting) -> Part:
-    port = setting.flower_port
+    port = setting.servers.ports.flower
     options = f"flower --address={HOST} --port={port} --max_tasks=5000 --purge_offline_workers=60"
     ready = Ready("port", str(port))
     return _part(setting, "flower", (*_CELERY, *options.split()), ready, ("valkey",), address=f"http://{HOST}:{port}")
 
 
 def _api(setting: ProcessSetting) -> Part:
-    port = setting.api_port
+    port = setting.servers.ports.api
     part = _part(
         setting,
         "api",

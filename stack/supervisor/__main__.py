@@ -50,7 +50,7 @@ class Supervisor:
             self._start()
             self._phase = "running"
             while not self._stop_asked:
-                self._look()
+                self._advance()
                 self._sleep()
         except StartFailedError as failure:
             self._failure = str(failure)
@@ -62,11 +62,11 @@ class Supervisor:
         self._stop_asked = True
 
     def _start(self) -> None:
-        self._look()
+        self._advance()
         while not self._stop_asked and not all(child.settled for child in self._children):
             self._give_up_on_hopeless()
             self._sleep()
-            self._look()
+            self._advance()
 
     def _give_up_on_hopeless(self) -> None:
         for child in self._children:
@@ -75,17 +75,17 @@ class Supervisor:
                 reason = self._without_secrets(child.error)
                 raise StartFailedError(f"{child.part.name} does not start: {reason} (its log is {child.log}).")
 
-    def _look(self) -> None:
-        """Start what is due, see what ended or became ready, and write it down."""
+    def _advance(self) -> None:
+        """Start the parts that are due, note which ended or became ready, and write the state file."""
         for child in self._children:
             due = child.waiting_until
             if due is not None and due <= time.monotonic() and self._may_start(child):
                 child.start(self._save)
-            child.look()
+            child.check()
         self._save()
 
     def _may_start(self, child: Child) -> bool:
-        """Once the stack is up, a part is restarted whatever the others do: each waits for its servers by itself."""
+        """A part waits for others only at the start; later each part waits for its servers by itself."""
         return self._phase == "running" or all(
             other.settled for other in self._children if other.part.name in child.part.after
         )

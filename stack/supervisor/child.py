@@ -1,4 +1,4 @@
-"""One supervised process: started so that it cannot be lost, watched, asked whether it is ready."""
+"""One supervised process: started, checked for its end and for being ready, started again after a crash."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
 
 
 class Child:
-    """A part and the process that is it at the moment. Times are of the monotonic clock unless said otherwise."""
+    """A part and its process of the moment. `since` is in Unix seconds, all other times are of the monotonic clock."""
 
     def __init__(self, part: Part, log: Path) -> None:
         self.part = part
@@ -45,12 +45,12 @@ class Child:
 
     @property
     def settled(self) -> bool:
-        """Whether what comes after it may start."""
+        """Whether the parts that come after it may start."""
         return self.ready or self.finished
 
     @property
     def waiting_until(self) -> float | None:
-        """When it will be started; None while there is a process or it has done its work."""
+        """When it will be started; None while it runs, and when its work is done."""
         return None if self._process is not None or self.finished else self.start_at
 
     def start(self, written_down: Callable[[], None]) -> None:
@@ -69,8 +69,8 @@ class Child:
         written_down()
         self._open_gate(self._process)
 
-    def look(self) -> None:
-        """See whether it ended or became ready, and remember when to start it again."""
+    def check(self) -> None:
+        """Check whether it ended or became ready; plan the next start after a crash."""
         if self._process is None:
             return
         code = self._process.poll()
@@ -85,14 +85,14 @@ class Child:
             self._process.kill()
 
     def reap(self) -> None:
-        """Take note of its end, after somebody stopped it."""
+        """Note that somebody stopped it."""
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):  # it is dying, but the kernel may take a moment to say so
                 self._process.wait(timeout=5)
         self._process, self._identity, self.ready = None, None, False
 
     def _last_words(self) -> str:
-        """The most telling line of its log since it started; empty when there is none."""
+        """The last line of this run's log that names an error, else the last line; empty when there is none."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(self._log_start, self.log.stat().st_size - 65536))
@@ -103,7 +103,7 @@ class Child:
         return (telling or lines or [""])[-1][:300]
 
     def state(self) -> PartState:
-        """How it stands, for the state file."""
+        """Its state, for the state file."""
         return PartState(
             name=self.part.name,
             condition=self._condition(),
@@ -168,5 +168,5 @@ class Child:
         try:
             process.stdin.write(b"go\n")
             process.stdin.close()
-        except OSError:  # it is gone already, which `look` finds
+        except OSError:  # it is gone already, which `check` finds
             return

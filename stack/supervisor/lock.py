@@ -12,7 +12,7 @@ _PATIENCE_SECONDS = 120.0
 
 @contextmanager
 def one_at_a_time(home: Home, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of `home`; `waiting` is called once when another process has it. StackError after 120 s."""
+    """Hold the lock of `home`; Calls `waiting` once when another process has it. StackError after 120 s."""
     with ExitStack() as held:
         with folder_errors(home.lock_file):
             try:

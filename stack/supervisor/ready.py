@@ -1,8 +1,8 @@
-"""Whether a part does its work, found out cheaply."""
+"""Whether a part is ready, checked cheaply."""
 
 import socket
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from stack.plan import Ready
 from stack.ports import HOST
@@ -18,23 +18,36 @@ def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
         case "http":
             return _http(ready.target)
         case "log":
-            return _says(log, log_start, ready.target.encode())
+            return _log_contains(log, log_start, ready.target.encode())
         case "exit":
             return False
 
 
 def _redis(url: str) -> bool:
-    """Two commands by hand: the client library costs the supervisor, which every start waits for, half a second."""
     server = urlsplit(url)
+    return b"PONG" in _answer(server, f"AUTH {server.password}\r\nPING\r\n", until=b"PONG")
+
+
+def _http(url: str) -> bool:
+    server = urlsplit(url)
+    request = f"GET {server.path} HTTP/1.1\r\nHost: {server.netloc}\r\nConnection: close\r\n\r\n"
+    return _answer(server, request, until=b"\r\n").split(b" ")[1:2] == [b"200"]
+
+
+def _answer(server: SplitResult, request: str, until: bytes) -> bytes:
+    """What the server answers, read up to these bytes; empty when it does not answer.
+
+    A client library would cost the supervisor, which every start waits for, half a second.
+    """
+    answer = b""
     try:
         with socket.create_connection((server.hostname, server.port), timeout=1) as connection:
-            connection.sendall(f"AUTH {server.password}\r\nPING\r\n".encode())
-            said = b""
-            while b"PONG" not in said and (more := connection.recv(512)):
-                said += more
-            return b"PONG" in said
+            connection.sendall(request.encode())
+            while until not in answer and (more := connection.recv(512)):
+                answer += more
     except OSError:
-        return False
+        return b""
+    return answer
 
 
 def _port(port: int) -> bool:
@@ -45,23 +58,7 @@ def _port(port: int) -> bool:
     return True
 
 
-def _http(url: str) -> bool:
-    """By hand, too: the first line of the answer says enough."""
-    asked = urlsplit(url)
-    try:
-        with socket.create_connection((asked.hostname, asked.port), timeout=1) as connection:
-            connection.sendall(
-                f"GET {asked.path} HTTP/1.1\r\nHost: {asked.netloc}\r\nConnection: close\r\n\r\n".encode()
-            )
-            said = b""
-            while b"\r\n" not in said and (more := connection.recv(512)):
-                said += more
-    except OSError:
-        return False
-    return said.split(b" ")[1:2] == [b"200"]
-
-
-def _says(log: Path, start: int, text: bytes) -> bool:
+def _log_contains(log: Path, start: int, text: bytes) -> bool:
     try:
         with log.open("rb") as file:
             file.seek(start)

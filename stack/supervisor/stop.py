@@ -1,4 +1,4 @@
-"""Stopping, always in the same order, by the supervisor or, when that was killed, by whoever finds what it left."""
+"""How parts are stopped, always in the same order: by the supervisor, or by `down` when the supervisor was killed."""
 
 import logging
 import os
@@ -26,19 +26,18 @@ def stop_in_order(
 ) -> None:
     """Stop beat, workers, Flower, xDS server; then the replicas by `replicas(home)`; then Envoy, Valkey, PostgreSQL.
 
-    A replica finishes the requests it has, and Envoy, which keeps its last table, carries the answers.
-
-    `stopped` hears of each part that was running, as it has gone.
+    Envoy comes after the replicas because it carries the answers to the requests that they still finish.
+    `stopped` gets each part that was running, once it has ended.
     """
     _stop_together([part for part in parts if not part.server], stopped)
     if replicas is not None:
-        _contained(replicas, home.root)
+        _stop_anyway(replicas, home.root)
     for server in reversed([part for part in parts if part.server]):
         _stop_together([server], stopped)
 
 
 def stop_replicas(home: Path) -> None:
-    """End every process and container that Rollway started here; the one place where the stack knows of replicas."""
+    """End every process and container that Rollway started here. Only this function of the stack knows of replicas."""
     from runtime.docker import DockerRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
     from runtime.docker_container import owner_of  # noqa: PLC0415
     from runtime.ending import end_everyone  # noqa: PLC0415
@@ -60,11 +59,11 @@ def end_process(process: Identity | None, stop_signal: int, grace: float) -> Non
 
 def _stop_together(parts: Iterable[PartState], stopped: Callable[[PartState], None]) -> None:
     alive = [part for part in parts if is_alive(part.process)]
-    asked = time.monotonic()
+    began = time.monotonic()
     for part in alive:
         send(part.process, part.stop_signal)
     for part in alive:
-        if not _gone(part.process, asked + part.grace):
+        if not _gone(part.process, began + part.grace):
             send(part.process, signal.SIGKILL)
             _gone(part.process, time.monotonic() + 5)
         stopped(part)
@@ -78,8 +77,8 @@ def _gone(process: Identity | None, deadline: float) -> bool:
     return True
 
 
-def _contained(replicas: Callable[[Path], object], home: Path) -> None:
-    """Whatever goes wrong with a replica, the servers below must still be stopped."""
+def _stop_anyway(replicas: Callable[[Path], object], home: Path) -> None:
+    """Stop the replicas. Whatever goes wrong with one, the servers must still be stopped after it."""
     try:
         replicas(home)
     except Exception:  # noqa: BLE001 -- logged with its traceback

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.edge import Edge, Fleet, Process, api_process, envoy_process
-from tests.support.fleet import engine_on
+from tests.support.deployments import engine_on
+from tests.support.edge import Edge, EdgeRoutes, Process, api_process, envoy_process
 from tests.support.servers import EmbeddedServer
 
 
@@ -21,7 +21,7 @@ def edge(
     envoy = envoy_process(api.port, folder)
     try:
         envoy.start()
-        yield Edge(Fleet(engine, redis_server.url), api, envoy)
+        yield Edge(EdgeRoutes(engine, redis_server.url), api, envoy)
     finally:
         for one in (envoy, api):
             one.end(kill=True)
@@ -29,8 +29,8 @@ def edge(
 
 
 @pytest.fixture
-def fleet(engine: Engine, redis_url: str) -> Fleet:
-    return Fleet(engine, redis_url)
+def routes(engine: Engine, redis_url: str) -> EdgeRoutes:
+    return EdgeRoutes(engine, redis_url)
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support import plain_http
-from tests.support.edge import Edge, replicas
+from tests.support.edge import Edge
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 
@@ -61,8 +62,8 @@ def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_
         took = []
         for route in web.routes[1:]:
             began = time.monotonic()
-            edge.fleet.drain(route)
-            eventually(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
+            edge.routes.drain(route)
+            eventually(lambda one=route: edge.routes.released(one))  # type: ignore[misc]
             took.append((time.monotonic() - began) * 1000)
         served = leaves.served.total()
         assert {plain_http.get(url).json()["replica"] for _ in range(30)} == {"stays"}
@@ -81,8 +82,8 @@ def test_a_promotion_is_one_step_for_every_request(edge: Edge) -> None:
         with load(url) as sent:
             eventually(lambda: len(sent.seen) > 100)
             promoted = time.monotonic()
-            edge.fleet.promote(web.routes[2:], web.routes[:2])
-            eventually(lambda: edge.fleet.released(*web.routes[:2]))
+            edge.routes.promote(web.routes[2:], web.routes[:2])
+            eventually(lambda: edge.routes.released(*web.routes[:2]))
             acknowledged = time.monotonic()
             count = len(sent.seen)
             eventually(lambda: len(sent.seen) > count + 100)
@@ -99,8 +100,8 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
         with load(url) as sent:
             for route, replica in list(zip(web.routes, all_three, strict=True))[:2]:
                 eventually(lambda who=replica.name: any(one[2] == who for one in sent.seen[-30:]))  # type: ignore[misc]
-                edge.fleet.drain(route)
-                eventually(lambda one=route: edge.fleet.released(one))  # type: ignore[misc]
+                edge.routes.drain(route)
+                eventually(lambda one=route: edge.routes.released(one))  # type: ignore[misc]
                 replica.close()
             count = len(sent.seen)
             eventually(lambda: len(sent.seen) > count + 50)
@@ -111,12 +112,12 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
 def test_the_proxy_is_listed_as_live_with_what_it_knows(edge: Edge) -> None:
     version = plain_http.get(f"{edge.api.url}/v1/traffic").json()["version"]
     (proxy,) = eventually(
-        lambda: [one for one in in_transaction(edge.fleet.engine, list_proxies) if one.acked_version == version]
+        lambda: [one for one in in_transaction(edge.routes.engine, list_proxies) if one.acked_version == version]
     )
     assert (proxy.node_id, proxy.kind, proxy.is_live, proxy.drains_waiting) == ("edge-1", "envoy", True, 0)
     # a poll that is held is a sign of life: nothing changes, and it is there all the same
     time.sleep(2)
-    (proxy,) = in_transaction(edge.fleet.engine, list_proxies)
+    (proxy,) = in_transaction(edge.routes.engine, list_proxies)
     assert proxy.seen_seconds_ago < 2
     assert proxy.acked_seconds_ago is not None
     assert proxy.acked_seconds_ago < 2

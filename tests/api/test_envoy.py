@@ -5,9 +5,10 @@ from typing import LiteralString
 import pytest
 
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.support.edge import Edge, replicas
-from tests.support.fleet import write
+from tests.support.deployments import write
+from tests.support.edge import Edge
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 ENTRANCE: LiteralString = (
@@ -40,9 +41,9 @@ def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix(edge: Edge)
 
 def test_a_prefix_may_stay_and_the_longest_one_goes_first(edge: Edge) -> None:
     with replicas("short", "long") as (short, long):
-        write(edge.fleet.engine, UNSTRIPPED, "/v1/", edge.make("■", short).id)
-        write(edge.fleet.engine, UNSTRIPPED, "/v1/deep", edge.make("■", long).id)
-        edge.fleet.tell()
+        write(edge.routes.engine, UNSTRIPPED, "/v1/", edge.make("■", short).id)
+        write(edge.routes.engine, UNSTRIPPED, "/v1/deep", edge.make("■", long).id)
+        edge.routes.tell()
         wait_for(edge, "/v1/deep")
         assert (edge.ask("/v1/a").json()["replica"], edge.ask("/v1/a").json()["path"]) == ("short", "/v1/a")
         assert edge.ask("/v1/deep/a").json()["replica"] == "long"
@@ -69,8 +70,8 @@ def test_a_coming_revision_is_seen_by_header_and_by_host_and_by_nobody_else(edge
         assert edge.ask("/look/x", **preview).json()["path"] == "/x"
         assert {seen("/look/"), seen("/", host="look"), seen("/look/", **{"x-rollway-preview": "false"})} == {"blue"}
 
-        edge.fleet.promote(web.routes[1:], web.routes[:1])
-        eventually(lambda: edge.fleet.released(web.routes[0]))
+        edge.routes.promote(web.routes[1:], web.routes[:1])
+        eventually(lambda: edge.routes.released(web.routes[0]))
         for answer in (
             edge.ask("/look/", **preview),
             edge.ask("/", host="look", **preview),
@@ -87,9 +88,9 @@ def test_health_is_a_hint_that_is_followed_while_somebody_is_healthy(edge: Edge)
         path = f"/{web.name}/"
         wait_for(edge, path)
         eventually(lambda: served_by(edge, path) == {"well"})
-        edge.fleet.ill(web.routes[0], "unhealthy")
+        edge.routes.ill(web.routes[0], "unhealthy")
         eventually(lambda: served_by(edge, path) == {"well", "ill"})
-        edge.fleet.ill(web.routes[1], "degraded")
+        edge.routes.ill(web.routes[1], "degraded")
         eventually(lambda: served_by(edge, path) == {"ill"})
 
 
@@ -143,8 +144,8 @@ def test_a_deployment_may_limit_how_long_a_request_takes(edge: Edge) -> None:
         wait_for(edge, f"/{web.name}/")
         slow.seconds = 0.5
         assert edge.ask(f"/{web.name}/").status_code == 200
-        write(edge.fleet.engine, "UPDATE deployments SET request_timeout_seconds = 0.2 WHERE id = %s", web.id)
-        edge.fleet.tell()
+        write(edge.routes.engine, "UPDATE deployments SET request_timeout_seconds = 0.2 WHERE id = %s", web.id)
+        edge.routes.tell()
         wait_for(edge, f"/{web.name}/", 504)
 
 
@@ -153,8 +154,8 @@ def test_a_share_of_requests_is_a_weight_and_none_is_none(edge: Edge) -> None:
         web = edge.make("■■■", most, some, none)
         path = f"/{web.name}/"
         for route, ratio in zip(web.routes, (1, 0.25, 0), strict=True):
-            write(edge.fleet.engine, "UPDATE routes SET traffic_ratio = %s WHERE id = %s", ratio, route)
-        edge.fleet.tell()
+            write(edge.routes.engine, "UPDATE routes SET traffic_ratio = %s WHERE id = %s", ratio, route)
+        edge.routes.tell()
         wait_for(edge, path)
         eventually(lambda: served_by(edge, path, 40) == {"most", "some"})
         for one in (most, some, none):
@@ -179,12 +180,12 @@ def test_nothing_is_ever_refused_by_envoy_whatever_the_names_are(edge: Edge) -> 
         for name in ("odd", "preview.odd", "a.b-c", "a.b-c.localhost"):
             made = edge.make("■", one, name=name)
             for value in hosts:
-                write(edge.fleet.engine, ENTRANCE, "host", value.format(name), made.id)
+                write(edge.routes.engine, ENTRANCE, "host", value.format(name), made.id)
             for value in prefixes:
-                write(edge.fleet.engine, ENTRANCE, "prefix", value.format(name), made.id)
-        edge.fleet.tell()
+                write(edge.routes.engine, ENTRANCE, "prefix", value.format(name), made.id)
+        edge.routes.tell()
         eventually(lambda: edge.ask("/", host="a.b-c.upper").status_code == 200)
         assert edge.ask("/odd/+(x)/seen").json()["path"] == "/seen"
         counters = ("cluster_manager.cds", "http.rollway.rds.rollway", "cluster.odd", "cluster.a.b-c.localhost")
         assert [edge.envoy.stat(f"{one}.update_rejected") for one in counters] == [0, 0, 0, 0]
-        write(edge.fleet.engine, "DELETE FROM entrances WHERE kind = 'prefix' AND value IN ('/', '//', 'no')")
+        write(edge.routes.engine, "DELETE FROM entrances WHERE kind = 'prefix' AND value IN ('/', '//', 'no')")

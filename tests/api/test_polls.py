@@ -13,8 +13,8 @@ import pytest
 from db.engine import in_transaction, transaction
 from db.proxies.acks import list_proxies
 from tests.support import plain_http
-from tests.support.edge import Fleet, Process, api_process
-from tests.support.fleet import Made, engine_on, make_deployment
+from tests.support.deployments import Made, engine_on, make_deployment
+from tests.support.edge import EdgeRoutes, Process, api_process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 
@@ -22,12 +22,12 @@ from tests.support.waiting import eventually
 @pytest.fixture(scope="module")
 def shared(
     module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Fleet, Process]]:
+) -> Iterator[tuple[EdgeRoutes, Process]]:
     """One api process for all tests of this module."""
     folder = tmp_path_factory.mktemp("api")
     engine, made = engine_on(module_database), api_process(module_database, redis_server.url, folder)
     made.start()
-    yield Fleet(engine, redis_server.url), made
+    yield EdgeRoutes(engine, redis_server.url), made
     made.end(kill=True)
     engine.dispose()
 
@@ -65,17 +65,17 @@ class Node:
 
 
 @pytest.fixture
-def web(shared: tuple[Fleet, Process]) -> Made:
-    fleet, api = shared
-    made = make_deployment(fleet.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
-    fleet.reached(made.id, made.name)
-    fleet.tell()
+def web(shared: tuple[EdgeRoutes, Process]) -> Made:
+    routes, api = shared
+    made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
+    routes.reached(made.id, made.name)
+    routes.tell()
     eventually(lambda: made.name in [one["name"] for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]])
     return made
 
 
 @pytest.fixture
-def node(shared: tuple[Fleet, Process]) -> Node:
+def node(shared: tuple[EdgeRoutes, Process]) -> Node:
     return Node(shared[1])
 
 
@@ -88,7 +88,7 @@ def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: st
 
 
 def test_a_first_poll_is_answered_at_once_and_the_next_one_when_something_changes(
-    shared: tuple[Fleet, Process], web: Made, node: Node
+    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     first = node.take("endpoints", web.name)
     assert len(first["resources"][0]["endpoints"][0]["lb_endpoints"]) == 3
@@ -110,35 +110,35 @@ def test_a_poll_that_nothing_happens_to_ends_with_304_after_20_seconds(web: Made
     assert time.monotonic() - began > 19
 
 
-def test_a_drain_waits_until_the_poll_after_the_answer(fleet: Fleet, api: Process) -> None:
-    web, node = make_deployment(fleet.engine, "■■", n=1), Node(api)
-    fleet.tell()
+def test_a_drain_waits_until_the_poll_after_the_answer(routes: EdgeRoutes, api: Process) -> None:
+    web, node = make_deployment(routes.engine, "■■", n=1), Node(api)
+    routes.tell()
     eventually(lambda: _live_servers(api, "web") == 2)
     for subscription in (("clusters",), ("routes", "rollway"), ("endpoints", "web")):
         node.take(*subscription)
-    fleet.drain(web.routes[0])
+    routes.drain(web.routes[0])
     answer = eventually(lambda: node.poll("endpoints", "web"))
     node.acknowledge("clusters")
     node.acknowledge("routes", "rollway")
     time.sleep(0.2)
-    assert not fleet.released(web.routes[0]), "it was told, and may not have taken it over"
+    assert not routes.released(web.routes[0]), "it was told, and may not have taken it over"
     node.held["endpoints/web"] = answer["version_info"]
     node.acknowledge("endpoints", "web")
-    eventually(lambda: fleet.released(web.routes[0]))
+    eventually(lambda: routes.released(web.routes[0]))
 
 
 def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_counts(
-    fleet: Fleet, api: Process
+    routes: EdgeRoutes, api: Process
 ) -> None:
-    make_deployment(fleet.engine, "■■", n=1)
-    fleet.tell()
+    make_deployment(routes.engine, "■■", n=1)
+    routes.tell()
     eventually(lambda: _live_servers(api, "web") == 2)
     node, everything = Node(api), (("clusters",), ("routes", "rollway"), ("endpoints", "web"))
     for one in everything:
         node.take(*one)
     api.end(kill=True)
     with ThreadPoolExecutor() as threads:
-        with transaction(fleet.engine) as connection:
+        with transaction(routes.engine) as connection:
             connection.execute("LOCK TABLE entrances IN ACCESS EXCLUSIVE MODE")
             started = threads.submit(api.start)
             eventually(lambda: _status(f"{api.url}/healthz") == 503)
@@ -158,7 +158,7 @@ def _status(url: str) -> int | None:
 
 
 def test_a_proxy_that_refuses_an_answer_gets_it_again_less_and_less_often(
-    shared: tuple[Fleet, Process], web: Made, node: Node
+    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
     node.take("endpoints", web.name)
     shared[0].drain(web.routes[0])
@@ -185,7 +185,9 @@ def test_a_proxy_that_comes_back_with_what_another_server_told_it_is_told_the_ne
     assert answer["resources"][0]["cluster_name"] == web.name
 
 
-def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(shared: tuple[Fleet, Process], web: Made, node: Node) -> None:
+def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(
+    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+) -> None:
     node.take("endpoints", web.name)
 
     def held() -> float:
@@ -199,15 +201,15 @@ def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(shared: tuple[Fleet, Pro
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b'{"node": {"id": ""}}', b'{"node": {"id": 7}}'])
-def test_what_is_no_poll_is_refused(shared: tuple[Fleet, Process], body: bytes) -> None:
+def test_what_is_no_poll_is_refused(shared: tuple[EdgeRoutes, Process], body: bytes) -> None:
     assert plain_http.post(f"{shared[1].url}/v3/discovery:clusters", content=body).status_code == 422
     assert plain_http.post(f"{shared[1].url}/v3/discovery:listeners", json={"node": {"id": "a"}}).status_code == 422
 
 
-def test_traefik_acknowledges_a_table_by_the_poll_after_it(fleet: Fleet, api: Process) -> None:
-    web = make_deployment(fleet.engine, "■■■", n=1)
-    fleet.reached(web.id, "web")
-    fleet.tell()
+def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, api: Process) -> None:
+    web = make_deployment(routes.engine, "■■■", n=1)
+    routes.reached(web.id, "web")
+    routes.tell()
     eventually(lambda: _live_servers(api, "web") == 3)
 
     def poll() -> int:
@@ -215,17 +217,17 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(fleet: Fleet, api: Pr
         return len(http["services"]["web"]["loadBalancer"]["servers"])
 
     assert poll() == 3
-    fleet.drain(web.routes[0])
+    routes.drain(web.routes[0])
     eventually(lambda: _live_servers(api, "web") == 2)
     assert poll() == 2
-    assert not fleet.released(web.routes[0]), "told, but not yet acknowledged"
+    assert not routes.released(web.routes[0]), "told, but not yet acknowledged"
     poll()
-    eventually(lambda: fleet.released(web.routes[0]), 2)
-    (proxy,) = in_transaction(fleet.engine, list_proxies)
+    eventually(lambda: routes.released(web.routes[0]), 2)
+    (proxy,) = in_transaction(routes.engine, list_proxies)
     assert (proxy.node_id, proxy.kind, proxy.is_live) == ("edge", "traefik", True)
     # it polls no more, and after three of its intervals it is waited for no more
-    fleet.drain(web.routes[1])
-    eventually(lambda: fleet.released(web.routes[1]))
+    routes.drain(web.routes[1])
+    eventually(lambda: routes.released(web.routes[1]))
 
 
 def _live_servers(api: Process, name: str) -> int:
@@ -233,7 +235,7 @@ def _live_servers(api: Process, name: str) -> int:
     return len(services[name]["live"])
 
 
-def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[Fleet, Process], web: Made) -> None:
+def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[EdgeRoutes, Process], web: Made) -> None:
     _, api = shared
     assert web.name in plain_http.get(f"{api.url}/traefik").json()["http"]["services"]
     answer = plain_http.get(f"{api.url}/prometheus/targets")
@@ -242,7 +244,7 @@ def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[Fleet,
     assert len(own) == 3
 
 
-def test_health_names_what_is_served_and_what_is_away(shared: tuple[Fleet, Process]) -> None:
+def test_health_names_what_is_served_and_what_is_away(shared: tuple[EdgeRoutes, Process]) -> None:
     eventually(lambda: plain_http.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
     health = plain_http.get(f"{shared[1].url}/healthz").json()
     assert (health["status"], health["postgres"], len(health["table_version"])) == ("ok", "ok", 16)

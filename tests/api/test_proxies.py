@@ -17,8 +17,8 @@ from db.proxies.acks import (
     release_drained,
 )
 from db.proxies.table import read_traffic
+from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import DRAIN
-from tests.support.fleet import Made, make_deployment, read, write
 
 
 @pytest.fixture

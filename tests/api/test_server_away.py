@@ -11,10 +11,11 @@ import pytest
 
 from db.engine import transaction
 from tests.support import plain_http
-from tests.support.edge import Fleet, Process, envoy_process, replicas
-from tests.support.fleet import make_deployment, write
+from tests.support.deployments import make_deployment, write
+from tests.support.edge import EdgeRoutes, Process, envoy_process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 
 @contextmanager
@@ -46,86 +47,86 @@ def nonsense(port: int) -> Iterator[list[str]]:
 
 
 def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
-    fleet: Fleet, api: Process, envoy: Process
+    routes: EdgeRoutes, api: Process, envoy: Process
 ) -> None:
     with replicas("one", "two", "three") as (one, two, three):
-        web = make_deployment(fleet.engine, "■■■", n=1)
+        web = make_deployment(routes.engine, "■■■", n=1)
         for route, replica in zip(web.routes, (one, two, three), strict=True):
-            fleet.at(route, replica.address)
-        fleet.reached(web.id, "web")
-        fleet.tell()
+            routes.at(route, replica.address)
+        routes.reached(web.id, "web")
+        routes.tell()
         eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)
 
         api.end(kill=True)
-        fleet.drain(web.routes[0])
+        routes.drain(web.routes[0])
         assert {plain_http.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
-        assert not fleet.released(web.routes[0])
+        assert not routes.released(web.routes[0])
 
         with nonsense(api.port) as asked:
             eventually(lambda: len(asked) > 8)
             assert {plain_http.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
 
         api.start()
-        eventually(lambda: fleet.released(web.routes[0]))
+        eventually(lambda: routes.released(web.routes[0]))
         one.close()
         assert {plain_http.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"two", "three"}
 
         # after the restart too, a change arrives and is acknowledged
-        fleet.drain(web.routes[1])
-        eventually(lambda: fleet.released(web.routes[1]))
+        routes.drain(web.routes[1])
+        eventually(lambda: routes.released(web.routes[1]))
         assert {plain_http.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"three"}
 
 
 def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
-    fleet: Fleet, api: Process, envoy: Process
+    routes: EdgeRoutes, api: Process, envoy: Process
 ) -> None:
     """The Envoy is frozen with the old table; the drain is known once it has gone on and taken over the new one."""
     with replicas("one", "two") as (one, two):
-        web = make_deployment(fleet.engine, "■■", n=1)
+        web = make_deployment(routes.engine, "■■", n=1)
         for route, replica in zip(web.routes, (one, two), strict=True):
-            fleet.at(route, replica.address)
-        fleet.reached(web.id, "web")
-        fleet.tell()
+            routes.at(route, replica.address)
+        routes.reached(web.id, "web")
+        routes.tell()
         eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)
         api.end(kill=True)
         envoy.freeze()
-        fleet.drain(web.routes[0])
+        routes.drain(web.routes[0])
         api.start()
         eventually(lambda: plain_http.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
         for _ in range(3):
             plain_http.get(f"{api.url}/metrics")
-            fleet.tell()
-        assert not fleet.released(web.routes[0])
+            routes.tell()
+        assert not routes.released(web.routes[0])
         envoy.thaw()
-        eventually(lambda: fleet.released(web.routes[0]))
+        eventually(lambda: routes.released(web.routes[0]))
 
 
 @pytest.mark.usefixtures("envoy")
 def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
-    fleet: Fleet, api: Process, tmp_path: Path
+    routes: EdgeRoutes, api: Process, tmp_path: Path
 ) -> None:
     with replicas("one") as (one,):
-        web = make_deployment(fleet.engine, "■■■■", n=1)
+        web = make_deployment(routes.engine, "■■■■", n=1)
         for route in web.routes:
-            fleet.at(route, one.address)
-        fleet.reached(web.id, "web")
+            routes.at(route, one.address)
+        routes.reached(web.id, "web")
         second = envoy_process(api.port, tmp_path, "edge-2")
         second.start()
         try:
             eventually(lambda: plain_http.get(f"{second.url}/web/").status_code == 200)
-            fleet.drain(web.routes[0])
-            eventually(lambda: fleet.released(web.routes[0]))
+            routes.drain(web.routes[0])
+            eventually(lambda: routes.released(web.routes[0]))
             second.freeze()
-            fleet.drain(web.routes[1])
+            routes.drain(web.routes[1])
             eventually(lambda: _knows_newest(api, "edge-1"))
-            assert not fleet.released(web.routes[1])
+            assert not routes.released(web.routes[1])
             second.thaw()
-            eventually(lambda: fleet.released(web.routes[1]))
+            eventually(lambda: routes.released(web.routes[1]))
         finally:
             second.end(kill=True)
-        write(fleet.engine, "UPDATE proxies SET silence_seconds = 1 WHERE node_id = 'edge-2'")
-        fleet.drain(web.routes[2])
-        eventually(lambda: fleet.released(web.routes[2]), 20)
+        write(routes.engine, "UPDATE proxies SET silence_seconds = 1 WHERE node_id = 'edge-2'")
+        routes.drain(web.routes[2])
+        eventually(lambda: routes.released(web.routes[2]), 20)
 
 
 def _knows_newest(api: Process, node: str) -> bool:
@@ -134,19 +135,19 @@ def _knows_newest(api: Process, node: str) -> bool:
 
 
 def test_without_redis_and_postgres_the_last_table_is_served_on(
-    fleet: Fleet, api: Process, envoy: Process, redis_server: EmbeddedServer, postgres_server: EmbeddedServer
+    routes: EdgeRoutes, api: Process, envoy: Process, redis_server: EmbeddedServer, postgres_server: EmbeddedServer
 ) -> None:
     with replicas("one", "two") as (one, two):
-        web = make_deployment(fleet.engine, "■■", n=1)
+        web = make_deployment(routes.engine, "■■", n=1)
         for route, replica in zip(web.routes, (one, two), strict=True):
-            fleet.at(route, replica.address)
-        fleet.reached(web.id, "web")
+            routes.at(route, replica.address)
+        routes.reached(web.id, "web")
         eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)
 
         redis_server.kill()
         eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["redis"] != "ok")
-        _drain_without_redis(fleet, web.routes[0])
-        eventually(lambda: fleet.released(web.routes[0]))
+        _drain_without_redis(routes, web.routes[0])
+        eventually(lambda: routes.released(web.routes[0]))
         redis_server.start()
         eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["redis"] == "ok")
 
@@ -157,31 +158,31 @@ def test_without_redis_and_postgres_the_last_table_is_served_on(
         assert plain_http.get(f"{envoy.url}/web/").json()["replica"] == "two"
         postgres_server.start()
         eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "ok", 20)
-        fleet.engine.dispose()
+        routes.engine.dispose()
         eventually(lambda: plain_http.get(f"{envoy.url}/web/").json()["replica"] == "two")
 
 
-def _drain_without_redis(fleet: Fleet, route: object) -> None:
+def _drain_without_redis(routes: EdgeRoutes, route: object) -> None:
     query = """
         UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),
                           drain_xid = pg_current_xact_id()
          WHERE id = %s
     """
-    write(fleet.engine, query, route)
+    write(routes.engine, query, route)
 
 
 @pytest.mark.usefixtures("envoy")
-def test_sigterm_ends_the_server_at_once_though_polls_are_held(fleet: Fleet, api: Process) -> None:
-    make_deployment(fleet.engine, "■", n=1)
-    fleet.tell()
+def test_sigterm_ends_the_server_at_once_though_polls_are_held(routes: EdgeRoutes, api: Process) -> None:
+    make_deployment(routes.engine, "■", n=1)
+    routes.tell()
     eventually(lambda: "rollway_polls_held 3.0" in plain_http.get(f"{api.url}/metrics").text)
     assert api.end() < 1
     assert api.process is not None
     assert api.process.returncode == -signal.SIGTERM  # as uvicorn ends, having let its connections go
 
 
-def test_sigterm_ends_the_server_at_once_though_postgres_hangs(fleet: Fleet, api: Process) -> None:
-    with transaction(fleet.engine) as connection:
+def test_sigterm_ends_the_server_at_once_though_postgres_hangs(routes: EdgeRoutes, api: Process) -> None:
+    with transaction(routes.engine) as connection:
         connection.execute("LOCK TABLE entrances, proxies, publishers IN ACCESS EXCLUSIVE MODE")
         eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["table_age_seconds"] > 0.8)
         assert api.end() < 1.5

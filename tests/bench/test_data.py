@@ -10,7 +10,8 @@ from sqlalchemy import Engine
 from bench.data import MUTATING, QUIET, WAITING, fill, mark_all
 from bench.floor import run_floor
 from domain.handlers import HANDLERS
-from tests.support.fleet import coordinator_without_redis, handler_for, read, run_until_quiet
+from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.deployments import read
 from tests.support.pictures import PROVISIONING
 
 COUNT = 60

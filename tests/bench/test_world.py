@@ -14,7 +14,7 @@ from bench.world import World
 from domain.replicas.events import RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.settings import LIFECYCLE_QUEUE, host_queue
-from tests.support.fleet import HERE, drawn, make_deployment, read
+from tests.support.deployments import HERE, drawn, make_deployment, read
 from tests.support.pictures import PROVISIONING
 from tests.support.queues import waiting
 from tests.support.waiting import eventually

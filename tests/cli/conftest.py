@@ -10,6 +10,7 @@ import pytest
 from cli.main import main
 from db.engine import engine as process_engine
 from tasks import connections
+from tasks.settings import settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path / "home"))
-    made = (process_engine, connections.settings, connections.redis_client, connections.waker)
+    made = (process_engine, settings, connections.redis_client, connections.waker)
     for one in made:
         one.cache_clear()
     yield

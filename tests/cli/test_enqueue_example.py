@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stack.home import project_root
-from tests.support.fleet import NOBODY, make_deployment
+from tests.support.deployments import NOBODY, make_deployment
 from tests.support.stack import Fleet
 
 EXAMPLE = project_root() / "examples" / "enqueue_activate_revision.py"

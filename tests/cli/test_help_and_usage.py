@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.change import VERBS
 from cli.main import app
 from tests.cli.conftest import Rollway
 
@@ -21,10 +22,11 @@ def test_every_command_explains_itself_with_an_example_and_its_exit_codes(rollwa
     assert "Exit codes:\n    0    done\n" in ended.out
 
 
-@pytest.mark.parametrize("command", ["apply", "activate", "scale", "destroy"])
+@pytest.mark.parametrize("command", ["apply", "forget-host", *VERBS])
 def test_every_writing_command_takes_who_why_and_a_request_id(rollway: Rollway, command: str) -> None:
     said = rollway(command, "--help").out
-    assert all(option in said for option in ("--reason", "--actor", "--request-id", "--wait", "--timeout", "--json"))
+    assert all(option in said for option in ("--reason", "--actor", "--request-id", "--json"))
+    assert ("--wait " in said) == ("--timeout " in said) == (command not in ("forget-host", "pause"))
 
 
 @pytest.mark.parametrize(

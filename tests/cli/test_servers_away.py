@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.cli.conftest import Rollway
-from tests.support.fleet import NOBODY, make_deployment
+from tests.support.deployments import NOBODY, make_deployment
 
 pytestmark = pytest.mark.usefixtures("servers")
 

@@ -6,7 +6,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy import Engine
 
-from tests.support.fleet import engine_on
+from tests.support.deployments import engine_on
 from tests.support.servers import EmbeddedServer
 
 

@@ -24,7 +24,7 @@ from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.reported import reported
-from tests.support.fleet import make_deployment
+from tests.support.deployments import make_deployment
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.snapshots import policies
 

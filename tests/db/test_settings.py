@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.errors import InvalidInputError
-from tests.support.fleet import read
+from tests.support.deployments import read
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_database_url_that_cannot_be_used_is_refused_without_its_password(url:
 
 def test_any_postgres_url_is_opened_with_psycopg() -> None:
     for scheme in ("postgresql", "postgresql+psycopg2", "postgresql+asyncpg"):
-        url = database_url(f"{scheme}://u:p@host/db")
+        url = DatabaseSettings(url=f"{scheme}://u:p@host/db").url
         assert url.drivername == "postgresql+psycopg"
         assert url.render_as_string() == "postgresql+psycopg://u:***@host/db"
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from celery import Celery
 
-from tasks.settings import celery_settings
+from tasks.settings import TaskSettings, celery_settings
 from tests.support.stack import POLICY, Fleet
 from tests.support.waiting import eventually
 
@@ -26,7 +26,7 @@ class OtherSystem(ThreadingHTTPServer):
         self.running: dict[str, str] = {}
         self.is_deaf = False
         self._producer = Celery(set_as_current=False)
-        self._producer.conf.update(celery_settings(environment))
+        self._producer.conf.update(celery_settings(TaskSettings.from_environment(environment)))
 
     @property
     def url(self) -> str:

@@ -11,8 +11,9 @@ import yaml
 
 from cli.main import main
 from stack.home import Home, project_root
-from stack.parts.envoy import EnvoySetting, envoy_part
+from stack.parts.envoy import envoy_part
 from stack.ports import free_port
+from stack.settings import Ports, ServerSettings
 from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready
 from tests.support.waiting import eventually
@@ -52,7 +53,7 @@ def test_the_bootstrap_is_one_that_envoy_takes(
     port = compose["services"]["host"]["ports"][0].rpartition(":")[2]
     assert f"port_value: {port}" in text
     (tmp_path / "bootstrap.yaml").write_text(text)
-    envoy = envoy_part(made_home(tmp_path), EnvoySetting(node_id="x", port=1, admin_port=2), 3).command[0]
+    envoy = envoy_part(made_home(tmp_path), ServerSettings(ports=Ports(envoy=1, envoy_admin=2))).command[0]
     words = [envoy, "--mode", "validate", "--log-level", "error", "--config-path", str(tmp_path / "bootstrap.yaml")]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
@@ -68,7 +69,7 @@ def made_home(folder: Path) -> Home:
 def admin_port(tmp_path: Path) -> Iterator[int]:
     """Of an Envoy that has all it needs, and so is live."""
     home, port = made_home(tmp_path), free_port()
-    part = envoy_part(home, EnvoySetting(node_id="x", port=1, admin_port=port), 3)
+    part = envoy_part(home, ServerSettings(ports=Ports(envoy=1, envoy_admin=port)))
     bare = {"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}}
     (home.envoy / "bootstrap.yaml").write_text(yaml.safe_dump(bare))
     child = Child(part, home.log("envoy"))

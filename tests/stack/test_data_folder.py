@@ -11,7 +11,7 @@ from stack.home import Home
 from stack.parts.account import NOBODY, Account, _shared_copy, choose_account, installed_tree
 from stack.parts.external import check_database
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
-from stack.settings import AskedPorts, choose_settings
+from stack.settings import Ports, choose_settings
 from tests.support.servers import EmbeddedServer, embedded_postgres
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
@@ -69,7 +69,7 @@ def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path
     with pytest.raises(StackError, match="was made by PostgreSQL 16 and the embedded one is 18"):
         prepare_data(tmp_path, account, "secret")
 
-    port = choose_settings(_home(tmp_path), AskedPorts(), lambda _: None).postgres_port
+    port = choose_settings(_home(tmp_path), Ports(), lambda _: None).ports.postgres
     server = EmbeddedServer(postgres_part(data, older, port), postgres_url(port, "x"), tmp_path / "log")
     server.start()
     try:

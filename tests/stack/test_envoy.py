@@ -16,12 +16,12 @@ from runtime.identity import identify
 from stack.down import down
 from stack.errors import StackError
 from stack.home import Home
-from stack.parts.envoy import EnvoySetting, envoy_part, envoy_wanted
+from stack.parts.envoy import envoy_part, envoy_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
-from stack.plan import Ready
+from stack.plan import Part, Ready
 from stack.ports import free_port
 from stack.prepare import Notice, UpRequest
-from stack.settings import AskedPorts, choose_settings
+from stack.settings import Ports, ServerSettings, choose_settings
 from stack.state import PartState, read_state
 from stack.status import stack_status
 from stack.supervisor.child import Child
@@ -31,7 +31,7 @@ from stack.up import up
 from tests.support import plain_http
 from tests.support.waiting import eventually
 
-SETTING = EnvoySetting(node_id="edge-1", port=1, admin_port=2)
+SERVERS = ServerSettings(ports=Ports(flower=3, api=4, envoy=1, envoy_admin=2), envoy_node="edge-1")
 
 
 def made_home(folder: Path) -> Home:
@@ -40,17 +40,17 @@ def made_home(folder: Path) -> Home:
     return home
 
 
-def processes(home: Home, envoy: EnvoySetting | None) -> list[str]:
+def processes(home: Home, *, with_envoy: bool) -> list[Part]:
     setting = ProcessSetting(
-        home=home, database_url="", redis_url="", workers=2, flower_port=3, api_port=4, envoy=envoy
+        home=home, database_url="", redis_url="", workers=1, servers=SERVERS, with_envoy=with_envoy
     )
-    return [part.name for part in rollway_processes(setting)]
+    return list(rollway_processes(setting))
 
 
 def test_envoy_is_left_out_when_a_person_says_so(tmp_path: Path) -> None:
     home = made_home(tmp_path)
-    assert processes(home, SETTING)[-2:] == ["api", "envoy"]
-    assert processes(home, None)[-1] == "api"
+    assert [part.name for part in processes(home, with_envoy=True)][-2:] == ["api", "envoy"]
+    assert processes(home, with_envoy=False)[-1].name == "api"
     assert [envoy_wanted({"ROLLWAY_ENVOY": said}) for said in ("", "on", "off", "OFF")] == [True, True, False, False]
     with pytest.raises(StackError, match="ROLLWAY_ENVOY must be on or off"):
         envoy_wanted({"ROLLWAY_ENVOY": "10.0.0.1:8080"})
@@ -58,7 +58,7 @@ def test_envoy_is_left_out_when_a_person_says_so(tmp_path: Path) -> None:
 
 def test_the_bootstrap_is_written_for_its_owner_and_names_node_and_ports(tmp_path: Path) -> None:
     home = made_home(tmp_path)
-    part = envoy_part(home, SETTING, 4)
+    part = envoy_part(home, SERVERS)
     file = home.envoy / "bootstrap.yaml"
     assert str(file) in part.command
     assert (part.server, part.after) == (True, ("api",))
@@ -67,34 +67,30 @@ def test_the_bootstrap_is_written_for_its_owner_and_names_node_and_ports(tmp_pat
 
 
 def test_workers_take_from_every_queue_of_their_host(tmp_path: Path) -> None:
-    setting = ProcessSetting(
-        home=made_home(tmp_path), database_url="", redis_url="", workers=1, flower_port=3, api_port=4, envoy=None
-    )
-    (worker,) = (part for part in rollway_processes(setting) if part.name == "worker1")
+    (worker,) = (part for part in processes(made_home(tmp_path), with_envoy=False) if part.name == "worker1")
     assert "-Q" not in worker.command
 
 
 def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> None:
     home = made_home(tmp_path)
-    first = choose_settings(home, AskedPorts(), lambda _: None)
+    first = choose_settings(home, Ports(), lambda _: None)
     old = json.loads(home.servers_file.read_text())
-    for key in ("api_port", "envoy_port", "envoy_admin_port", "envoy_node"):
-        del old[key]
+    del old["envoy_node"]
+    for name in ("api", "envoy", "envoy_admin"):
+        del old["ports"][name]
     home.servers_file.write_text(json.dumps(old))
 
     moved: list[str] = []
-    chosen = choose_settings(home, AskedPorts(), moved.append)
+    chosen = choose_settings(home, Ports(), moved.append)
     assert moved == []
-    assert (chosen.postgres_port, chosen.postgres_password) == (first.postgres_port, first.postgres_password)
-    assert len({chosen.api_port, chosen.envoy_port, chosen.envoy_admin_port, 0}) == 4
+    assert (chosen.ports.postgres, chosen.postgres_password) == (first.ports.postgres, first.postgres_password)
+    assert len({chosen.ports.api, chosen.ports.envoy, chosen.ports.envoy_admin, 0}) == 4
     assert chosen.envoy_node.startswith(f"envoy-{socket.gethostname()}-")
-    assert choose_settings(home, AskedPorts(), moved.append) == chosen
+    assert choose_settings(home, Ports(), moved.append) == chosen
 
 
 def test_two_stacks_on_one_machine_have_proxies_of_different_names(tmp_path: Path) -> None:
-    nodes = {
-        choose_settings(made_home(tmp_path / name), AskedPorts(), lambda _: None).envoy_node for name in ("a", "b")
-    }
+    nodes = {choose_settings(made_home(tmp_path / name), Ports(), lambda _: None).envoy_node for name in ("a", "b")}
     assert len(nodes) == 2
 
 
@@ -184,12 +180,12 @@ def _said_by(address: str) -> str:
 def test_an_envoy_that_finds_no_server_is_not_called_ready(tmp_path: Path) -> None:
     """Its listener waits for a table, or for 15 s: requests must not be refused for want of one at every start."""
     home = made_home(tmp_path)
-    setting = EnvoySetting(node_id="lonely", port=free_port(), admin_port=free_port())
-    child = Child(envoy_part(home, setting, free_port()), home.log("envoy"))
+    ports = Ports(api=free_port(), envoy=free_port(), envoy_admin=free_port())
+    child = Child(envoy_part(home, ServerSettings(ports=ports)), home.log("envoy"))
     child.start(lambda: None)
     try:
-        eventually(lambda: _said_by(f"http://127.0.0.1:{setting.admin_port}") != "")
-        child.look()
+        eventually(lambda: _said_by(f"http://127.0.0.1:{ports.envoy_admin}") != "")
+        child.check()
         assert not child.ready
     finally:
         process = child.state().process

@@ -13,7 +13,7 @@ import pytest
 from stack.connect import export_urls
 from stack.errors import StackError
 from stack.home import project_root
-from stack.settings import AskedPorts
+from stack.settings import Ports
 from stack.status import stack_status
 from tests.support.small_stack import SmallStack, alive
 from tests.support.waiting import eventually
@@ -195,12 +195,12 @@ def test_a_remembered_port_that_is_taken_moves_and_an_asked_one_is_refused(small
     port = next(int(part.address.split(":")[1].split("/")[0]) for part in status.parts if part.name == "postgres")
     small.down()
     with socket.create_server(("127.0.0.1", port)):
-        small.ports = AskedPorts(postgres=port)
+        small.ports = Ports(postgres=port)
         with pytest.raises(
             StackError, match=f"Port {port} on 127.0.0.1 is in use: choose another with --postgres-port"
         ):
             small.up()
-        small.ports = AskedPorts()
+        small.ports = Ports()
         small.up()
 
     assert any(f"port {port} of postgres is in use by another program" in text for text in small.texts())

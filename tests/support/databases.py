@@ -11,7 +11,7 @@ from psycopg import sql
 
 from db.audit.replay import replay_rollouts
 from db.engine import make_engine, transaction
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from stack.home import project_root
 from tests.support.servers import EmbeddedServer
 
@@ -23,7 +23,7 @@ def migrated_template(server: EmbeddedServer) -> str:
     """The name of a new database that all migrations have run in."""
     url = _database(server, _TEMPLATE)
     _administer(server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
-    engine = make_engine(DatabaseSettings(database_url(url)))
+    engine = make_engine(DatabaseSettings(url=url))
     config = Config(project_root() / "alembic.ini")
     with engine.connect() as connection:
         config.attributes["connection"] = connection
@@ -46,7 +46,7 @@ def copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
 
 def replay(url: str) -> None:
     """Each decision that is stored must come out again, as the data it was made from and the code now are."""
-    engine = make_engine(DatabaseSettings(database_url(url), statement_timeout=0))
+    engine = make_engine(DatabaseSettings(url=url, statement_timeout=0))
     try:
         with transaction(engine) as connection:
             report = replay_rollouts(connection)

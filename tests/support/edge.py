@@ -1,18 +1,13 @@
 """What stands at the edge, for tests: the api process, Envoy, replicas that say who they are, and routes to them."""
 
 import itertools
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, LiteralString
 from uuid import UUID
@@ -26,8 +21,9 @@ from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support import plain_http
-from tests.support.fleet import Made, make_deployment, read, write
+from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.waiting import eventually
+from tests.support.web_replicas import Replica
 from traffic.bootstrap import envoy_bootstrap
 
 DRAIN: LiteralString = """
@@ -36,56 +32,6 @@ DRAIN: LiteralString = """
      WHERE id = ANY(%s)
 """
 """As the applier does it."""
-
-
-class Replica:
-    """An HTTP server that answers with who it is and what it was asked, and counts."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.served: Counter[str] = Counter()
-        self.status = 200
-        self.hangs_up = False
-        self.seconds = 0.0
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.server.daemon_threads = True
-        self.address = f"127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        replica = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def answer(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", 0)))
-                replica.served[self.command] += 1
-                said = {"replica": replica.name, "path": self.path, "host": self.headers["host"]}
-                body = json.dumps(said).encode()
-                time.sleep(replica.seconds)
-                if replica.hangs_up:
-                    self.close_connection = True
-                    return
-                self.send_response(replica.status)
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def __getattr__(self, name: str) -> Callable[[], None]:
-                if name.startswith("do_"):
-                    return self.answer
-                raise AttributeError(name)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        return Handler
 
 
 @dataclass
@@ -175,8 +121,8 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
 
 
 @dataclass
-class Fleet:
-    """Deployments whose routes point at replicas of the test's own."""
+class EdgeRoutes:
+    """Changes routes as the applier does, and tells proxies; the routes point at replicas of the test's own."""
 
     engine: Engine
     redis_url: str
@@ -220,7 +166,7 @@ class Fleet:
 class Edge:
     """An api process, an Envoy that polls it, and the deployments behind them."""
 
-    fleet: Fleet
+    routes: EdgeRoutes
     api: Process
     envoy: Process
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -228,22 +174,12 @@ class Edge:
     def make(self, drawn_as: str, *at: Replica | str, **settings: Any) -> Made:
         """A deployment of a name of its own whose routes are at these replicas, reached by that name."""
         name = settings.pop("name", f"web{next(self.numbers)}")
-        made = make_deployment(self.fleet.engine, drawn_as, **{"n": 1, "name": name, **settings})
+        made = make_deployment(self.routes.engine, drawn_as, **{"n": 1, "name": name, **settings})
         for route, one in zip(made.routes, at, strict=True):
-            self.fleet.at(route, one if isinstance(one, str) else one.address)
-        self.fleet.reached(made.id, made.name)
-        self.fleet.tell()
+            self.routes.at(route, one if isinstance(one, str) else one.address)
+        self.routes.reached(made.id, made.name)
+        self.routes.tell()
         return made
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
         return plain_http.request(method, self.envoy.url + path, headers=headers)
-
-
-@contextmanager
-def replicas(*names: str) -> Iterator[list[Replica]]:
-    made = [Replica(name) for name in names]
-    try:
-        yield made
-    finally:
-        for one in made:
-            one.close()

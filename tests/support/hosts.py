@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.replicas.hosts import look_at_signs_of_life, show_sign_of_life
-from tests.support.fleet import write
+from tests.support.deployments import write
 
 LOOKS = 3
 

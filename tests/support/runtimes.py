@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import TypeVar
 from uuid import UUID, uuid4
 
 import psutil
@@ -11,8 +10,6 @@ from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.process import ProcessRuntime
 from tests.support.waiting import eventually
-
-T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 HTTP_SERVICE = (sys.executable, str(ROOT / "examples" / "http_service.py"))

@@ -46,7 +46,7 @@ class EmbeddedServer:
             due = child.waiting_until
             if due is not None and due <= time.monotonic():
                 child.start(lambda: None)
-            child.look()
+            child.check()
             if time.monotonic() > deadline:
                 end_process(child.state().process, signal.SIGKILL, 5)
                 child.reap()

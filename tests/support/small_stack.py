@@ -12,7 +12,7 @@ from stack.home import Home
 from stack.parts.processes import ProcessSetting
 from stack.plan import Part, Ready
 from stack.prepare import Notice, UpRequest
-from stack.settings import AskedPorts
+from stack.settings import Ports
 from stack.state import StackState, read_state
 from stack.status import StackStatus, stack_status
 from stack.up import up
@@ -26,7 +26,7 @@ class SmallStack:
     scripts: dict[str, str] = field(default_factory=lambda: {"worker1": READY_AND_STAYS, "beat": READY_AND_STAYS})
     said: list[Notice] = field(default_factory=list)
     environ: dict[str, str] = field(default_factory=dict)
-    ports: AskedPorts = field(default_factory=AskedPorts)
+    ports: Ports = field(default_factory=Ports)
 
     def up(self) -> StackStatus:
         request = UpRequest(home=self.home, environ=self.environ, workers=1, ports=self.ports)

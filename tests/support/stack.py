@@ -20,14 +20,14 @@ from sqlalchemy import Engine
 
 from db.commands.execute import execute
 from db.engine import make_engine
-from db.settings import DatabaseSettings, database_url
+from db.settings import DatabaseSettings
 from domain.messages import parse_command
 from runtime.process import stop_all
 from stack.home import project_root
 from tasks.redis.wake import Waker
-from tasks.settings import celery_settings, host_queue
+from tasks.settings import TaskSettings, celery_settings, host_queue
 from tests.support import plain_http
-from tests.support.fleet import HERE
+from tests.support.deployments import HERE
 from tests.support.waiting import eventually
 
 ROOT = project_root()
@@ -53,9 +53,9 @@ class Fleet:
             "PYTHONUNBUFFERED": "1",
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._engine = make_engine(DatabaseSettings(database_url(database)))
+        self._engine = make_engine(DatabaseSettings(url=database))
         self._producer = Celery()
-        self._producer.conf.update(celery_settings(self.environment))
+        self._producer.conf.update(celery_settings(TaskSettings.from_environment(self.environment)))
         self._redis = redis.Redis.from_url(redis_url)
         self._looking: psycopg.Connection[dict[str, Any]] | None = None
 

@@ -10,19 +10,24 @@ import psycopg
 T = TypeVar("T")
 
 
+class NotInTimeError(AssertionError):
+    """The condition did not come true; the message names it."""
+
+
 def eventually(look: Callable[[], T | None], within: float = 60.0, what: str = "") -> T:
-    """The first true result of `look`; fails with what was waited for after `within` seconds.
+    """The first true result of `look`. Raises NotInTimeError, naming what was waited for, after `within` seconds.
 
     The time is long, because a busy machine may need it and nobody waits for it otherwise. A server that does not
     answer is one that a test has just killed: the next look may find it again.
     """
     deadline, pause = time.monotonic() + within, 0.005
+    error: Exception | None = None
     while time.monotonic() < deadline:
         try:
             if found := look():
                 return found
-        except (psycopg.OperationalError, httpx.TransportError):
-            pass
+        except (psycopg.OperationalError, httpx.TransportError) as away:
+            error = away
         time.sleep(pause)
         pause = min(pause * 1.3, 0.05)
-    raise AssertionError(f"not within {within:g} s: {what or look}")
+    raise NotInTimeError(f"not within {within:g} s: {what or look}") from error

@@ -16,7 +16,7 @@ from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
 from tasks.commands import TASKS, answer
-from tests.support.fleet import make_deployment, read, snapshot, write
+from tests.support.deployments import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING
 from tests.support.queues import drop_all, waiting
 

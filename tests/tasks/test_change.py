@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 from tasks.settings import TRAFFIC_CHANNEL
-from tests.support.fleet import make_deployment, read
+from tests.support.deployments import make_deployment, read
 from tests.support.pictures import PROVISIONING, SCALING
 from tests.support.queues import waiting
 from tests.support.runtimes import ROOT

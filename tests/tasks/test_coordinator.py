@@ -16,7 +16,7 @@ from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
-from tests.support.fleet import make_deployment, read, snapshot, write
+from tests.support.deployments import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING, ROLLING_BACK
 from tests.support.queues import drop_all, waiting
 from tests.support.waiting import eventually

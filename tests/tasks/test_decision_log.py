@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
 import tasks.app  # noqa: F401  (its signals)
-from tests.support.fleet import coordinator_without_redis, handler_for, make_deployment
+from tests.support.coordinators import coordinator_without_redis, handler_for
+from tests.support.deployments import make_deployment
 from tests.support.pictures import PROVISIONING
 
 LOGGER = "tasks.decision_log"

@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 from db.cycle.drift import mark_what_is_off
 from db.engine import transaction
 from domain.handlers.check_replica import CheckReplicaHandler
-from tests.support.fleet import ask, coordinator_without_redis, make_deployment, read, run_until_quiet, write
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import ask, make_deployment, read, write
 from tests.support.pictures import DESTROYING, PROVISIONING, READY, SCALING
 
 

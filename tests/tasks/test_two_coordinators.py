@@ -11,17 +11,8 @@ from sqlalchemy import Engine
 
 from domain.model import DeploymentLifecycleStatus
 from tasks.coordinator import DeploymentCoordinator
-from tests.support.fleet import (
-    ask,
-    coordinator_without_redis,
-    engine_on,
-    handler_for,
-    make_deployment,
-    mark,
-    read,
-    run_until_quiet,
-    start_all,
-)
+from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.deployments import ask, engine_on, make_deployment, mark, read, start_all
 from tests.support.pictures import PROVISIONING, READY
 
 N, SURGE, UNAVAILABLE = 3, 1, 1

@@ -52,10 +52,10 @@ def test_host_names_are_in_small_letters_and_prefixes_end_with_a_slash() -> None
 
 
 def test_a_host_name_may_stand_for_all_below_it_but_not_for_a_preview() -> None:
-    table = derive_table(snapshot(deployment(entrances=hosts("*.example.com", "web", "*", "a.*.b"))))
+    table = derive_table(snapshot(deployment(entrances=hosts("*.example.com", "web", "*", "a.*.b", "a_b"))))
     assert table.services[0].hosts == ("*.example.com", "web")
     assert table.services[0].preview_hosts == ("preview.web",)
-    assert len(table.faults) == 2
+    assert len(table.faults) == 3
 
 
 def test_what_would_be_reached_twice_stays_with_the_first_and_is_said() -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.cli.conftest import Rollway
-from tests.support.fleet import make_deployment
+from tests.support.deployments import make_deployment
 from tests.support.pictures import PROVISIONING
 
 WEB = """

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.engine import transaction
 from tests.cli.conftest import Rollway
-from tests.support.fleet import make_deployment
+from tests.support.deployments import make_deployment
 from tests.support.pictures import PROVISIONING
 
 pytestmark = pytest.mark.usefixtures("servers")

@@ -19,7 +19,7 @@ from runtime.identity import identify
 from stack.home import Home
 from stack.state import PartState, StackState, write_state
 from tests.cli.conftest import Rollway
-from tests.support.fleet import make_deployment, write
+from tests.support.deployments import make_deployment, write
 from tests.support.pictures import PROVISIONING, READY
 
 usefixtures = pytest.mark.usefixtures("servers")

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, text
 
 from db.engine import transaction
 from tests.cli.conftest import Rollway
-from tests.support.fleet import make_deployment
-from tests.support.pictures import PROVISIONING, READY
+from tests.support.deployments import make_deployment
+from tests.support.pictures import PENDING, PROVISIONING, READY
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -96,6 +96,12 @@ def test_waiting_for_what_has_happened_returns_at_once(rollway: Rollway, engine:
     ended = rollway("activate", "web", "v1", "--wait", "--timeout", "5")
     assert ended.code == 0
     assert "■■■" in ended.out
+
+
+def test_a_deployment_without_a_revision_has_nothing_to_wait_for(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "", status=PENDING)
+    ended = rollway("scale", "web", "4", "--wait", "--timeout", "5")
+    assert (ended.code, ended.out) == (0, "web scaled from 3 to 4 replicas\n")
 
 
 def test_a_degraded_deployment_is_not_waited_for(rollway: Rollway, engine: Engine) -> None:

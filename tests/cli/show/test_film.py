@@ -22,7 +22,7 @@ def step(drawn: str) -> StepView:
 
 
 def test_a_step_that_creates_is_followed_by_the_wait_for_what_it_created() -> None:
-    drawn = [(cycle.picture, cycle.did, cycle.live, cycle.serving) for cycle in cycles(step("■■|■"))]
+    drawn = [(cycle.picture, cycle.did, cycle.active, cycle.serving) for cycle in cycles(step("■■|■"))]
     assert drawn == [("■■|■", "create 1, drain 1", 3, 3), ("■|■◇", "wait", 3, 2)]
 
 

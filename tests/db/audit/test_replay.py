@@ -11,16 +11,8 @@ from domain.changes import Decision, RouteChanges
 from domain.errors import InvalidInputError
 from domain.model import Deployment
 from tests.db.schema.test_budget_guards import DecidesWrongly, busy_fleet, drains_everything
-from tests.support.fleet import (
-    ask,
-    coordinator_without_redis,
-    handler_for,
-    make_deployment,
-    mark,
-    read,
-    snapshot,
-    write,
-)
+from tests.support.coordinators import coordinator_without_redis, handler_for
+from tests.support.deployments import ask, make_deployment, mark, read, snapshot, write
 from tests.support.pictures import PROVISIONING, ROLLING_BACK
 
 

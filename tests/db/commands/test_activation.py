@@ -6,16 +6,15 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.model import RouteStatus
-from tests.support.fleet import (
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import (
     ROLLING,
     SPEC,
     ask,
     become,
-    coordinator_without_redis,
     drawn,
     make_deployment,
     read,
-    run_until_quiet,
     snapshot,
     start_all,
     write,

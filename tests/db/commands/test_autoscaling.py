@@ -14,19 +14,8 @@ from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
 from domain.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
 from domain.handlers.check_replica import CheckReplicaHandler
-from tests.support.fleet import (
-    Made,
-    ask,
-    coordinator_without_redis,
-    drawn,
-    make_deployment,
-    mark,
-    read,
-    run_until_quiet,
-    snapshot,
-    start_all,
-    write,
-)
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import Made, ask, drawn, make_deployment, mark, read, snapshot, start_all, write
 from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
 
 UP: dict[str, Any] = {

@@ -26,7 +26,7 @@ from domain.errors import (
     UnknownCommandError,
     WrongStateError,
 )
-from tests.support.fleet import HERE, ROLLING, SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
+from tests.support.deployments import HERE, ROLLING, SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
 from tests.support.pictures import DESTROYED, DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.waiting import eventually
 

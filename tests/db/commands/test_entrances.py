@@ -11,7 +11,7 @@ from db.engine import transaction
 from db.proxies.table import read_traffic
 from db.views.entrances import reached_at
 from domain.errors import EntranceTakenError, InvalidInputError, RollwayError, StaleVersionError, WrongStateError
-from tests.support.fleet import ask, make_deployment, read, write
+from tests.support.deployments import ask, make_deployment, read, write
 from tests.support.pictures import DESTROYED, DESTROYING
 
 DEFAULTS = ["host web", "host web.localhost", "prefix /web/"]

@@ -11,7 +11,7 @@ from domain.errors import (
     WrongStateError,
 )
 from domain.model import DeploymentLifecycleStatus
-from tests.support.fleet import ROLLING, ask, make_deployment, read, snapshot
+from tests.support.deployments import ROLLING, ask, make_deployment, read, snapshot
 from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}

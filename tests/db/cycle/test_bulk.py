@@ -18,19 +18,8 @@ from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, Verdict
 from domain.transitions import Limits
-from tests.support.fleet import (
-    ask,
-    coordinator_without_redis,
-    drawn,
-    engine_on,
-    handler_for,
-    make_deployment,
-    mark,
-    read,
-    run_until_quiet,
-    snapshot,
-    write,
-)
+from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.deployments import ask, drawn, engine_on, make_deployment, mark, read, snapshot, write
 from tests.support.pictures import PROVISIONING, ROLLING_BACK
 
 Decide = Callable[[Deployment], Decision | None]

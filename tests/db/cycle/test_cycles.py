@@ -9,17 +9,15 @@ from db.engine import transaction
 from db.replicas.routes import record_stopped
 from domain.model import DeploymentLifecycleStatus, RouteStatus
 from domain.recording import inputs_from_json
-from tests.support.fleet import (
+from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.deployments import (
     ROLLING,
     ask,
     become,
-    coordinator_without_redis,
     drawn,
-    handler_for,
     make_deployment,
     mark,
     read,
-    run_until_quiet,
     snapshot,
     start_all,
     write,

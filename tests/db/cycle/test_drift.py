@@ -16,7 +16,7 @@ from db.cycle.load import load
 from db.engine import transaction
 from domain.handlers.check_replica import drift
 from domain.model import Deployment, RouteStatus, Verdict
-from tests.support.fleet import make_deployment, read, write
+from tests.support.deployments import make_deployment, read, write
 from tests.support.pictures import READY
 
 SICK = {RouteStatus.UNHEALTHY, RouteStatus.DEGRADED}

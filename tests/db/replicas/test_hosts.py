@@ -15,7 +15,7 @@ from db.replicas.hosts import (
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from tests.support.fleet import HERE, make_deployment, read, write
+from tests.support.deployments import HERE, make_deployment, read, write
 from tests.support.hosts import LOOKS, go_down, look, silent, up
 from tests.support.pictures import PROVISIONING, SCALING
 

@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.replicas.hosts import degrade_silent_routes, fail_lost_routes
-from tests.support.fleet import HERE, drawn, make_deployment, read, snapshot, write
+from tests.support.deployments import HERE, drawn, make_deployment, read, snapshot, write
 from tests.support.hosts import LOOKS, look, silent, up
 from tests.support.pictures import PROVISIONING
 

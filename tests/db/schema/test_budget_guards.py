@@ -22,18 +22,8 @@ from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus, TrafficStatus
 from domain.strategies.buckets import ids
 from domain.strategies.budget import Budget, resting_budget, surge_budget
-from tests.support.fleet import (
-    Made,
-    ask,
-    become,
-    coordinator_without_redis,
-    drawn,
-    make_deployment,
-    read,
-    snapshot,
-    start_all,
-    write,
-)
+from tests.support.coordinators import coordinator_without_redis
+from tests.support.deployments import Made, ask, become, drawn, make_deployment, read, snapshot, start_all, write
 from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 
 CEILING, FLOOR = "RW001", "RW002"

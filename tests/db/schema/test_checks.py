@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import CheckConstraint, Engine
 
 from db.schema.tables import metadata
-from tests.support.fleet import ask, make_deployment, write
+from tests.support.deployments import ask, make_deployment, write
 from tests.support.pictures import PROVISIONING
 
 IN_A_ROLLOUT = "WHERE name = 'rolls'"

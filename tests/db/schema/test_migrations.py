@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, event
 from db.engine import transaction
 from db.schema.tables import metadata
 from stack.home import project_root
-from tests.support.fleet import read
+from tests.support.deployments import read
 from tests.support.waiting import eventually
 
 COLUMNS = """

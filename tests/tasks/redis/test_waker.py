@@ -17,8 +17,8 @@ from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
 from tasks.redis.wake import Waker, route_key
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
-from tasks.settings import celery_settings, host_queue
-from tests.support.fleet import NOBODY
+from tasks.settings import TaskSettings, celery_settings, host_queue
+from tests.support.deployments import NOBODY
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.queues import drop_all, expiring, waiting
 from tests.support.waiting import eventually
@@ -28,7 +28,7 @@ from tests.support.waiting import eventually
 def without_redis() -> Iterator[Waker]:
     """One whose Redis nobody runs, with the client that the app makes."""
     app = Celery("test", set_as_current=False)
-    app.conf.update(celery_settings({"REDIS_URL": NOBODY}))
+    app.conf.update(celery_settings(TaskSettings(redis_url=NOBODY)))
     yield Waker(app, redis.Redis.from_url(NOBODY, socket_connect_timeout=2, retry=Retry(NoBackoff(), 1)))
     app.close()
 

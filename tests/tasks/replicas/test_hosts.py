@@ -11,7 +11,7 @@ from db.replicas.hosts import show_sign_of_life
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.replicas.hosts import look_at_hosts, settle_routes
-from tests.support.fleet import HERE, drawn, make_deployment, write
+from tests.support.deployments import HERE, drawn, make_deployment, write
 from tests.support.queues import drop_all, waiting
 
 SILENT: LiteralString = "UPDATE hosts SET last_seen_at = clock_timestamp() - interval '1 hour'"

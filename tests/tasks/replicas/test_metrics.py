@@ -18,7 +18,8 @@ from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.replicas.metrics import look_at_metrics
 from tasks.schedule import DO_IF_NEEDED_TASK
-from tests.support.fleet import Made, ask, coordinator_without_redis, make_deployment, mark, read, snapshot, write
+from tests.support.coordinators import coordinator_without_redis
+from tests.support.deployments import Made, ask, make_deployment, mark, read, snapshot, write
 from tests.support.pictures import READY, SCALING
 from tests.support.queues import waiting
 

@@ -25,7 +25,7 @@ from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
 from tasks.replicas.timetable import Timetable
-from tests.support.fleet import HERE, NOBODY, make_deployment, read, write
+from tests.support.deployments import HERE, NOBODY, make_deployment, read, write
 from tests.support.pictures import SCALING
 from tests.support.runtimes import HTTP_SERVICE, pid_of
 from tests.support.waiting import eventually

@@ -26,17 +26,8 @@ from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
 from tasks.settings import host_queue
-from tests.support.fleet import (
-    HERE,
-    ask,
-    coordinator_without_redis,
-    drawn,
-    make_deployment,
-    read,
-    run_until_quiet,
-    snapshot,
-    write,
-)
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import HERE, ask, drawn, make_deployment, read, snapshot, write
 from tests.support.pictures import SCALING
 from tests.support.queues import waiting
 from tests.support.runtimes import HTTP_SERVICE, is_running, log_of, pid_of, processes_of, python

@@ -1,0 +1,106 @@
+"""Sending a command to a deployment: carry it out, say what it did, and with --wait show how it happens."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from typing import Any
+from uuid import UUID
+
+import typer
+
+from cli.exits import UsageError
+from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, RequestId, Timeout, Wait, Yes
+from cli.output import print_json, printer
+from cli.servers import Reader, send
+from cli.show.film import Film
+from cli.show.waiting import Goal, wait_until
+from db.views.deployments import deployment_named
+from domain.commands import Command
+from domain.messages import parse_command
+
+Result = dict[str, Any]
+"""What a command did, as the commands of `db` answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A subcommand that sends one command to one deployment, such as `rollway pause web`.
+
+    `sentence`: what was done, for people. `goal`: what --wait waits for; without a goal there is no --wait.
+    `options`: what it takes besides the options of every verb, named like the fields of the command.
+    `question`: asked first unless --yes is given; {deployment} and {replicas} stand for the name and the number.
+    """
+
+    command: type[Command]
+    help: str
+    example: str
+    sentence: Callable[[Result], str]
+    goal: Goal | None = None
+    options: tuple[Parameter, ...] = ()
+    question: str = ""
+
+
+def option(name: str, kind: object, default: object = Parameter.empty) -> Parameter:
+    """An option or argument for Typer. `kind`: a type that is annotated with how it is called and explained."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def subcommand(verb: Verb) -> Callable[..., None]:
+    """The function that Typer registers: it reads the options from the signature and the help from the docstring."""
+
+    def run(**given: Any) -> None:  # noqa: ANN401 -- the options differ from verb to verb
+        _carry_out(verb, **given)
+
+    options = [
+        option("deployment", DeploymentName),
+        *verb.options,
+        *([option("yes", Yes, default=False)] if verb.question else []),
+        *([option("wait", Wait, default=False), option("timeout", Timeout, WAIT_SECONDS)] if verb.goal else []),
+        option("reason", Reason, ""),
+        option("actor", Actor),
+        option("request_id", RequestId),
+        option("as_json", AsJson, default=False),
+    ]
+    run.__doc__ = verb.help
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # functions have it, mypy does not know
+    return run
+
+
+def send_command(command: type[Command], **payload: object) -> Result:
+    """Carry out a command and return what it did. Raises its refusals."""
+    return send(parse_command(command.task, payload))
+
+
+def _carry_out(
+    verb: Verb,
+    *,
+    deployment: str,
+    yes: bool = False,
+    wait: bool = False,
+    timeout: float = 0,
+    as_json: bool,
+    **payload: object,
+) -> None:
+    console = printer(quiet=as_json)
+    with Reader() as reader:
+        view = reader.read(deployment_named, deployment)
+        if verb.question and not yes:
+            _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
+        result = send_command(verb.command, deployment=deployment, **payload)
+        console.print(verb.sentence(result))
+        if wait and verb.goal is not None:
+            rollout_id = result.get("rollout_id")
+            film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
+            reached = wait_until(verb.goal, reader, view.id, timeout, film).deployment
+            result = {**result, "state": str(reached.lifecycle)}
+    if as_json:
+        print_json(result)
+
+
+def _ask(question: str, deployment: str) -> None:
+    """Raises UsageError when nobody is at the terminal, and typer.Exit when the answer is no."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"destroying {deployment} asks first, and nobody is at the terminal to answer: add --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(1)

@@ -1,0 +1,77 @@
+"""The reads for people: replicas, running and gone, as frozen values."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import DictRow, dict_row
+
+from db.schema.statuses import PRESENT
+from domain.model import Route, RouteStatus, TrafficStatus
+
+_ROUTES = """
+    SELECT r.id, r.deployment_id, v.name AS revision, r.revision_id, r.status, r.traffic_status AS traffic, r.address,
+           r.status_reason AS reason, r.log_tail, r.created_at, r.status_changed_at, r.stopped_at, r.parked_until
+      FROM routes r JOIN revisions v ON v.id = r.revision_id
+"""
+
+_PRESENT = f"{_ROUTES} WHERE r.deployment_id = ANY(%s) AND r.{PRESENT} ORDER BY r.id"
+
+_NEWEST = f"{_ROUTES} WHERE r.deployment_id = %s ORDER BY r.id DESC LIMIT %s"
+
+_LAST_FAILED = f"{_ROUTES} WHERE r.deployment_id = %s AND r.status = 'failed' ORDER BY r.status_changed_at DESC LIMIT 1"
+
+_ABBREVIATED = f"""
+    {_ROUTES}
+     WHERE replace(r.id::text, '-', '') LIKE ANY(ARRAY[%(id)s || '%%', '%%' || %(id)s])
+     ORDER BY r.id DESC
+     LIMIT 10
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteView(Route):
+    """A route with all that people see of it.
+
+    `reason` says why it got its status; `log_tail` comes with a failure.
+    """
+
+    deployment_id: UUID
+    revision: str
+    address: str | None
+    reason: str
+    log_tail: str | None
+    stopped_at: datetime | None
+
+
+def present_routes(connection: Connection[Any], deployment_ids: Iterable[UUID]) -> list[RouteView]:
+    """The routes of these deployments that are not gone yet, oldest first."""
+    return _read(connection, _PRESENT, (list(deployment_ids),))
+
+
+def all_routes(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RouteView]:
+    """The newest routes of a deployment, those that are gone too; oldest first."""
+    return _read(connection, _NEWEST, (deployment_id, limit))[::-1]
+
+
+def last_failed_route(connection: Connection[Any], deployment_id: UUID) -> RouteView | None:
+    """The replica that failed last, with the last lines of its log."""
+    return next(iter(_read(connection, _LAST_FAILED, (deployment_id,))), None)
+
+
+def routes_abbreviated(connection: Connection[Any], digits: str) -> list[RouteView]:
+    """Routes whose id, without hyphens, begins or ends with these hexadecimal digits; 10 at most."""
+    return _read(connection, _ABBREVIATED, {"id": digits})
+
+
+def _read(
+    connection: Connection[Any], query: LiteralString, parameters: dict[str, Any] | Sequence[Any]
+) -> list[RouteView]:
+    return list(map(_route, connection.cursor(row_factory=dict_row).execute(query, parameters)))
+
+
+def _route(row: DictRow) -> RouteView:
+    return RouteView(**{**row, "status": RouteStatus(row["status"]), "traffic": TrafficStatus(row["traffic"])})

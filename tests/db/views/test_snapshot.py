@@ -1,0 +1,26 @@
+"""What a view says to the domain is what a command finds when it locks the deployment."""
+
+from dataclasses import fields, replace
+
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import in_transaction
+from db.views.deployments import deployment_named
+from domain.model import DeploymentLifecycleStatus, Route
+from tests.support.deployments import make_deployment, snapshot
+from tests.support.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK
+
+
+@pytest.mark.parametrize(
+    ("drawn", "status"), [("", PENDING), ("■▲□", READY), ("■■|◇", PROVISIONING), ("■|□▲", ROLLING_BACK)]
+)
+def test_a_view_and_a_lock_see_the_same_deployment(
+    engine: Engine, drawn: str, status: DeploymentLifecycleStatus
+) -> None:
+    made = make_deployment(engine, drawn, status=status)
+    seen = in_transaction(engine, lambda connection: deployment_named(connection, made.name)).snapshot
+    routes = tuple(
+        Route(**{field.name: getattr(route, field.name) for field in fields(Route)}) for route in seen.routes
+    )
+    assert replace(seen, routes=routes) == snapshot(engine, made.id)

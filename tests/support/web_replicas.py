@@ -1,0 +1,69 @@
+"""Replicas for proxies to reach: HTTP servers in this process that say who they are."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Replica:
+    """An HTTP server that answers with who it is and what it was asked, and counts."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.served: Counter[str] = Counter()
+        self.status = 200
+        self.hangs_up = False
+        self.seconds = 0.0
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.daemon_threads = True
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        replica = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def answer(self) -> None:
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                replica.served[self.command] += 1
+                said = {"replica": replica.name, "path": self.path, "host": self.headers["host"]}
+                body = json.dumps(said).encode()
+                time.sleep(replica.seconds)
+                if replica.hangs_up:
+                    self.close_connection = True
+                    return
+                self.send_response(replica.status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def __getattr__(self, name: str) -> Callable[[], None]:
+                if name.startswith("do_"):
+                    return self.answer
+                raise AttributeError(name)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
+
+
+@contextmanager
+def replicas(*names: str) -> Iterator[list[Replica]]:
+    started = [Replica(name) for name in names]
+    try:
+        yield started
+    finally:
+        for replica in started:
+            replica.close()
