@@ -22,7 +22,8 @@ from db.engine import database_now
 from db.lifecycle import lifecycle_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.rows import named_row
-from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route, RouteCounts
+from domain.counts import RouteCounts
+from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route
 
 _CLAIM = f"""
     {DEPLOYMENTS}

@@ -10,7 +10,8 @@ from uuid import UUID
 from db.cycle.rules import NO_RULES, Ruled
 from db.lifecycle import lifecycle_status
 from db.schema.statuses import ACTIVE
-from domain.model import Deployment, Rollout, Route, RouteCounts, StartFailures
+from domain.counts import RouteCounts
+from domain.model import Deployment, Rollout, Route, StartFailures
 from domain.policy import DeploymentPolicy
 from domain.strategies import stored_policy
 

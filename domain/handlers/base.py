@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import ClassVar, Self
 
 from domain.changes import Decision
+from domain.counts import RouteCounts
 from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
-from domain.model import Deployment, DeploymentLifecycleStatus, RouteCounts, Verdict
+from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.rollout import with_clock_running
 from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Limits, classify
 

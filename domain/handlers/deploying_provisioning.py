@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from domain.changes import Decision
+from domain.counts import RouteCounts
 from domain.evaluator import EVALUATOR
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
@@ -18,7 +19,6 @@ from domain.model import (
     DeploymentLifecycleType,
     DeploymentSubStep,
     Lifecycle,
-    RouteCounts,
 )
 from domain.transitions import (
     ClassifiedDecision,

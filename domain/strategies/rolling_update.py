@@ -25,7 +25,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from domain.changes import Decision, RouteChanges
-from domain.model import Deployment, Route, RouteCounts
+from domain.counts import RouteCounts
+from domain.model import Deployment, Route
 from domain.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
