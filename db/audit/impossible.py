@@ -11,7 +11,7 @@ from psycopg import Connection
 from db.schema.statuses import ACTIVE, PRESENT, RUNNING
 
 MOST = 1000
-"""Findings for each sweep: more would not tell more."""
+"""Findings of one audit: more would not tell more."""
 
 _CHECKS = {
     "open_rollout_unlinked": """
@@ -93,7 +93,7 @@ CODES = frozenset(_CHECKS)
 """What a finding can be."""
 
 _FOUND = (f"SELECT name, '{code}', said FROM ({check}) AS found (name, said)" for code, check in _CHECKS.items())
-_SWEEP = f"{' UNION ALL '.join(_FOUND)} ORDER BY 1, 2, 3 LIMIT {MOST}"
+_AUDIT = f"{' UNION ALL '.join(_FOUND)} ORDER BY 1, 2, 3 LIMIT {MOST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +107,4 @@ class Finding:
 
 def impossible_combinations(connection: Connection) -> list[Finding]:
     """Everything that should be impossible and is so at this moment, at most `MOST`; nothing is locked or changed."""
-    return [Finding(*row) for row in connection.execute(_SWEEP).fetchall()]
+    return [Finding(*row) for row in connection.execute(_AUDIT).fetchall()]
