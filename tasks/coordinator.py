@@ -12,7 +12,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.cycle.applier import StrategyApplyResult, StrategyResultApplier
-from db.cycle.claim import Claim, claim_due, claim_these
+from db.cycle.claim import Claim, Claimed, claim_due, claim_these
 from db.cycle.drift import mark_what_is_off
 from db.cycle.load import load
 from db.engine import in_transaction
@@ -82,10 +82,9 @@ class DeploymentCoordinator:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_due(connection, handler.targets, self.chunk)
             claimed[:] = claim.ids
-            waits = {wait.deployment.id.int: wait for wait in _waits(handler, claim)}
-            left = [each for each in claim.deployments if each.row.id.int not in waits] if waits else claim.deployments
-            decided = handler.execute(load(connection, left), claim.now)
-            return _apply(connection, handler, replace(decided, skipped=(*decided.skipped, *waits.values())), claim)
+            waits, others = _glanced(handler, claim)
+            decided = handler.execute(load(connection, others), claim.now)
+            return _apply(connection, handler, replace(decided, skipped=(*decided.skipped, *waits)), claim)
 
         try:
             return self._in_transaction(handler, work)
@@ -153,14 +152,18 @@ class DeploymentCoordinator:
         return self._in_transaction(handler, work)
 
 
-def _waits(handler: DeploymentHandler, claim: Claim) -> list[ClassifiedDecision]:
-    """Most of a fleet waits for something that starts: its counts tell it, and its routes need not be loaded."""
-    found = (
-        handler.glance(claimed.deployment(), claimed.counts, claim.now)
-        for claimed in claim.deployments
-        if claimed.counts is not None and claimed.counts.starting
-    )
-    return [wait for wait in found if wait is not None]
+def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[ClassifiedDecision], list[Claimed]]:
+    """Those that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
+    waits, others = [], []
+    for claimed in claim.deployments:
+        counts, wait = claimed.counts, None
+        if counts is not None and counts.starting:
+            wait = handler.glance(claimed.deployment(), counts, claim.now)
+        if wait is None:
+            others.append(claimed)
+        else:
+            waits.append(wait)
+    return waits, others
 
 
 def _targeted(connection: Connection, handler: DeploymentHandler, claim: Claim) -> tuple[Deployment, ...]:

@@ -16,6 +16,8 @@ def log_chunk(handler: str, decided: DeploymentExecutionResult, seconds: float) 
 
     `seconds`: how long its transaction took. Nothing is put together for a level that nobody listens to.
     """
+    if not _levels.isEnabledFor(logging.INFO):
+        return
     decisions = decided.everything
     changing = [decision for decision in decisions if decision.changes_anything]
     level = logging.INFO if changing else logging.DEBUG

@@ -97,7 +97,7 @@ class StrategyResultApplier:
         changing = [decision for decision in decisions if decision.changes_anything]
         waiting = [decision for decision in decisions if not decision.changes_anything]
         result = self._routes(changing, at)
-        heads = record_history(self.connection, self.phase, changing, claim.heads, at)
+        heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
         rollouts = [rollout_after(decision, at) for decision in changing]
         written = self._change(changing, rollouts, heads, at) + self._wait(waiting)
         if written != len(decisions):
