@@ -124,6 +124,15 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteCounts:
+    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
+
+    starting: int
+    healthy: int
+    idle: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
