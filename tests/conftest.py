@@ -127,7 +127,8 @@ def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
 @pytest.fixture(scope="session")
 def docker_url() -> Iterator[str]:
     """The URL of a real Docker engine that holds IMAGE; the tests skip, saying why, where there is none."""
-    from tests.support.docker_engine import NoEngineError, any_engine, import_busybox
+    from tests.support.busybox import import_busybox
+    from tests.support.docker_engine import NoEngineError, any_engine
 
     try:
         with any_engine() as url:

@@ -1,12 +1,16 @@
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.deployments import engine_on
+from tests.support import plain_http
+from tests.support.deployments import Made, engine_on, make_deployment
 from tests.support.edge import Edge, EdgeRoutes, Process, api_process, envoy_process
+from tests.support.polling import Node
 from tests.support.servers import EmbeddedServer
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +53,31 @@ def envoy(api: Process, tmp_path: Path) -> Iterator[Process]:
     made.start()
     yield made
     made.end(kill=True)
+
+
+@pytest.fixture(scope="module")
+def shared(
+    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[EdgeRoutes, Process]]:
+    """One api process for all tests of this module."""
+    folder = tmp_path_factory.mktemp("api")
+    engine, made = engine_on(module_database), api_process(module_database, redis_server.url, folder)
+    made.start()
+    yield EdgeRoutes(engine, redis_server.url), made
+    made.end(kill=True)
+    engine.dispose()
+
+
+@pytest.fixture
+def web(shared: tuple[EdgeRoutes, Process]) -> Made:
+    routes, api = shared
+    made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
+    routes.reached(made.id, made.name)
+    routes.tell()
+    eventually(lambda: made.name in [one["name"] for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]])
+    return made
+
+
+@pytest.fixture
+def node(shared: tuple[EdgeRoutes, Process]) -> Node:
+    return Node(shared[1])

@@ -1,90 +1,17 @@
 """Polls by hand, and the table in its other forms, from a real api process."""
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any
-from uuid import uuid4
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
-from db.engine import in_transaction, transaction
-from db.proxies.acks import list_proxies
+from db.engine import transaction
 from tests.support import plain_http
-from tests.support.deployments import Made, engine_on, make_deployment
-from tests.support.edge import EdgeRoutes, Process, api_process
-from tests.support.servers import EmbeddedServer
+from tests.support.deployments import Made, make_deployment
+from tests.support.edge import EdgeRoutes, Process
+from tests.support.polling import Node, _live_servers, in_background
 from tests.support.waiting import eventually
-
-
-@pytest.fixture(scope="module")
-def shared(
-    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[EdgeRoutes, Process]]:
-    """One api process for all tests of this module."""
-    folder = tmp_path_factory.mktemp("api")
-    engine, made = engine_on(module_database), api_process(module_database, redis_server.url, folder)
-    made.start()
-    yield EdgeRoutes(engine, redis_server.url), made
-    made.end(kill=True)
-    engine.dispose()
-
-
-class Node:
-    """A proxy that polls by hand."""
-
-    def __init__(self, api: Process) -> None:
-        self.id = f"node-{uuid4().hex[:6]}"
-        self.api = api
-        self.held: dict[str, str] = {}
-
-    def poll(self, kind: str, *names: str, version: str | None = None, timeout: float = 25) -> dict[str, Any] | None:
-        """One poll with what it holds, unless told otherwise; None for nothing new. It does not take it over."""
-        asked = {
-            "node": {"id": self.id, "user_agent_name": "envoy"},
-            "resource_names": list(names),
-            "version_info": self.held.get("/".join((kind, *names)), "") if version is None else version,
-        }
-        answer = plain_http.post(f"{self.api.url}/v3/discovery:{kind}", json=asked, timeout=timeout)
-        assert answer.status_code in (200, 304), answer.text
-        return answer.json() if answer.status_code == 200 else None
-
-    def acknowledge(self, kind: str, *names: str) -> None:
-        """Poll with what it holds, and hang up soon."""
-        with suppress(httpx.ReadTimeout):
-            assert self.poll(kind, *names, timeout=0.3) is None
-
-    def take(self, kind: str, *names: str) -> dict[str, Any]:
-        """Poll, and take over what comes."""
-        answer = self.poll(kind, *names)
-        assert answer is not None
-        self.held["/".join((kind, *names))] = answer["version_info"]
-        return answer
-
-
-@pytest.fixture
-def web(shared: tuple[EdgeRoutes, Process]) -> Made:
-    routes, api = shared
-    made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
-    routes.reached(made.id, made.name)
-    routes.tell()
-    eventually(lambda: made.name in [one["name"] for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]])
-    return made
-
-
-@pytest.fixture
-def node(shared: tuple[EdgeRoutes, Process]) -> Node:
-    return Node(shared[1])
-
-
-def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: str) -> Future[dict[str, Any] | None]:
-    """A poll that is held until the test goes on."""
-    made = threads.submit(node.poll, kind, *names)
-    time.sleep(0.2)
-    assert not made.done()
-    return made
 
 
 def test_a_first_poll_is_answered_at_once_and_the_next_one_when_something_changes(
@@ -204,48 +131,3 @@ def test_the_poll_of_a_proxy_that_hangs_up_ends_at_once(
 def test_what_is_no_poll_is_refused(shared: tuple[EdgeRoutes, Process], body: bytes) -> None:
     assert plain_http.post(f"{shared[1].url}/v3/discovery:clusters", content=body).status_code == 422
     assert plain_http.post(f"{shared[1].url}/v3/discovery:listeners", json={"node": {"id": "a"}}).status_code == 422
-
-
-def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, api: Process) -> None:
-    web = make_deployment(routes.engine, "■■■", n=1)
-    routes.reached(web.id, "web")
-    routes.tell()
-    eventually(lambda: _live_servers(api, "web") == 3)
-
-    def poll() -> int:
-        http = plain_http.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
-        return len(http["services"]["web"]["loadBalancer"]["servers"])
-
-    assert poll() == 3
-    routes.drain(web.routes[0])
-    eventually(lambda: _live_servers(api, "web") == 2)
-    assert poll() == 2
-    assert not routes.released(web.routes[0]), "told, but not yet acknowledged"
-    poll()
-    eventually(lambda: routes.released(web.routes[0]), 2)
-    (proxy,) = in_transaction(routes.engine, list_proxies)
-    assert (proxy.node_id, proxy.kind, proxy.is_live) == ("edge", "traefik", True)
-    # it polls no more, and after three of its intervals it is waited for no more
-    routes.drain(web.routes[1])
-    eventually(lambda: routes.released(web.routes[1]))
-
-
-def _live_servers(api: Process, name: str) -> int:
-    services = {one["name"]: one for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]}
-    return len(services[name]["live"])
-
-
-def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[EdgeRoutes, Process], web: Made) -> None:
-    _, api = shared
-    assert web.name in plain_http.get(f"{api.url}/traefik").json()["http"]["services"]
-    answer = plain_http.get(f"{api.url}/prometheus/targets")
-    assert answer.headers["content-type"] == "application/json"
-    own = [one for one in answer.json() if one["labels"]["deployment"] == web.name]
-    assert len(own) == 3
-
-
-def test_health_names_what_is_served_and_what_is_away(shared: tuple[EdgeRoutes, Process]) -> None:
-    eventually(lambda: plain_http.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
-    health = plain_http.get(f"{shared[1].url}/healthz").json()
-    assert (health["status"], health["postgres"], len(health["table_version"])) == ("ok", "ok", 16)
-    assert health["table_age_seconds"] < 5

@@ -1,116 +1,18 @@
 """The load generator tells every way in which a request can fail, and counts from the moment it was due."""
 
-import asyncio
-import os
-import re
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 
-import httpx
 import pytest
 
-from bench.load.generator import Generator, LoadSettings
+from bench.load.generator import LoadSettings
 from bench.load.mix import DEFAULT_MIX, Kind, plan
 from bench.load.process import LoadError, running_load
-from bench.load.report import FailureKind, LoadReport, PhaseReport
+from bench.load.report import FailureKind
 from bench.load.tally import quantile
-from stack.home import project_root
 from stack.ports import free_port
-from tests.support import plain_http
-
-GOOD = b'{"revision": "v1"}'
-Treatment = Callable[[socket.socket], None]
-
-
-@contextmanager
-def server(treat: Treatment) -> Iterator[str]:
-    """A server that treats each connection so, in a thread of its own; its address."""
-    with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
-
-        def treat_one(connection: socket.socket) -> None:
-            with connection, suppress(OSError):
-                treat(connection)
-
-        def accept() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listening.accept()
-                    threading.Thread(target=treat_one, args=(connection,), daemon=True).start()
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
-def requests(connection: socket.socket) -> Iterator[bytes]:
-    """The heads of the requests on a connection; bodies are read and dropped."""
-    unread = b""
-    while data := connection.recv(65536):
-        unread += data
-        while b"\r\n\r\n" in unread:
-            head, _, unread = unread.partition(b"\r\n\r\n")
-            length = re.search(rb"content-length: *(\d+)", head.lower())
-            left = int(length[1]) if length else 0
-            while len(unread) < left:
-                unread += connection.recv(65536)
-            unread = unread[left:]
-            yield head
-
-
-def reply(status: str = "200 OK", body: bytes = GOOD, length: int | None = None) -> bytes:
-    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
-
-
-def always(answer: bytes) -> Treatment:
-    def treat(connection: socket.socket) -> None:
-        for _ in requests(connection):
-            connection.sendall(answer)
-
-    return treat
-
-
-def truncate(connection: socket.socket) -> None:
-    for _ in requests(connection):
-        connection.sendall(reply(length=1000))
-        return
-
-
-def hang(connection: socket.socket) -> None:
-    for _ in requests(connection):
-        pass
-
-
-def reset(connection: socket.socket) -> None:
-    for _ in requests(connection):
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        return
-
-
-def load(
-    address: str, kind: Kind = Kind.GET, *, rate: float = 50, seconds: float = 0.4, timeout: float = 5
-) -> PhaseReport:
-    settings = LoadSettings(
-        address=address, host="web", rate=rate, seconds=seconds, timeout=timeout, connections=4, mix={kind: 1.0}
-    )
-    return asyncio.run(run(settings))
-
-
-async def run(settings: LoadSettings) -> PhaseReport:
-    return whole(await Generator(settings).run())
-
-
-def whole(report: LoadReport) -> PhaseReport:
-    (phase,) = report.phases
-    assert phase.requests == phase.answered + phase.failed_in_all
-    return phase
+from tests.support.treated import Treatment, always, hang, load, reply, requests, reset, server, truncate, whole
 
 
 @pytest.mark.parametrize(
@@ -240,74 +142,3 @@ def test_quantiles_are_values_that_occurred() -> None:
     assert quantile([1.0, 2.0, 3.0, 4.0], 0.99) == 4.0
     assert quantile([5.0], 1.0) == 5.0
     assert quantile([], 0.5) == 0.0
-
-
-@contextmanager
-def replica(**env: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """bench/replica.py as Rollway starts it."""
-    port = free_port()
-    told = {"PORT": str(port), "ROLLWAY_REVISION": "v1", "ROLLWAY_ROUTE": "r1", **env}
-    process = subprocess.Popen(
-        [sys.executable, "bench/replica.py"], cwd=project_root(), env={**os.environ, **told}, stderr=subprocess.DEVNULL
-    )
-    try:
-        until = time.monotonic() + 10
-        while process.poll() is None and time.monotonic() < until:
-            with suppress(httpx.TransportError):
-                plain_http.get(f"http://127.0.0.1:{port}/health")
-                break
-            time.sleep(0.02)
-        yield f"127.0.0.1:{port}", process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_the_whole_mix_is_answered_by_the_replica() -> None:
-    with replica() as (address, _):
-        mix = dict.fromkeys(Kind, 1.0)
-        settings = LoadSettings(address=address, host="web", rate=60, seconds=1, mix=mix)
-        phase = asyncio.run(run(settings))
-    assert phase.failures == ()
-    assert set(phase.kinds) == set(Kind)
-    assert phase.revisions["v1"].answers == phase.requests == 60
-    assert phase.p50 < 0.2
-
-
-def test_a_replica_that_is_told_to_end_finishes_what_is_in_flight() -> None:
-    with replica() as (address, process):
-        settings = LoadSettings(address=address, host="web", rate=20, seconds=0.4, mix={Kind.SLOW_POST: 1.0})
-        with running_load(settings) as running:
-            time.sleep(0.8)
-            process.send_signal(signal.SIGTERM)
-            phase = whole(running.wait())
-        assert process.wait(timeout=5) == 0
-    assert phase.failures == ()
-    assert phase.requests == 8
-
-
-def test_a_replica_that_knows_no_sigterm_takes_what_is_in_flight_with_it() -> None:
-    with replica(ENDS="at-once") as (address, process):
-        settings = LoadSettings(address=address, host="web", rate=20, seconds=0.2, mix={Kind.SLOW_POST: 1.0})
-        with running_load(settings) as running:
-            time.sleep(0.5)
-            process.send_signal(signal.SIGTERM)
-            phase = whole(running.wait())
-        assert process.wait(timeout=5) == -signal.SIGTERM
-    assert phase.failed == {"reset": 4}
-
-
-def test_a_replica_closes_idle_connections_when_it_is_told_to_end() -> None:
-    with replica() as (address, process), httpx.Client(trust_env=False, verify=False) as client:
-        client.get(f"http://{address}/")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=5) == 0
-
-
-def test_a_replica_can_be_broken() -> None:
-    with replica(BROKEN="health") as (address, _):
-        assert plain_http.get(f"http://{address}/health").status_code == 503
-    with replica(BROKEN="start") as (_, process):
-        assert process.wait(timeout=5) == 1
-    with replica(STARTUP_SECONDS="60") as (address, _):
-        assert plain_http.get(f"http://{address}/health").status_code == 503

@@ -8,8 +8,8 @@ import pytest
 
 from runtime.docker_container import OWNER_LABEL, owner_of
 from tests.support import plain_http
+from tests.support.busybox import IMAGE
 from tests.support.deployments import HERE
-from tests.support.docker_engine import IMAGE
 from tests.support.docker_images import SERVES_ITS_REVISION
 from tests.support.stack import POLICY, Fleet
 from tests.support.waiting import eventually

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
-from tests.support.docker_engine import busybox_layer
+from tests.support.busybox import busybox_layer
 from tests.support.docker_images import asked
 from tests.support.docker_registry import Registry, registry
 from tests.support.waiting import eventually

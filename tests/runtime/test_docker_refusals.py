@@ -8,7 +8,7 @@ import pytest
 
 from runtime.base import ReplicaStartError
 from runtime.docker import DockerRuntime
-from tests.support.docker_engine import IMAGE
+from tests.support.busybox import IMAGE
 from tests.support.docker_images import asked, containers
 
 

@@ -7,7 +7,7 @@ import pytest
 from docker.types import LogConfig
 
 from runtime.docker import DockerRuntime
-from tests.support.docker_engine import IMAGE
+from tests.support.busybox import IMAGE
 from tests.support.docker_images import asked, body, containers, ended
 from tests.support.waiting import eventually
 

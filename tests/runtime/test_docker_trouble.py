@@ -12,7 +12,8 @@ import pytest
 
 from runtime.base import ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
-from tests.support.docker_engine import Dockerd, NoEngineError, import_busybox, own_dockerd
+from tests.support.busybox import import_busybox
+from tests.support.docker_engine import Dockerd, NoEngineError, own_dockerd
 from tests.support.docker_images import asked, body, ended
 from tests.support.waiting import eventually
 

@@ -1,71 +1,23 @@
-"""Replicas of another system, asked for at a real webhook and by a real Celery message."""
+"""Replicas of another system, asked for at a real webhook."""
 
-import base64
-import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-import celery
 import pytest
-import redis
-from kombu.entity import Queue
 
 from cli.apply.file import read_file
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
 from runtime.external import ExternalRuntime
 from tests.support.runtimes import ROOT
-
-
-class Webhook:
-    """Another system: it keeps what it was asked and answers with `status` and `text`, once it may."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-        self.status, self.text = 202, ""
-        self.answers = threading.Event()
-        self.answers.set()
-        self.url = ""
+from tests.support.webhooks import Webhook, asked_at, document, serving
 
 
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
     with serving() as hook:
         yield hook
-
-
-@contextmanager
-def serving() -> Iterator[Webhook]:
-    hook = Webhook()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            hook.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            hook.keys.append(self.headers["Idempotency-Key"])
-            hook.answers.wait(10)
-            self.send_response(hook.status)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
-            self.wfile.write(hook.text.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    hook.url = f"http://user:secret@127.0.0.1:{server.server_port}/replicas?token=secret"
-    yield hook
-    hook.answers.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def no_task(name: str, _payload: Mapping[str, object], _queue: str) -> None:
@@ -77,22 +29,6 @@ def runtime() -> Iterator[ExternalRuntime]:
     made = ExternalRuntime(no_task, timeout_seconds=0.5)
     yield made
     made.close()
-
-
-def asked_at(external: dict[str, Any], route_id: UUID | None = None) -> ReplicaRequest:
-    spec = RevisionSpec.model_validate({"runtime": "external", "external": external, "env": {"VERSION": "7"}})
-    return ReplicaRequest(route_id or uuid4(), "web", "web-12345678", spec)
-
-
-def document(request: ReplicaRequest, action: str) -> dict[str, Any]:
-    return {
-        "action": action,
-        "route_id": str(request.route_id),
-        "deployment": "web",
-        "revision": "web-12345678",
-        "env": {"VERSION": "7"},
-        "request_id": f"{request.route_id}-{action}",
-    }
 
 
 def test_start_stop_and_kill_are_asked_with_one_request_id_each(runtime: ExternalRuntime, webhook: Webhook) -> None:
@@ -204,41 +140,3 @@ def test_the_example_is_asked_at_its_webhook(runtime: ExternalRuntime, webhook: 
 def test_to_end_a_replica_its_request_is_needed(runtime: ExternalRuntime) -> None:
     with pytest.raises(ValueError, match=r"to stop the external replica .* its request is needed"):
         runtime.terminate(uuid4())
-
-
-@pytest.fixture
-def producer(redis_url: str) -> Iterator[celery.Celery]:
-    app = celery.Celery(broker=redis_url, task_create_missing_queues=False, set_as_current=False)
-    yield app
-    app.close()
-
-
-@pytest.mark.parametrize("queue", ["gpu-fleet", None])
-def test_a_task_is_sent_with_the_document_as_its_payload(
-    producer: celery.Celery, redis_url: str, queue: str | None
-) -> None:
-    def send(name: str, payload: Mapping[str, object], to: str) -> None:
-        producer.send_task(name, kwargs={"payload": payload}, queue=Queue(to))  # type: ignore[no-untyped-call]
-
-    runtime = ExternalRuntime(send)
-    request = asked_at({"task": "fleet.replica"} | ({"queue": queue} if queue else {}))
-    assert runtime.start(request).address is None
-    runtime.terminate(request.route_id, request)
-    runtime.kill(request.route_id, request)
-    with redis.Redis.from_url(redis_url) as client:
-        messages = [json.loads(text) for text in client.lrange(queue or "celery", 0, -1)]
-    assert [message["headers"]["task"] for message in messages] == ["fleet.replica"] * 3
-    sent = [json.loads(base64.b64decode(message["body"]))[1]["payload"] for message in reversed(messages)]
-    assert sent == [document(request, action) for action in ("start", "stop", "kill")]
-
-
-def test_a_broker_that_is_away_is_trouble_and_no_refusal() -> None:
-    app = celery.Celery(broker="redis://127.0.0.1:1/0", set_as_current=False)
-    app.conf.task_publish_retry = False
-    runtime = ExternalRuntime(
-        lambda name, payload, queue: app.send_task(name, kwargs={"payload": payload}, queue=queue)
-    )
-    request = asked_at({"task": "fleet.replica"})
-    with pytest.raises(RuntimeUnavailableError, match=r"the task 'fleet.replica' cannot be sent"):
-        runtime.start(request)
-    app.close()

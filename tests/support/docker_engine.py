@@ -4,12 +4,10 @@ Our own dockerd touches no packet filter and no other engine: private socket, da
 `dockerd` and `ip`; the image needs a static busybox (Debian: docker.io, iproute2, busybox-static).
 """
 
-import io
 import os
 import shutil
 import socket
 import subprocess
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,10 +17,10 @@ from pathlib import Path
 import docker
 from docker.errors import DockerException
 
-REPOSITORY = "rollway-test/busybox"
-IMAGE = f"{REPOSITORY}:1"
 # of this process alone: two test sessions can run at once
 BRIDGE = f"rollway{os.getpid() % 10**7}"
+
+
 SUBNET = f"10.213.{os.getpid() % 250}.1/24"
 LOCAL_SOCKET = "unix:///var/run/docker.sock"
 TLS_FILES = {"cacert": "ca", "cert": "server", "key": "server-key"}
@@ -45,7 +43,7 @@ class Dockerd:
 
     def start(self) -> None:
         command = [
-            *(_found("dockerd"), "--host", self.url, *self.options, "--pidfile", f"{self.folder}/engine.pid"),
+            *(found("dockerd"), "--host", self.url, *self.options, "--pidfile", f"{self.folder}/engine.pid"),
             *("--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec", "--bridge", self.bridge),
             *("--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"),
         ]
@@ -95,7 +93,7 @@ def own_dockerd(bridge: str = "none") -> Iterator[Dockerd]:
     """Its containers share the network of this host, unless there is a bridge. Raises NoEngineError."""
     if os.geteuid() != 0:
         raise NoEngineError("dockerd needs root, and this is another user")
-    _found("dockerd")
+    found("dockerd")
     # a short path: the address of a Unix socket has 108 bytes at most
     folder = Path(tempfile.mkdtemp(prefix="rollway-docker-"))
     server = Dockerd(folder, bridge)
@@ -117,38 +115,11 @@ def any_engine() -> Iterator[str]:
         yield given
         return
     try:
-        _found("dockerd")
+        found("dockerd")
         with _bridge(), own_dockerd(BRIDGE) as server:
             yield server.url
     except NoEngineError as error:
         raise NoEngineError(f"no Docker engine answers at {given}, and none can be started: {error}") from None
-
-
-def import_busybox(url: str) -> None:
-    """IMAGE, made from this machine's static busybox: no registry is asked."""
-    with docker.APIClient(base_url=url) as api:
-        api.import_image_from_data(busybox_layer(), repository=REPOSITORY, tag="1")
-
-
-def busybox_layer() -> bytes:
-    """A root file system of one static program and /bin/sh, as a tar. Raises NoEngineError without a busybox."""
-    program = Path(_found("busybox")).read_bytes()
-    if b"/ld-linux" in program[:4096]:
-        raise NoEngineError("the busybox found here is not static: install busybox-static")
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for folder in ("bin", "tmp", "srv"):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o777
-            tar.addfile(entry)
-        file = tarfile.TarInfo("bin/busybox")
-        file.size, file.mode = len(program), 0o755
-        tar.addfile(file, io.BytesIO(program))
-        for name in ("sh", "sleep", "httpd", "env", "cat"):
-            link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            tar.addfile(link)
-    return buffer.getvalue()
 
 
 def _answers(url: str) -> bool:
@@ -166,7 +137,8 @@ def _listens(path: str) -> bool:
         return probe.connect_ex(path) == 0
 
 
-def _found(program: str) -> str:
+def found(program: str) -> str:
+    """Where a program of that name is. Raises NoEngineError without one."""
     path = shutil.which(program, path=_PATH)
     if path is None:
         raise NoEngineError(f"{program} is not installed")
@@ -185,7 +157,7 @@ def _bridge() -> Iterator[None]:
 
 
 def _ip(command: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([_found("ip"), *command.split()], check=False, capture_output=True, text=True)
+    return subprocess.run([found("ip"), *command.split()], check=False, capture_output=True, text=True)
 
 
 def _make_certificates(folder: Path) -> None:
@@ -199,4 +171,4 @@ def _make_certificates(folder: Path) -> None:
             f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca-key.pem -set_serial 1 -extfile {name}.ext -out {name}.pem",
         ]
     for command in commands:
-        subprocess.run([_found("openssl"), *command.split()], check=True, capture_output=True, cwd=folder)
+        subprocess.run([found("openssl"), *command.split()], check=True, capture_output=True, cwd=folder)

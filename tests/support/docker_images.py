@@ -9,7 +9,7 @@ from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker import DockerRuntime
 from tests.support import plain_http
-from tests.support.docker_engine import IMAGE
+from tests.support.busybox import IMAGE
 from tests.support.waiting import eventually
 
 SERVES_ITS_REVISION = (

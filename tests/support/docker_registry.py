@@ -64,11 +64,8 @@ def registry(layer: bytes) -> Iterator[Registry]:
 
         def answer(self, kind: str, body: bytes, status: int = 200) -> None:
             self.send_response(status)
-            for name, value in (
-                ("Content-Type", kind),
-                ("Content-Length", str(len(body))),
-                ("Docker-Content-Digest", _digest(body)),
-            ):
+            headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Docker-Content-Digest": _digest(body)}
+            for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
             if self.command == "GET":
@@ -77,15 +74,14 @@ def registry(layer: bytes) -> Iterator[Registry]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    held = Registry(layer, server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield held
-    held.gate.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        held = Registry(layer, server.server_port)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield held
+        held.gate.set()
+        server.shutdown()
+        thread.join()
 
 
 def _described(kind: str, blob: bytes) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """A stack as small as it can be: the real servers, and shell scripts in place of workers."""
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -89,3 +90,7 @@ def alive(pids: Sequence[int]) -> list[int]:
         except psutil.NoSuchProcess:
             continue
     return found
+
+
+def kill(pid: int) -> None:
+    psutil.Process(pid).send_signal(signal.SIGKILL)

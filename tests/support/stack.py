@@ -4,18 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import psutil
-import psycopg
 import redis
 from celery import Celery
-from psycopg.rows import dict_row
 from sqlalchemy import Engine
 
 from db.commands.execute import execute
@@ -26,7 +22,7 @@ from runtime.process import stop_all
 from stack.home import project_root
 from tasks.redis.wake import Waker
 from tasks.settings import TaskSettings, celery_settings, host_queue
-from tests.support import plain_http
+from tests.support.deployment_rows import DeploymentRows
 from tests.support.deployments import HERE
 from tests.support.waiting import eventually
 
@@ -38,11 +34,11 @@ POLICY = {
 }
 
 
-class Fleet:
+class Fleet(DeploymentRows):
     """Everything that runs for one test, by name."""
 
     def __init__(self, database: str, redis_url: str, home: Path) -> None:
-        self.database = database
+        super().__init__(database)
         self.home = home
         self.environment = {
             **os.environ,
@@ -57,7 +53,6 @@ class Fleet:
         self._producer = Celery()
         self._producer.conf.update(celery_settings(TaskSettings.from_environment(self.environment)))
         self._redis = redis.Redis.from_url(redis_url)
-        self._looking: psycopg.Connection[dict[str, Any]] | None = None
 
     @property
     def engine(self) -> Engine:
@@ -96,8 +91,7 @@ class Fleet:
     def end(self) -> None:
         for name in list(self._processes):
             self.kill(name)
-        if self._looking is not None:
-            self._looking.close()
+        self.close()
         self._engine.dispose()
         self._producer.close()
         self._redis.close()
@@ -139,76 +133,10 @@ class Fleet:
             f"{name} to run {replicas} x {revision}",
         )
 
-    def state(self, name: str) -> dict[str, Any]:
-        (row,) = self.rows("SELECT * FROM deployments WHERE name = %s", name)
-        return row
-
-    def routes(self, name: str, statuses: str = "healthy") -> list[dict[str, Any]]:
-        return self.rows(
-            """
-            SELECT r.*, v.name AS revision FROM routes r
-              JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-             WHERE d.name = %s AND r.status = ANY(string_to_array(%s, ' ')) ORDER BY r.id
-            """,
-            name,
-            statuses,
-        )
-
-    def answers(self, name: str) -> list[str]:
-        """What each live replica says over HTTP that it is."""
-        live = self.routes(name, "provisioning healthy unhealthy degraded")
-        return [plain_http.get(f"http://{route['address']}/").json()["revision"] for route in live]
-
-    def serving(self, name: str) -> list[str]:
-        """The revisions of the healthy routes in traffic."""
-        return [route["revision"] for route in self.routes(name) if route["traffic_status"] == "active"]
-
-    def all_routes(self, name: str) -> list[dict[str, Any]]:
-        return self.rows(
-            "SELECT r.* FROM routes r JOIN deployments d ON d.id = r.deployment_id WHERE d.name = %s", name
-        )
-
-    def rollouts(self, name: str) -> list[dict[str, Any]]:
-        query = "SELECT o.* FROM rollouts o JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s"
-        return self.rows(f"{query} ORDER BY o.started_at", name)
-
-    def steps(self, name: str) -> list[str]:
-        """Every stored step of the deployment's rollouts, as "number verdict"."""
-        query = """
-            SELECT s.step_no || ' ' || s.verdict AS step FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
-              JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s ORDER BY o.started_at, s.step_no
-        """
-        return [row["step"] for row in self.rows(query, name)]
-
     def replica_processes(self, name: str) -> list[psutil.Process]:
         """Running replicas of a deployment, by what the operating system says."""
         wanted = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_DEPLOYMENT": name}
         return [process for process in psutil.process_iter() if wanted.items() <= _replica(process).items()]
-
-    def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        if self._looking is None or self._looking.closed:
-            self._looking = psycopg.connect(self.database, autocommit=True, row_factory=dict_row)
-        return self._looking.execute(query, parameters).fetchall()
-
-    @contextmanager
-    def watching_the_budget(self, name: str, floor: int, ceiling: int) -> Iterator[None]:
-        """Afterwards, no stored step of the deployment's rollouts went beyond the budget."""
-        yield
-        for step in self.rows(
-            """
-            SELECT s.inputs, s.decision FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
-              JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s ORDER BY s.at
-            """,
-            name,
-        ):
-            routes = step["inputs"]["deployment"]["routes"]
-            live = [route for route in routes if route["status"] not in ("terminating", "terminated", "failed")]
-            changes = step["decision"]["changes"]
-            created = sum(spec["count"] for spec in changes["rollout_specs"])
-            drained = set(changes["drain_route_ids"])
-            serving = {route["id"] for route in live if route["status"] == "healthy"}
-            assert len(live) + created <= ceiling or not created
-            assert len(serving - drained) >= floor or not serving & drained
 
     def _is_ready(self, name: str) -> bool:
         return " ready." in self.log(name)

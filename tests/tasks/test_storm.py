@@ -124,25 +124,33 @@ def test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked
         threading.Thread(target=again_and_again, args=(work, number, pause))
         for number, (work, pause) in enumerate(works)
     ]
-    for thread in threads:
-        thread.start()
-    ends_at = time.monotonic() + LONGEST
-    while time.monotonic() < ends_at and rollouts_begun(engine) < rollouts:
-        time.sleep(0.2)
-    over.set()
-    for thread in threads:
-        thread.join(60)
-
+    run(threads, over, lambda: rollouts_begun(engine) >= rollouts)
     assert broke == []
     assert done["coordinate"] > 50
     assert done["command"] > 20
     assert done["cutting"] > 5
     calm_down(engine)
+    assert_nothing_went_wrong(engine)
+    assert rollouts_begun(engine) >= rollouts
+    leave("storm", rollouts=rollouts_begun(engine), faults=done["cutting"], checks=done["coordinate"])
+
+
+def run(threads: list[threading.Thread], over: threading.Event, enough: Callable[[], bool]) -> None:
+    """All of them until it is enough, or has taken long enough."""
+    for thread in threads:
+        thread.start()
+    ends_at = time.monotonic() + LONGEST
+    while time.monotonic() < ends_at and not enough():
+        time.sleep(0.2)
+    over.set()
+    for thread in threads:
+        thread.join(60)
+
+
+def assert_nothing_went_wrong(engine: Engine) -> None:
     assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
     assert in_transaction(engine, impossible_combinations) == []
     assert_nothing_happened_twice(engine)
-    assert rollouts_begun(engine) >= rollouts
-    leave("storm", rollouts=rollouts_begun(engine), faults=done["cutting"], checks=done["coordinate"])
 
 
 def rollouts_begun(engine: Engine) -> int:

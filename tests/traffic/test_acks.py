@@ -1,64 +1,12 @@
 """What a proxy is said to know, against what a proxy that is played here really holds."""
 
-from dataclasses import dataclass, field
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.proxies import KEEP, NAMES, NODE, Proxy, World, resources_of, version_of
 from traffic.acks import Acks
-from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, together
-
-NODE = "edge"
-ROUTES = Subscription(ResourceKind.ROUTES, "rollway")
-NAMES = ("web", "api", "web/preview")
-KEEP = 6
-
-Content = frozenset[str]
-
-
-def endpoints_of(name: str) -> Subscription:
-    return Subscription(ResourceKind.ENDPOINTS, name)
-
-
-@dataclass
-class World:
-    """What Postgres would say: the replicas of each cluster, and those that left for good."""
-
-    clusters: dict[str, set[str]] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    mood: int = 0
-
-    def contents(self) -> dict[Subscription, Content]:
-        own = {
-            endpoints_of(name): frozenset({*members, f"mood {self.mood}"}) for name, members in self.clusters.items()
-        }
-        names = frozenset(self.clusters)
-        return {CLUSTERS: names, ROUTES: frozenset(one for one in names if "preview" in one), **own}
-
-
-def version_of(content: Content) -> str:
-    return "+".join(sorted(content)) or "nothing"
-
-
-def resources_of(contents: dict[Subscription, Content]) -> Resources:
-    return together({key: Resource(version_of(content), b"") for key, content in contents.items()})
-
-
-@dataclass
-class Proxy:
-    """Envoy: what it holds, and the answer that is under way for each subscription."""
-
-    held: dict[Subscription, Content | None] = field(default_factory=lambda: {CLUSTERS: None})
-    under_way: dict[Subscription, Content] = field(default_factory=dict)
-
-    def take(self, key: Subscription) -> None:
-        content = self.under_way.pop(key)
-        self.held[key] = content
-        if key == CLUSTERS:
-            wanted = {ROUTES, CLUSTERS, *(endpoints_of(name) for name in content)}
-            self.held = {one: self.held.get(one) for one in wanted}
-            self.under_way = {one: content for one, content in self.under_way.items() if one in wanted}
+from traffic.resources import CLUSTERS, Subscription
 
 
 class AcksMachine(RuleBasedStateMachine):
@@ -161,63 +109,3 @@ class AcksMachine(RuleBasedStateMachine):
 
 TestAcks = AcksMachine.TestCase
 TestAcks.settings = settings(stateful_step_count=40)
-
-
-def test_one_busy_cluster_on_which_a_proxy_lags_does_not_hold_it_back() -> None:
-    acks, world = Acks(), World({"web": {"a"}, "api": {"x"}})
-    acks.publish(resources_of(world.contents()), "s0")
-    for key, content in world.contents().items():
-        acks.polled(NODE, key, version_of(content))
-    for number in range(1, 50):
-        lagging = world.contents()[endpoints_of("api")]
-        world.clusters["api"].add(f"x{number}")
-        acks.publish(resources_of(world.contents()), f"s{number}")
-        acks.polled(NODE, endpoints_of("api"), version_of(lagging))
-        mark = acks.watermark(NODE)
-        assert mark is not None
-        assert mark.seen == f"s{number - 1}"
-
-
-def test_a_proxy_that_holds_the_newest_of_everything_knows_each_newer_snapshot_at_once() -> None:
-    acks, contents = Acks(), World({"web": {"a"}}).contents()
-    acks.publish(resources_of(contents), "s0")
-    for key, content in contents.items():
-        acks.polled(NODE, key, version_of(content))
-    acks.publish(resources_of(contents), "s1")
-    mark = acks.watermark(NODE)
-    assert mark is not None
-    assert mark.seen == "s1"
-
-
-def test_a_server_that_began_a_moment_ago_claims_nothing_until_it_heard_of_every_cluster() -> None:
-    acks, contents = Acks(), World({"web": {"a"}, "api": set()}).contents()
-    acks.publish(resources_of(contents), "s0")
-    for key in (CLUSTERS, ROUTES, endpoints_of("web")):
-        acks.polled(NODE, key, version_of(contents[key]))
-        assert acks.watermark(NODE) is None
-    acks.polled(NODE, endpoints_of("api"), version_of(contents[endpoints_of("api")]))
-    assert acks.watermark(NODE) is not None
-
-
-def remembered(acks: Acks) -> int:
-    """How many entries it holds, in all that it holds."""
-    nested = (acks._last_in, acks._held)
-    return sum(len(held) for held in (acks._tables, acks._replaced, acks._needed)) + sum(
-        len(versions) for held in nested for versions in held.values()
-    )
-
-
-def test_what_is_remembered_does_not_grow() -> None:
-    acks, world = Acks(KEEP), World({"web": set()})
-    sizes = []
-    for number in range(200):
-        world.clusters["web"] = {f"r{number}"}
-        world.clusters.pop(f"job{number - 1}", None)
-        world.clusters[f"job{number}"] = set()
-        contents = world.contents()
-        acks.publish(resources_of(contents), f"s{number}")
-        for key, content in contents.items():
-            acks.polled(NODE, key, version_of(content))
-        sizes.append(remembered(acks))
-    assert sizes[-1] == sizes[50]
-    assert acks.watermark(NODE) is not None

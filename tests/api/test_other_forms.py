@@ -1,0 +1,49 @@
+"""The table as Traefik, Prometheus and a person get it, and what the server says of its health."""
+
+from db.engine import in_transaction
+from db.proxies.acks import list_proxies
+from tests.support import plain_http
+from tests.support.deployments import Made, make_deployment
+from tests.support.edge import EdgeRoutes, Process
+from tests.support.polling import _live_servers
+from tests.support.waiting import eventually
+
+
+def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, api: Process) -> None:
+    web = make_deployment(routes.engine, "■■■", n=1)
+    routes.reached(web.id, "web")
+    routes.tell()
+    eventually(lambda: _live_servers(api, "web") == 3)
+
+    def poll() -> int:
+        http = plain_http.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
+        return len(http["services"]["web"]["loadBalancer"]["servers"])
+
+    assert poll() == 3
+    routes.drain(web.routes[0])
+    eventually(lambda: _live_servers(api, "web") == 2)
+    assert poll() == 2
+    assert not routes.released(web.routes[0]), "told, but not yet acknowledged"
+    poll()
+    eventually(lambda: routes.released(web.routes[0]), 2)
+    (proxy,) = in_transaction(routes.engine, list_proxies)
+    assert (proxy.node_id, proxy.kind, proxy.is_live) == ("edge", "traefik", True)
+    # it polls no more, and after three of its intervals it is waited for no more
+    routes.drain(web.routes[1])
+    eventually(lambda: routes.released(web.routes[1]))
+
+
+def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[EdgeRoutes, Process], web: Made) -> None:
+    _, api = shared
+    assert web.name in plain_http.get(f"{api.url}/traefik").json()["http"]["services"]
+    answer = plain_http.get(f"{api.url}/prometheus/targets")
+    assert answer.headers["content-type"] == "application/json"
+    own = [one for one in answer.json() if one["labels"]["deployment"] == web.name]
+    assert len(own) == 3
+
+
+def test_health_names_what_is_served_and_what_is_away(shared: tuple[EdgeRoutes, Process]) -> None:
+    eventually(lambda: plain_http.get(f"{shared[1].url}/healthz").json()["redis"] == "ok")
+    health = plain_http.get(f"{shared[1].url}/healthz").json()
+    assert (health["status"], health["postgres"], len(health["table_version"])) == ("ok", "ok", 16)
+    assert health["table_age_seconds"] < 5

@@ -1,0 +1,68 @@
+"""A webhook of another system, and replicas asked for there."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from uuid import UUID, uuid4
+
+from domain.replicas.revision import RevisionSpec
+from runtime.base import ReplicaRequest
+
+
+class Webhook:
+    """Another system: it keeps what it was asked and answers with `status` and `text`, once it may."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.status, self.text = 202, ""
+        self.answers = threading.Event()
+        self.answers.set()
+        self.url = ""
+
+
+@contextmanager
+def serving() -> Iterator[Webhook]:
+    hook = Webhook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            hook.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            hook.keys.append(self.headers["Idempotency-Key"])
+            hook.answers.wait(10)
+            self.send_response(hook.status)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+            self.wfile.write(hook.text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    hook.url = f"http://user:secret@127.0.0.1:{server.server_port}/replicas?token=secret"
+    yield hook
+    hook.answers.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def asked_at(external: dict[str, Any], route_id: UUID | None = None) -> ReplicaRequest:
+    spec = RevisionSpec.model_validate({"runtime": "external", "external": external, "env": {"VERSION": "7"}})
+    return ReplicaRequest(route_id or uuid4(), "web", "web-12345678", spec)
+
+
+def document(request: ReplicaRequest, action: str) -> dict[str, Any]:
+    return {
+        "action": action,
+        "route_id": str(request.route_id),
+        "deployment": "web",
+        "revision": "web-12345678",
+        "env": {"VERSION": "7"},
+        "request_id": f"{request.route_id}-{action}",
+    }

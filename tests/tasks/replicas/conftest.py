@@ -1,0 +1,54 @@
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+import redis
+from sqlalchemy import Engine
+
+from runtime.base import Runtime
+from runtime.external import ExternalRuntime
+from runtime.probes import Prober
+from tasks.redis.wake import Waker
+from tasks.replicas.probing import ProbePass
+from tasks.replicas.start_stop import HostReplicas
+from tests.support.deployments import HERE
+from tests.support.probing import Looks, Service, serving
+from tests.support.replicas import Runtimes
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as one:
+        yield one
+
+
+@pytest.fixture
+def prober() -> Iterator[Prober]:
+    with closing(Prober()) as one:
+        yield one
+
+
+@pytest.fixture
+def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> Iterator[Looks]:
+    """A pass like any other: it shares the prober of its worker process with those before it."""
+    external = ExternalRuntime(lambda *_: None)
+
+    def make(
+        runtimes: dict[str, Runtime] | None = None, prober: Prober = prober, client: redis.Redis = client
+    ) -> ProbePass:
+        return ProbePass(engine, runtimes or {"external": external}, waker, client, HERE, prober)
+
+    yield make
+    external.close()
+
+
+@pytest.fixture
+def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
+    with closing(Prober()) as prober:
+        yield ProbePass(engine, runtimes, waker, client, HERE, prober).look
+
+
+@pytest.fixture
+def here(engine: Engine, runtimes: Runtimes, waker: Waker) -> HostReplicas:
+    return HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))

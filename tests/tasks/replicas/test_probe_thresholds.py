@@ -1,0 +1,90 @@
+"""When a replica is called healthy, unhealthy or failed by what its probes say."""
+
+import time
+from datetime import timedelta
+
+import psutil
+from sqlalchemy import Engine
+
+from runtime.process import ProcessRuntime
+from tasks.redis.wake import Waker
+from tasks.replicas.start_stop import HostReplicas
+from tests.support.deployments import HERE, make_deployment, read, write
+from tests.support.pictures import SCALING
+from tests.support.probing import BROKEN, OK, Looks, Service, replica, serving, status, until
+from tests.support.runtimes import HTTP_SERVICE, pid_of
+
+
+def test_the_first_probe_after_a_silence_makes_a_degraded_replica_healthy_or_unhealthy(
+    engine: Engine, service: Service, begin: Looks
+) -> None:
+    with serving() as sick:
+        sick.reply = BROKEN
+        well, ill = replica(engine, service.address), replica(engine, sick.address, failure_threshold=1)
+        probing = begin()
+        until(probing, lambda: (status(engine, well), status(engine, ill)) == ("healthy", "unhealthy"))
+        write(engine, "UPDATE routes SET status = 'degraded'")
+        until(probing, lambda: (status(engine, well), status(engine, ill)) == ("healthy", "unhealthy"))
+        rows = read(engine, "SELECT status_reason FROM routes ORDER BY id")
+        assert [row["status_reason"] for row in rows] == ["GET /health answered 200", "GET /health answered 503"]
+
+
+def test_as_many_failures_as_the_threshold_says_make_a_replica_unhealthy(
+    engine: Engine, service: Service, begin: Looks
+) -> None:
+    service.reply = BROKEN
+    route_id = replica(engine, service.address, failure_threshold=5)
+    until(begin(), lambda: status(engine, route_id) == "unhealthy")
+    assert 5 <= len(service.connections) <= 6, "one more may be on its way"
+
+
+def test_failures_in_a_row_are_counted_and_a_success_clears_them(
+    engine: Engine, service: Service, begin: Looks
+) -> None:
+    route_id = replica(engine, service.address, failure_threshold=100)
+
+    def streak() -> int:
+        return int(read(engine, "SELECT probe_streak FROM routes WHERE id = %s", route_id)[0]["probe_streak"])
+
+    service.reply = BROKEN
+    until(begin(), lambda: streak() == 2)
+    until(begin(), lambda: streak() >= 4)
+    service.reply = OK
+    until(begin(), lambda: streak() == 0)
+
+
+def test_the_end_of_a_process_is_noticed_within_about_a_second_however_seldom_it_is_probed(
+    engine: Engine, waker: Waker, runtimes: dict[str, ProcessRuntime], begin: Looks
+) -> None:
+    check = {"interval_seconds": 3600, "start_deadline_seconds": 30}
+    spec = {"command": list(HTTP_SERVICE), "health_check": check}
+    route_id = make_deployment(engine, "◇", n=1, status=SCALING, spec=spec).routes[0]
+    HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5)).start()
+    probing = begin({**runtimes})
+    until(probing, lambda: status(engine, route_id) == "healthy")
+    psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
+    killed = time.monotonic()
+    until(probing, lambda: status(engine, route_id) == "failed")
+    assert time.monotonic() - killed < 2.5
+
+
+def test_a_replica_without_an_address_is_not_probed_and_fails_at_its_start_deadline(
+    engine: Engine, service: Service, begin: Looks
+) -> None:
+    reported = replica(engine, None, "◇")
+    never = replica(engine, None, "◇", start_deadline_seconds=1)
+    probing = begin()
+    until(probing, lambda: status(engine, never) == "failed")
+    (row,) = read(engine, "SELECT status_reason FROM routes WHERE id = %s", never)
+    assert row["status_reason"] == "not healthy within 1 s of its start: no probe was answered yet"
+    assert status(engine, reported) == "provisioning"
+    write(engine, "UPDATE routes SET address = %s WHERE id = %s", service.address, reported)
+    until(probing, lambda: status(engine, reported) == "healthy")
+
+
+def test_a_start_deadline_tells_what_was_seen_last(engine: Engine, service: Service, begin: Looks) -> None:
+    service.reply = BROKEN
+    route_id = replica(engine, service.address, "◇", start_deadline_seconds=1)
+    until(begin(), lambda: status(engine, route_id) == "failed")
+    (row,) = read(engine, "SELECT status_reason FROM routes")
+    assert row["status_reason"] == "not healthy within 1 s of its start: GET /health answered 503"

@@ -1,0 +1,88 @@
+"""Replicas leave in order: out of traffic, their grace, SIGTERM, gone."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import redis
+from sqlalchemy import Engine
+
+from runtime.docker import DockerRuntime
+from tasks.replicas.start_stop import HostReplicas
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import HERE, ask, make_deployment, read
+from tests.support.pictures import SCALING
+from tests.support.queues import waiting
+from tests.support.replicas import SERVICE, STUBBORN, Runtimes, one, route, until
+from tests.support.runtimes import is_running, log_of, pid_of, processes_of
+from tests.support.waiting import eventually
+
+
+def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, client: redis.Redis, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, {**SERVICE, "drain_seconds": 0.5})
+    here.start()
+    until(engine, route_id, "healthy", look)
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert (route(engine, route_id)["status"], route(engine, route_id)["traffic_status"]) == ("terminating", "inactive")
+    assert here.stop() is True
+    assert route(engine, route_id)["stop_requested_at"] is None, "requests in flight come first"
+    eventually(lambda: not here.stop(), 15)
+    gone = route(engine, route_id)
+    assert gone["status"] == "terminated"
+    drained, asked, stopped = gone["drain_started_at"], gone["stop_requested_at"], gone["stopped_at"]
+    assert drained < asked < stopped
+    assert (asked - drained).total_seconds() >= 0.5
+    assert log_of(runtimes["process"], route_id, "stopped"), "it ended by itself, not by force"
+    assert waiting(client, "lifecycle")[-1][1]["lifecycle_type"] == "destroying"
+    run_until_quiet(coordinator_without_redis(engine))
+    assert read(engine, "SELECT lifecycle FROM deployments") == [{"lifecycle": "destroyed"}]
+
+
+def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
+) -> None:
+    route_id = one(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
+    here.start()
+    look()
+    log_of(runtimes["process"], route_id, "up")
+    pid = pid_of(runtimes["process"].find(route_id))
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    eventually(lambda: not here.stop())
+    gone = route(engine, route_id)
+    assert (gone["stopped_at"] - gone["stop_requested_at"]).total_seconds() >= 0.3
+    assert not is_running(pid)
+    assert runtimes["process"].log_tail(route_id, 5).splitlines()[:2] == ["up", "no"]
+
+
+def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, tmp_path: Path
+) -> None:
+    away = DockerRuntime(HERE, f"unix://{tmp_path}/nobody.sock")
+    both = replace(here, runtimes={**runtimes, "docker": away})
+    in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
+    contained = make_deployment(engine, "◇■", name="box", n=2, status=SCALING, spec=in_docker).routes
+    process = one(engine, SERVICE)
+    both.start()
+    assert [route(engine, one)["started_at"] is None for one in (*contained[:1], process)] == [True, False]
+    for name in ("box", "web"):
+        ask(engine, "destroy", deployment=name)
+    run_until_quiet(coordinator_without_redis(engine))
+    eventually(lambda: both.stop() and route(engine, process)["status"] == "terminated", 15)
+    assert route(engine, contained[1])["status"] == "terminating", "nothing is known of it"
+    both.sweep()
+
+
+def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
+    engine: Engine, here: HostReplicas, home: Path
+) -> None:
+    route_id = one(engine, SERVICE)
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert here.start() is False
+    assert here.stop() is False
+    assert route(engine, route_id)["status"] == "terminated"
+    assert processes_of(home) == []

@@ -1,0 +1,80 @@
+"""What a crash left: nothing is started twice, and nothing runs on that no route expects."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import Engine
+
+from db.engine import transaction
+from db.replicas.routes import routes_to_start
+from domain.replicas.revision import RevisionSpec
+from runtime.base import Replica, ReplicaRequest
+from runtime.process import ProcessRuntime
+from tasks.replicas.start_stop import HostReplicas
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import HERE, ask
+from tests.support.replicas import SERVICE, Runtimes, one, route
+from tests.support.runtimes import pid_of, processes_of
+from tests.support.waiting import eventually
+
+
+def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
+    """As by a worker that is killed right after, before it could tell anybody."""
+    with transaction(engine) as connection:
+        (row,) = routes_to_start(connection, HERE, 10)
+    return runtime.start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
+
+
+def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+) -> None:
+    route_id = one(engine, {"command": ["sleep", "60"]})
+    replica = started_by_hand(engine, runtimes["process"])
+    assert route(engine, route_id)["started_at"] is None
+    replace(here, runtimes={"process": ProcessRuntime(home)}).start()
+    assert route(engine, route_id)["replica_handle"] == replica.handle
+    assert route(engine, route_id)["address"] == replica.address
+    eventually(lambda: processes_of(home) == [pid_of(replica)])
+
+
+def test_a_replica_started_too_late_is_ended_by_the_sweep(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+) -> None:
+    """The route was drained and found gone while another worker was starting its replica."""
+    route_id = one(engine, {"command": ["sleep", "60"]})
+    with transaction(engine) as connection:
+        (row,) = routes_to_start(connection, HERE, 10)
+    ask(engine, "destroy", deployment="web")
+    run_until_quiet(coordinator_without_redis(engine))
+    here.stop()
+    assert route(engine, route_id)["status"] == "terminated"
+    runtimes["process"].start(ReplicaRequest(row.id, row.deployment, row.revision, row.spec))
+    eventually(lambda: len(processes_of(home)) == 1)
+    here.sweep()
+    eventually(lambda: processes_of(home) == [])
+
+
+def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_the_rest(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+) -> None:
+    expected = one(engine, {"command": ["sleep", "60"]})
+    here.start()
+    stranger = uuid4()
+    runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
+    eventually(lambda: len(processes_of(home)) == 2)
+    here.sweep()
+    eventually(lambda: len(processes_of(home)) == 1)
+    assert runtimes["process"].find(expected).running  # type: ignore[union-attr]
+    eventually(lambda: here.sweep() is False and runtimes["process"].find(stranger) is None)
+    assert processes_of(home, expected) != []
+
+
+def test_a_running_route_without_a_replica_is_failed(engine: Engine, look: Callable[[], bool]) -> None:
+    route_id = one(engine, SERVICE, "■")
+    look()
+    assert (route(engine, route_id)["status"], route(engine, route_id)["status_reason"]) == (
+        "failed",
+        "its process is gone",
+    )
