@@ -86,7 +86,7 @@ def test_what_is_shown_elsewhere_is_found(promise: str, told: str) -> None:
 
 def test_nothing_is_called_not_yet_shown_that_is_shown_or_promised_elsewhere() -> None:
     open_ones = [promise for promise, _, by in promised() if by == NOT_YET]
-    assert {promise: shown_elsewhere(promise) for promise in open_ones} == dict.fromkeys(open_ones, [])
+    assert {promise: shown_elsewhere(promise) for promise in open_ones} == {promise: [] for promise in open_ones}
 
 
 def test_every_promise_is_shown_by_a_test_or_by_a_measurement_or_by_nothing_yet() -> None:

@@ -87,7 +87,7 @@ def test_an_event_takes_the_hops_of_the_readme_and_no_hop_calls_back(
 ) -> None:
     make_deployment(engine, "■■■|", name="moves", status=PROVISIONING)
     make_deployment(engine, "■■|◇", name="waits", status=PROVISIONING)
-    slots = Slots(client, 1, 5, waker.again)
+    slots = Slots(client, 1, 5, waker.send)
     coordinator = DeploymentCoordinator(engine, slots, waker, HANDLERS, 10, 5, threading.Event())
     with followed() as trail:
         seen = coordinator.process_deployment_lifecycle(DoDeploymentLifecycleEvent.parse("deploying", "provisioning"))
