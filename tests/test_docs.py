@@ -103,18 +103,35 @@ def test_every_room_stands_in_the_architecture() -> None:
     assert sorted(table) == sorted(rooms)
 
 
-def test_the_floors_are_drawn_as_import_linter_holds_them() -> None:
+def floors() -> dict[str, list[set[str]]]:
+    """What import-linter holds: the floors of the house, and those of each package, from the top."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    layers = next(contract["layers"] for contract in contracts if contract["id"] == "layers")
-    floors = [set(re.findall(r"\w+", layer)) for layer in layers]
+    return {
+        contract["id"].removesuffix("-rooms"): [set(re.split(r" [|:] ", layer)) for layer in contract["layers"]]
+        for contract in contracts
+        if contract["type"] == "layers" and contract["id"] != "tests-rooms"
+    }
+
+
+def test_the_floors_of_the_house_are_drawn_as_import_linter_holds_them() -> None:
     house = ARCHITECTURE.partition("## The house")[2]
     drawn = [set(floor.split()) for floor in re.findall(r"^    (\w+(?: {2,3}\w+)*) {4,}", house, re.MULTILINE)]
-    assert drawn[: len(floors)] == floors
     told = re.search(r"Imports point down only: (.*?)\. ", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert told
-    assert [set(re.findall(r"`(\w+)`", floor)) for floor in told[1].split(" → ")] == floors
+    in_words = [set(re.findall(r"`(\w+)`", floor)) for floor in told[1].split(" → ")]
+    held = floors()["layers"]
+    assert drawn[: len(held)] == in_words == held
+
+
+def test_the_floors_of_each_package_are_told_as_import_linter_holds_them() -> None:
+    rows = re.findall(r"^\| (\w+) \| (.* → .*) \|$", ARCHITECTURE, re.MULTILINE)
+    told = {package: [set(floor.split(", ")) for floor in line.split(" → ")] for package, line in rows}
+    held = {package: held for package, held in floors().items() if package != "layers"}
+    assert told == {
+        package: [{name.removeprefix(f"{package}.") for name in floor} for floor in held[package]] for package in held
+    }
 
 
 def test_the_handlers_are_described_as_they_declare_themselves() -> None:
@@ -149,3 +166,12 @@ def test_decisions_are_numbered_without_a_gap_as_their_files_are() -> None:
     assert numbers == list(range(1, len(pages) + 1))
     titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in pages]
     assert [title for number, title in zip(numbers, titles, strict=True) if not title.startswith(f"# {number}. ")] == []
+
+
+def test_every_file_that_code_names_is_in_the_repository() -> None:
+    """In docstrings and comments; what is made while it runs is named without its folder."""
+    tops = "|".join((*PRODUCT, "bench", "docs", "examples", "migrations", "tests"))
+    named = re.compile(rf"(?<![\w/.-])(?:{tops})/[\w/.-]+\.(?:py|md|sql|yaml|in)\b")
+    files = [path for path in ROOT.glob("[!.]*/**/*.py") if path.parts[len(ROOT.parts)] not in {"build", "dist"}]
+    found = {(path.name, name) for path in files for name in named.findall(path.read_text(encoding="utf-8"))}
+    assert sorted(pair for pair in found if not (ROOT / pair[1]).exists()) == []

@@ -17,7 +17,7 @@ from domain.handlers import HANDLERS
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
-from tests.support.fleet import make_deployment
+from tests.support.deployments import make_deployment
 from tests.support.pictures import PROVISIONING
 
 ROOT = Path(__file__).parents[2]
