@@ -18,7 +18,7 @@ PRODUCT = ("domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack")
 def rows_of(text: str) -> list[list[str]]:
     """The cells of every row of every table, headings too."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
 
 # --- promises
