@@ -35,7 +35,7 @@ class RevisionMove(StrEnum):
 class Transition:
     """`to` None: the deployment stays where it is.
 
-    `degraded`: True marks it so, and it is tried again after a pause; False clears the mark; None leaves it.
+    `degraded`: True says that it is, and it is tried again after a pause; False that it is no longer; None leaves it.
     """
 
     to: DeploymentLifecycleStatus | None = None

@@ -134,7 +134,7 @@ def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> fro
     return _report_all(connection, silent, JUDGED, RouteStatus.DEGRADED, limit)
 
 
-def fail_lost_routes(connection: Connection, limit: int | None) -> frozenset[UUID]:
+def fail_routes_of_lost_hosts(connection: Connection, limit: int | None) -> frozenset[UUID]:
     """Fail up to `limit` routes of hosts that are down; returns their deployments."""
     down = _values(connection, _DOWN)
     return _report_all(connection, down, ACTIVE, RouteStatus.FAILED, limit)
@@ -170,7 +170,7 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
         raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)
     if found == [None]:
         raise WrongStateError(f"host {name} is up; only a host that is down can be forgotten", host=name)
-    touched = fail_lost_routes(connection, None)
+    touched = fail_routes_of_lost_hosts(connection, None)
     left = _values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
     touched |= record_stopped(connection, left)
     connection.execute("DELETE FROM hosts WHERE name = %s", (name,))

@@ -20,7 +20,7 @@ MetricNumber = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
 
 class MetricSource(StrEnum):
-    """Where a metric comes from: the replicas' Prometheus text endpoint, or another service that pushes it."""
+    """Where a metric comes from: the Prometheus text page of replicas, or another service that pushes it."""
 
     REPLICAS = "replicas"
     PUSHED = "pushed"

@@ -2,7 +2,7 @@
 
 given up lately                                          -> wait until it may be tried again
 counts differ, other revisions, out of traffic, sick     -> scaling
-all is well, but it is still marked degraded             -> scaling, which clears the mark
+all is well, but it is still called degraded             -> scaling, which ends that
 an autoscaling rule fires                                -> scaling, to the count that it gives
 otherwise                                                -> wait; look again when a sick replica's grace ends
 """

@@ -2,7 +2,7 @@
 
 not there yet             -> create and drain within n + 1 and n, or wait
 converged                 -> ready
-too long, or given up     -> ready, marked degraded; reconcile tries again later
+too long, or given up     -> ready, but degraded; reconcile tries again later
 """
 
 from datetime import datetime, timedelta

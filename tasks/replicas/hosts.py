@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from db.engine import in_transaction
 from db.replicas.hosts import (
     degrade_silent_routes,
-    fail_lost_routes,
+    fail_routes_of_lost_hosts,
     hosts_with_work,
     look_at_signs_of_life,
     place_routes,
@@ -63,7 +63,7 @@ def settle_routes(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     """Degrade the routes of silent hosts and fail those of lost ones, some at a time. True while there may be more."""
     looks = limits_of_silence(silence_seconds).degraded
     degraded = change_and_wake(engine, waker, partial(degrade_silent_routes, looks=looks, limit=_AT_ONCE))
-    failed = change_and_wake(engine, waker, partial(fail_lost_routes, limit=_AT_ONCE))
+    failed = change_and_wake(engine, waker, partial(fail_routes_of_lost_hosts, limit=_AT_ONCE))
     return bool(degraded or failed)
 
 

@@ -1,4 +1,4 @@
-"""The tables. Text with CHECKs rather than native enums; timestamptz everywhere; partial indexes for the sweeps."""
+"""The tables. Text with CHECKs rather than native enums; timestamptz everywhere; partial indexes for the looks."""
 
 from sqlalchemy import DDL, event
 

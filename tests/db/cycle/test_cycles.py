@@ -44,7 +44,7 @@ def steps(engine: Engine) -> list[dict[str, Any]]:
     return read(engine, "SELECT * FROM rollout_steps ORDER BY rollout_id, step_no")
 
 
-def test_the_seven_cycles_of_the_design_go_through_postgres(engine: Engine) -> None:
+def test_the_seven_cycles_go_through_postgres(engine: Engine) -> None:
     made = make_deployment(engine)
     ask(engine, "activate_revision", deployment="web", revision="v2")
     coordinator, version = coordinator_without_redis(engine), 2

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction, transaction
 from db.replicas.hosts import (
-    fail_lost_routes,
+    fail_routes_of_lost_hosts,
     forget_host,
     hosts_with_work,
     place_routes,
@@ -87,8 +87,8 @@ def test_what_a_lost_host_ran_fails_without_blame_and_is_wanted_elsewhere(engine
     up(engine, HERE)
     made = make_deployment(engine, "■■|■◇", n=3, status=PROVISIONING)
     go_down(engine, HERE)
-    assert in_transaction(engine, lambda connection: fail_lost_routes(connection, 10)) == {made.id}
-    assert in_transaction(engine, lambda connection: fail_lost_routes(connection, 10)) == frozenset()
+    assert in_transaction(engine, lambda connection: fail_routes_of_lost_hosts(connection, 10)) == {made.id}
+    assert in_transaction(engine, lambda connection: fail_routes_of_lost_hosts(connection, 10)) == frozenset()
     rows = read(engine, "SELECT status, traffic_status, status_reason, stopped_at FROM routes")
     assert {(row["status"], row["traffic_status"], row["stopped_at"]) for row in rows} == {("failed", "inactive", None)}
     assert "its host here has been silent for 3" in rows[0]["status_reason"]

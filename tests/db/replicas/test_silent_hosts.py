@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
-from db.replicas.hosts import degrade_silent_routes, fail_lost_routes
+from db.replicas.hosts import degrade_silent_routes, fail_routes_of_lost_hosts
 from tests.support.deployments import HERE, drawn, make_deployment, read, snapshot, write
 from tests.support.hosts import LOOKS, look, silent, up
 from tests.support.pictures import PROVISIONING
@@ -35,7 +35,7 @@ def test_what_a_silent_host_runs_is_degraded_before_it_is_lost(engine: Engine) -
     assert (deployment["failed_starts"], deployment["due"]) == (0, True)
     assert read(engine, "SELECT failed_routes FROM rollouts") == [{"failed_routes": 0}]
     assert look(engine) == ([HERE], [])
-    assert in_transaction(engine, lambda connection: fail_lost_routes(connection, 10)) == {made.id}
+    assert in_transaction(engine, lambda connection: fail_routes_of_lost_hosts(connection, 10)) == {made.id}
     assert read(engine, "SELECT count(*) AS failed FROM routes WHERE status = 'failed'") == [{"failed": 4}]
 
 

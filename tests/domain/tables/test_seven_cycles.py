@@ -1,4 +1,4 @@
-"""The design's table, n=3 s=1 u=1, read and stepped through."""
+"""The table of seven cycles, n=3 s=1 u=1, read and stepped through."""
 
 from datetime import timedelta
 
@@ -67,7 +67,7 @@ def said(changes: RouteChanges) -> str:
 @pytest.mark.parametrize(
     ("table", "n", "s", "u", "pacing"),
     [
-        pytest.param(N3_S1_U1, 3, 1, 1, "wave", id="the design's table"),
+        pytest.param(N3_S1_U1, 3, 1, 1, "wave", id="n=3 s=1 u=1, of the README"),
         pytest.param(N3_S1_U0, 3, 1, 0, "wave", id="nothing may be missing"),
         pytest.param(N2_S0_U1, 2, 0, 1, "wave", id="nothing may be added"),
         pytest.param(CONTINUOUS_N3_S1_U1, 3, 1, 1, "continuous", id="continuous"),

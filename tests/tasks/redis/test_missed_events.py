@@ -12,7 +12,7 @@ from tasks.redis.locks import Slots
 from tests.support.slots import KEY, Sent, slots
 
 
-def test_a_word_outlives_the_longest_hold(client: redis.Redis, sent: Sent) -> None:
+def test_a_note_outlives_the_longest_hold(client: redis.Redis, sent: Sent) -> None:
     with slots(client, sent, seconds=0.3).hold("x", "x"):
         with slots(client, sent, seconds=0.3).hold("x", "x") as other:
             assert other is None
@@ -48,7 +48,7 @@ def test_they_are_sent_even_when_the_holder_failed(client: redis.Redis, sent: Se
 
 
 class SomebodyElseFirst(redis.Redis):
-    """A client that lets something happen before it leaves word."""
+    """A client that lets something happen before it leaves a note."""
 
     first: Callable[[], object] = int
 
@@ -58,7 +58,7 @@ class SomebodyElseFirst(redis.Redis):
         return super().pipeline(*arguments, **options)
 
 
-def test_a_holder_that_lets_go_just_before_the_word_is_left_is_noticed(
+def test_a_holder_that_lets_go_just_before_the_note_is_left_is_noticed(
     client: redis.Redis, redis_url: str, sent: Sent
 ) -> None:
     holder = slots(client, sent).hold("x", "a")
@@ -66,7 +66,7 @@ def test_a_holder_that_lets_go_just_before_the_word_is_left_is_noticed(
     with SomebodyElseFirst.from_url(redis_url) as late:
         late.first = lambda: holder.__exit__(None, None, None)
         with slots(late, sent).hold("x", "b") as slot:
-            assert slot is not None, "nobody would ever read the word"
+            assert slot is not None, "nobody would ever read the note"
     assert sent == []
 
 

@@ -1,0 +1,177 @@
+"""The pages agree with the code and with each other: promises, rooms, handlers, dependencies, decisions."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from domain.handlers import HANDLERS
+
+ROOT = Path(__file__).parents[1]
+GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+PRODUCT = ("domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack")
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The cells of every row of every table, headings too."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
+# --- promises
+
+NOT_YET = "not yet"
+
+_SMALL = re.compile(
+    "a|all|an|and|any|are|as|at|be|been|before|by|can|do|does|each|every|for|from|has|have|if|in|is|it|its|many|much|no|"
+    "not|of|on|only|or|out|so|than|that|the|their|then|there|these|they|this|to|too|was|were|when|which|while|with"
+)
+_ROOTS = {"lost": "lose", "drew": "draw", "held": "hold", "began": "begin", "begun": "begin", "kept": "keep"}
+
+
+def words_of(sentence: str) -> frozenset[str]:
+    """What a sentence is about: "a replica is stopped" -> {replica, stop}."""
+    found = re.findall(r"[a-z]{2,}", sentence.lower().replace("'s", ""))
+    return frozenset(_root(_ROOTS.get(word, word)) for word in found if not _SMALL.fullmatch(word))
+
+
+def _root(word: str) -> str:
+    stem = re.sub(r"(ing|ed|es|s|e)$", "", word) if len(word) > 3 else word
+    return stem[:-1] if re.search(r"([^aeiouls])\1$", stem) else stem
+
+
+def promised() -> list[list[str]]:
+    """The rows of the tables that say what is promised, what enforces it, and what shows it."""
+    tables = re.findall(r"^\| promise \|.*\n\|[-|]+\n((?:\|.*\n)+)", GUARANTEES, re.MULTILINE)
+    return [row for table in tables for row in rows_of(table)]
+
+
+def sentences() -> list[str]:
+    """What other pages say."""
+    pages = [ROOT / "README.md", *(path for path in ROOT.glob("docs/*.md") if path.name != "guarantees.md")]
+    texts = [page.read_text(encoding="utf-8").partition("## What it does not do yet")[0] for page in pages]
+    return [sentence for text in texts for sentence in re.split(r"(?<=[.:;|])\s|\n\n", text)]
+
+
+def names_of_tests() -> list[str]:
+    return [
+        node.name.removeprefix("test_").removeprefix("trap_").replace("_", " ")
+        for path in ROOT.glob("tests/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+
+
+def shown_elsewhere(promise: str) -> list[str]:
+    """Promises, sentences and tests that have all the words which this promise is about."""
+    wanted = words_of(promise)
+    shown = [promise for promise, _, by in promised() if by != NOT_YET]
+    return [told for told in (*shown, *sentences(), *names_of_tests()) if wanted <= words_of(told)]
+
+
+@pytest.mark.parametrize(
+    ("promise", "told"),
+    [
+        ("every live proxy has acknowledged before a replica stops", "a replica is stopped only when every live proxy"),
+        ("no request is lost in a rollout", "under load, rollouts, promotions and a restart of the xDS server lose no"),
+        ("so many deployments in so much time", "so many deployments in so much time"),
+    ],
+)
+def test_what_is_shown_elsewhere_is_found(promise: str, told: str) -> None:
+    assert any(found.startswith(told) for found in shown_elsewhere(promise))
+
+
+def test_nothing_is_called_not_yet_shown_that_is_shown_or_promised_elsewhere() -> None:
+    open_ones = [promise for promise, _, by in promised() if by == NOT_YET]
+    assert {promise: shown_elsewhere(promise) for promise in open_ones} == {promise: [] for promise in open_ones}
+
+
+def test_every_promise_is_shown_by_a_test_or_by_a_measurement_or_by_nothing_yet() -> None:
+    shows = re.compile(rf"{NOT_YET}|(?!.*{NOT_YET}).*`(tests/[\w/]+\.py(::\w+)?|make [\w-]+)`.*")
+    assert [row for row in promised() if len(row) != 3 or not shows.fullmatch(row[2])] == []
+
+
+# --- rooms
+
+
+def test_every_room_stands_in_the_architecture() -> None:
+    rooms = {str(path.parent.relative_to(ROOT)) for room in PRODUCT for path in ROOT.glob(f"{room}/**/__init__.py")}
+    table = re.findall(r"^\| \[([\w/]+)/\]", ARCHITECTURE, re.MULTILINE)
+    assert sorted(table) == sorted(rooms)
+
+
+def floors() -> dict[str, list[set[str]]]:
+    """What import-linter holds: the floors of the house, and those of each package, from the top."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    return {
+        contract["id"].removesuffix("-rooms"): [set(re.split(r" [|:] ", layer)) for layer in contract["layers"]]
+        for contract in contracts
+        if contract["type"] == "layers" and contract["id"] != "tests-rooms"
+    }
+
+
+def test_the_floors_of_the_house_are_drawn_as_import_linter_holds_them() -> None:
+    house = ARCHITECTURE.partition("## The house")[2]
+    drawn = [set(floor.split()) for floor in re.findall(r"^    (\w+(?: {2,3}\w+)*) {4,}", house, re.MULTILINE)]
+    told = re.search(r"Imports point down only: (.*?)\. ", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert told
+    in_words = [set(re.findall(r"`(\w+)`", floor)) for floor in told[1].split(" → ")]
+    held = floors()["layers"]
+    assert drawn[: len(held)] == in_words == held
+
+
+def test_the_floors_of_each_package_are_told_as_import_linter_holds_them() -> None:
+    rows = re.findall(r"^\| (\w+) \| (.* → .*) \|$", ARCHITECTURE, re.MULTILINE)
+    told = {package: [set(floor.split(", ")) for floor in line.split(" → ")] for package, line in rows}
+    held = {package: held for package, held in floors().items() if package != "layers"}
+    assert told == {
+        package: [{name.removeprefix(f"{package}.") for name in floor} for floor in held[package]] for package in held
+    }
+
+
+def test_the_handlers_are_described_as_they_declare_themselves() -> None:
+    table = [row for row in rows_of(ARCHITECTURE) if len(row) == 6 and row[0].startswith("`")]
+    assert table == [
+        [
+            f"`{handler.name}`",
+            f"`{event}`",
+            f"{handler.cadence.short or 'none'} / {handler.cadence.long}",
+            f"`{handler.lock_id}`" if handler.lock_id else "none",
+            ", ".join(map(str, handler.targets)),
+            str(handler.transitions.success.to),
+        ]
+        for event, handler in HANDLERS.items()
+    ]
+
+
+# --- reasons
+
+
+def test_every_dependency_says_what_it_is_here_for() -> None:
+    page = (ROOT / "docs/decisions/0003-dependencies.md").read_text(encoding="utf-8")
+    told = {name.split(" ")[0] for row in rows_of(page) for name in row[0].split(", ")} - {"package"}
+    lines = [line for file in ROOT.glob("requirements/*.in") for line in file.read_text(encoding="utf-8").splitlines()]
+    asked = {found[0] for line in lines if (found := re.match(r"[a-z][\w-]*", line))}
+    assert told == asked
+
+
+def test_decisions_are_numbered_without_a_gap_as_their_files_are() -> None:
+    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    numbers = [int(page.name[:4]) for page in pages]
+    assert numbers == list(range(1, len(pages) + 1))
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in pages]
+    assert [title for number, title in zip(numbers, titles, strict=True) if not title.startswith(f"# {number}. ")] == []
+
+
+def test_every_file_that_code_names_is_in_the_repository() -> None:
+    """In docstrings and comments; what is made while it runs is named without its folder."""
+    tops = "|".join((*PRODUCT, "bench", "docs", "examples", "migrations", "tests"))
+    named = re.compile(rf"(?<![\w/.-])(?:{tops})/[\w/.-]+\.(?:py|md|sql|yaml|in)\b")
+    files = [path for path in ROOT.glob("[!.]*/**/*.py") if path.parts[len(ROOT.parts)] not in {"build", "dist"}]
+    found = {(path.name, name) for path in files for name in named.findall(path.read_text(encoding="utf-8"))}
+    assert sorted(pair for pair in found if not (ROOT / pair[1]).exists()) == []
