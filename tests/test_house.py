@@ -9,8 +9,6 @@ ROOT = Path(__file__).parents[1]
 FILE, FUNCTION = 200, 40
 
 LONG_FILES: dict[str, str] = {
-    "tests/api/test_polls.py": "not yet divided",
-    "tests/bench/test_load.py": "not yet divided",
     "tests/db/commands/test_autoscaling.py": "not yet divided",
     "tests/db/commands/test_commands.py": "not yet divided",
     "tests/db/commands/test_entrances.py": "not yet divided",
@@ -21,21 +19,8 @@ LONG_FILES: dict[str, str] = {
     "tests/domain/tables/test_autoscaling.py": "not yet divided",
     "tests/domain/tables/test_blue_green.py": "not yet divided",
     "tests/domain/tables/test_rolling_update.py": "not yet divided",
-    "tests/runtime/test_docker_start.py": "not yet divided",
-    "tests/runtime/test_external.py": "not yet divided",
-    "tests/runtime/test_probes.py": "not yet divided",
-    "tests/stack/test_up_and_down.py": "not yet divided",
-    "tests/support/docker_engine.py": "not yet divided",
-    "tests/support/stack.py": "not yet divided",
-    "tests/tasks/redis/test_slots.py": "not yet divided",
-    "tests/tasks/replicas/test_probing.py": "not yet divided",
-    "tests/tasks/replicas/test_replicas.py": "not yet divided",
-    "tests/traffic/test_acks.py": "not yet divided",
 }
-LONG_FUNCTIONS: dict[str, str] = {
-    "tests/support/docker_registry.py::registry": "not yet divided",
-    "tests/tasks/test_storm.py::test_whatever_happens_at_once_the_budget_holds_and_the_end_is_what_was_asked_for": "not yet divided",  # noqa: E501
-}
+LONG_FUNCTIONS: dict[str, str] = {}
 
 
 @cache
