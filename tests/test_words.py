@@ -16,7 +16,7 @@ _PLACE = re.compile(r"(?:`(\w+)` in )?\[([\w/.]+)\]\(\.\./([\w/.]+)\)")
 ROWS = _ROW.findall(PAGE.read_text(encoding="utf-8"))
 WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 
-PROXIES = ("traffic/", "tests/traffic/", "tests/api/", "docs/traffic.md")
+PROXIES = ("tests/support/proxies.py", "traffic/", "tests/traffic/", "tests/api/", "docs/traffic.md")
 """Where Envoy's and Traefik's own words are used."""
 
 SECOND_NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
