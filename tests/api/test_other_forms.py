@@ -5,7 +5,7 @@ from db.proxies.acks import list_proxies
 from tests.support import plain_http
 from tests.support.deployments import Made, make_deployment
 from tests.support.edge import EdgeRoutes, Process
-from tests.support.polling import _live_servers
+from tests.support.polling import live_servers
 from tests.support.waiting import eventually
 
 
@@ -13,7 +13,7 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, a
     web = make_deployment(routes.engine, "■■■", n=1)
     routes.reached(web.id, "web")
     routes.tell()
-    eventually(lambda: _live_servers(api, "web") == 3)
+    eventually(lambda: live_servers(api, "web") == 3)
 
     def poll() -> int:
         http = plain_http.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
@@ -21,7 +21,7 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, a
 
     assert poll() == 3
     routes.drain(web.routes[0])
-    eventually(lambda: _live_servers(api, "web") == 2)
+    eventually(lambda: live_servers(api, "web") == 2)
     assert poll() == 2
     assert not routes.released(web.routes[0]), "told, but not yet acknowledged"
     poll()

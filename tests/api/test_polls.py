@@ -10,7 +10,7 @@ from db.engine import transaction
 from tests.support import plain_http
 from tests.support.deployments import Made, make_deployment
 from tests.support.edge import EdgeRoutes, Process
-from tests.support.polling import Node, _live_servers, in_background
+from tests.support.polling import Node, in_background, live_servers
 from tests.support.waiting import eventually
 
 
@@ -40,7 +40,7 @@ def test_a_poll_that_nothing_happens_to_ends_with_304_after_20_seconds(web: Made
 def test_a_drain_waits_until_the_poll_after_the_answer(routes: EdgeRoutes, api: Process) -> None:
     web, node = make_deployment(routes.engine, "■■", n=1), Node(api)
     routes.tell()
-    eventually(lambda: _live_servers(api, "web") == 2)
+    eventually(lambda: live_servers(api, "web") == 2)
     for subscription in (("clusters",), ("routes", "rollway"), ("endpoints", "web")):
         node.take(*subscription)
     routes.drain(web.routes[0])
@@ -59,7 +59,7 @@ def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_co
 ) -> None:
     make_deployment(routes.engine, "■■", n=1)
     routes.tell()
-    eventually(lambda: _live_servers(api, "web") == 2)
+    eventually(lambda: live_servers(api, "web") == 2)
     node, everything = Node(api), (("clusters",), ("routes", "rollway"), ("endpoints", "web"))
     for one in everything:
         node.take(*one)

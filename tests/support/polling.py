@@ -52,6 +52,7 @@ def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: st
     return made
 
 
-def _live_servers(api: Process, name: str) -> int:
+def live_servers(api: Process, name: str) -> int:
+    """How many replicas the server tells of; none before it has heard of the deployment."""
     services = {one["name"]: one for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]}
-    return len(services[name]["live"])
+    return len(services[name]["live"]) if name in services else 0

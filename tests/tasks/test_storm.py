@@ -15,6 +15,7 @@ from functools import partial
 import psycopg
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from db.audit.impossible import impossible_combinations
 from db.engine import in_transaction
@@ -140,7 +141,10 @@ def run(threads: list[threading.Thread], over: threading.Event, enough: Callable
     for thread in threads:
         thread.start()
     ends_at = time.monotonic() + LONGEST
-    while time.monotonic() < ends_at and not enough():
+    while time.monotonic() < ends_at:
+        with suppress(OperationalError):  # its own connection may be cut too
+            if enough():
+                break
         time.sleep(0.2)
     over.set()
     for thread in threads:
