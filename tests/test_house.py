@@ -9,12 +9,6 @@ ROOT = Path(__file__).parents[1]
 FILE, FUNCTION = 200, 40
 
 LONG_FILES: dict[str, str] = {
-    "tests/db/commands/test_autoscaling.py": "not yet divided",
-    "tests/db/commands/test_commands.py": "not yet divided",
-    "tests/db/commands/test_entrances.py": "not yet divided",
-    "tests/db/cycle/test_bulk.py": "not yet divided",
-    "tests/db/cycle/test_cycles.py": "not yet divided",
-    "tests/db/schema/test_budget_guards.py": "not yet divided",
     "tests/domain/laws/test_rollout_machine.py": "not yet divided",
     "tests/domain/tables/test_autoscaling.py": "not yet divided",
     "tests/domain/tables/test_blue_green.py": "not yet divided",

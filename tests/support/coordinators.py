@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable
+from itertools import pairwise
 
 import redis
 from celery import Celery
@@ -13,7 +14,7 @@ from domain.model import DeploymentLifecycleStatus
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
-from tests.support.deployments import NOBODY
+from tests.support.deployments import NOBODY, read
 
 
 def coordinator_without_redis(
@@ -37,3 +38,19 @@ def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[Deplo
         seen += found
         assert seen < 10_000, "it never comes to rest"
     return seen
+
+
+def assert_nothing_happened_twice(engine: Engine) -> None:
+    """Steps without gap or double, each from a newer version than the one before; nothing deadlocked."""
+    for rollout in read(engine, "SELECT id, steps FROM rollouts"):
+        steps = read(
+            engine,
+            "SELECT step_no, (inputs->'deployment'->>'version')::int AS version FROM rollout_steps"
+            " WHERE rollout_id = %s ORDER BY step_no",
+            rollout["id"],
+        )
+        assert [step["step_no"] for step in steps] == list(range(1, rollout["steps"] + 1))
+        assert all(one["version"] < next_one["version"] for one, next_one in pairwise(steps))
+    assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
+    (deadlocks,) = read(engine, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    assert deadlocks["deadlocks"] == 0

@@ -24,11 +24,10 @@ from db.replicas.routes import record_stopped
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.coordinators import assert_nothing_happened_twice, coordinator_without_redis, run_until_quiet
 from tests.support.deployments import SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
 from tests.support.servers import EmbeddedServer
 from tests.support.soak_report import leave, size
-from tests.tasks.test_two_coordinators import assert_nothing_happened_twice
 
 LONGEST = 600.0
 NAMES = ("a", "b", "c", "d")

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -11,7 +10,12 @@ from sqlalchemy import Engine
 
 from domain.model import DeploymentLifecycleStatus
 from tasks.coordinator import DeploymentCoordinator
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.coordinators import (
+    assert_nothing_happened_twice,
+    coordinator_without_redis,
+    handler_for,
+    run_until_quiet,
+)
 from tests.support.deployments import ask, engine_on, make_deployment, mark, read, start_all
 from tests.support.pictures import PROVISIONING, READY
 
@@ -109,22 +113,6 @@ def test_two_coordinators_at_once_keep_the_budget_without_a_redis_lock(
     assert seen == []
     assert begun > rounds / 10
     assert_nothing_happened_twice(engine)
-
-
-def assert_nothing_happened_twice(engine: Engine) -> None:
-    """Steps without gap or double, each from a newer version than the one before; nothing deadlocked."""
-    for rollout in read(engine, "SELECT id, steps FROM rollouts"):
-        steps = read(
-            engine,
-            "SELECT step_no, (inputs->'deployment'->>'version')::int AS version FROM rollout_steps"
-            " WHERE rollout_id = %s ORDER BY step_no",
-            rollout["id"],
-        )
-        assert [step["step_no"] for step in steps] == list(range(1, rollout["steps"] + 1))
-        assert all(one["version"] < next_one["version"] for one, next_one in pairwise(steps))
-    assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
-    (deadlocks,) = read(engine, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-    assert deadlocks["deadlocks"] == 0
 
 
 def test_every_change_takes_the_next_version_and_none_is_skipped(engine: Engine, database: str) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from db.audit.impossible import CODES, Finding, impossible_combinations
 from db.engine import transaction
 from domain.model import DeploymentLifecycleStatus
-from tests.db.schema.test_budget_guards import busy_fleet
+from tests.support.busy_fleet import busy_fleet
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import ask, make_deployment, write
 from tests.support.pictures import DESTROYED, PENDING, PROVISIONING, READY, SCALING

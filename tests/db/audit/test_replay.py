@@ -10,10 +10,11 @@ from db.engine import transaction
 from domain.changes import Decision, RouteChanges
 from domain.errors import InvalidInputError
 from domain.model import Deployment
-from tests.db.schema.test_budget_guards import DecidesWrongly, busy_fleet, drains_everything
+from tests.support.busy_fleet import busy_fleet
 from tests.support.coordinators import coordinator_without_redis, handler_for
 from tests.support.deployments import ask, make_deployment, mark, read, snapshot, write
 from tests.support.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.wrong_decisions import DecidesWrongly, drains_everything
 
 
 def replayed(engine: Engine, rollout_id: Any = None) -> ReplayReport:

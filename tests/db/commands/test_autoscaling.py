@@ -1,61 +1,17 @@
 """Autoscaling on Postgres: rules and pushed metrics as commands, and check_replica moving the count once."""
 
-import math
 from typing import Any, ClassVar, Self
 
 import psycopg
 import pytest
 from sqlalchemy import Engine, event
 
-from db.commands.autoscaling import store_and_mark, watched_deployments
-from db.cycle.rules import store_values
-from db.engine import database_now, in_transaction, transaction
-from domain.autoscaling.judging import MetricValue
-from domain.autoscaling.rule import AutoscalingRule
-from domain.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
-from domain.handlers.check_replica import CheckReplicaHandler
+from db.commands.autoscaling import watched_deployments
+from db.engine import in_transaction
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import Made, ask, drawn, make_deployment, mark, read, snapshot, start_all, write
+from tests.support.deployments import ask, drawn, make_deployment, mark, read, snapshot, start_all, write
 from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
-
-UP: dict[str, Any] = {
-    "metric": "queue",
-    "source": "pushed",
-    "comparator": ">",
-    "threshold": 30,
-    "step": 2,
-    "max_replicas": 8,
-}
-DOWN: dict[str, Any] = {**UP, "comparator": "<", "threshold": 5, "step": -1}
-SCRAPED: dict[str, Any] = {**UP, "source": "replicas", "metric": "busy", "aggregate": "max", "labels": {"q": "gpu"}}
-
-
-def ruled(engine: Engine, *rules: dict[str, Any], picture: str = "■■■", name: str = "web", **made: Any) -> Made:
-    """A deployment with rules, looked at once."""
-    one = make_deployment(engine, picture, name=name, **made)
-    ask(engine, "set_autoscaling_rules", deployment=name, rules=list(rules))
-    write(engine, "UPDATE deployments SET due_at = NULL WHERE id = %s", one.id)
-    return one
-
-
-def push(engine: Engine, value: float, metric: str = "queue", **more: Any) -> dict[str, Any]:
-    return ask(engine, "push_metric", deployment="web", metric=metric, value=value, **more).result
-
-
-def check(engine: Engine) -> int:
-    return coordinator_without_redis(engine).process_chunk(CheckReplicaHandler()).seen
-
-
-def is_marked(engine: Engine) -> bool:
-    return bool(read(engine, "SELECT 1 FROM deployments WHERE due_at <= clock_timestamp()"))
-
-
-def scaled_before(engine: Engine, seconds: float) -> None:
-    write(
-        engine,
-        "UPDATE deployments SET last_autoscaled_at = clock_timestamp() - %s * interval '1 second'",
-        float(seconds),
-    )
+from tests.support.rules import DOWN, UP, check, is_marked, push, ruled, scaled_before
 
 
 def test_a_pushed_metric_moves_the_count_once_and_the_replicas_follow(engine: Engine) -> None:
@@ -158,119 +114,6 @@ def test_fewer_replicas_are_drained_within_the_budget(engine: Engine) -> None:
     assert (snapshot(engine, made.id).status, drawn(engine, made.id)) == (READY, "■■")
 
 
-def test_rules_are_replaced_all_at_once_and_their_values_go_with_them(engine: Engine) -> None:
-    made = make_deployment(engine)
-    done = ask(engine, "set_autoscaling_rules", deployment="web", rules=[UP, SCRAPED, DOWN], actor="ann")
-    assert done.result["version"] == 2
-    assert [one["metric"] for one in done.result["rules"]] == ["queue", "busy", "queue"]
-    stored = snapshot(engine, made.id).rules
-    assert stored == tuple(AutoscalingRule.model_validate(one) for one in (UP, SCRAPED, DOWN))
-    push(engine, 7)
-    assert [value.value for value in snapshot(engine, made.id).metrics] == [7]
-    ask(engine, "set_autoscaling_rules", deployment="web", rules=[DOWN])
-    assert [value.value for value in snapshot(engine, made.id).metrics] == [7]
-    ask(engine, "set_autoscaling_rules", deployment="web", rules=[])
-    assert snapshot(engine, made.id).rules == ()
-    assert read(engine, "SELECT 1 FROM metric_values UNION ALL SELECT 1 FROM autoscaling_rules") == []
-    messages = read(engine, "SELECT message FROM deployment_history ORDER BY created_at")
-    assert messages[0]["message"] == (
-        'autoscaling: queue > 30: +2 (1 to 8); max of busy{q="gpu"} > 30: +2 (1 to 8); queue < 5: -1 (1 to 8)'
-    )
-    assert messages[-1]["message"] == "autoscaling: no rules"
-
-
-def test_both_commands_do_their_work_once_for_each_request_id(engine: Engine) -> None:
-    made = make_deployment(engine)
-    for _ in range(2):
-        done = ask(engine, "set_autoscaling_rules", request_id="r-1", deployment="web", rules=[UP])
-        assert done.result["version"] == 2
-    push(engine, 50, request_id="p-1")
-    before = read(engine, "SELECT * FROM metric_values")
-    push(engine, 1)
-    assert push(engine, 50, request_id="p-1")["value"] == 50
-    assert snapshot(engine, made.id).metrics[0].value == 1
-    assert read(engine, "SELECT * FROM metric_values") != before
-    with pytest.raises(RequestIdReusedError):
-        push(engine, 51, request_id="p-1")
-
-
-@pytest.mark.parametrize(
-    ("task", "payload", "error", "words"),
-    [
-        ("set_autoscaling_rules", {"rules": [{**UP, "step": 0}]}, InvalidInputError, "rules.0: step must not be 0"),
-        ("set_autoscaling_rules", {"rules": [UP] * 21}, InvalidInputError, "rules"),
-        ("set_autoscaling_rules", {"rules": [UP], "expected_version": 9}, StaleVersionError, "version 2"),
-        ("set_autoscaling_rules", {"rules": [UP], "deployment": "api"}, DeploymentNotFoundError, "api"),
-        ("push_metric", {"metric": "queue", "value": math.nan}, InvalidInputError, "value"),
-        ("push_metric", {"metric": "queue", "value": math.inf}, InvalidInputError, "value"),
-        ("push_metric", {"metric": "queue", "value": "9"}, InvalidInputError, "value"),
-        ("push_metric", {"metric": "busy", "value": 9}, InvalidInputError, "no rule of web with source 'pushed'"),
-        ("push_metric", {"metric": "qeueu", "value": 9}, InvalidInputError, "reads qeueu"),
-        ("push_metric", {"metric": "queue", "value": 9, "deployment": "api"}, DeploymentNotFoundError, "api"),
-    ],
-)
-def test_a_refusal_changes_nothing(engine: Engine, task: str, payload: Any, error: Any, words: str) -> None:
-    made = ruled(engine, UP, SCRAPED)
-    with pytest.raises(error, match=words):
-        ask(engine, task, **{"deployment": "web", **payload})
-    assert len(snapshot(engine, made.id).rules) == 2
-    assert read(engine, "SELECT 1 FROM metric_values") == []
-    assert not is_marked(engine)
-
-
-def test_a_push_marks_only_when_a_rule_fires(engine: Engine) -> None:
-    made = ruled(engine, UP)
-    assert not push(engine, 12)["fires"]
-    assert not is_marked(engine)
-    version = snapshot(engine, made.id).version
-    assert push(engine, 31)["fires"]
-    assert is_marked(engine)
-    assert snapshot(engine, made.id).version == version
-
-
-def test_a_value_never_goes_back_in_time_and_none_is_kept_that_no_rule_reads(engine: Engine) -> None:
-    made = ruled(engine, UP)
-
-    def store(series: str, value: float, seconds: float) -> int:
-        def work(connection: Any) -> int:
-            cursor = connection.cursor()
-            at = cursor.execute("SELECT now() + %s * interval '1 second'", (float(seconds),)).fetchone()
-            assert at is not None
-            return store_values(cursor, [(made.id, MetricValue(series, value, at[0]))])
-
-        return in_transaction(engine, work)
-
-    assert [store("queue", 1, 0), store("queue", 2, -5), store("nobody reads it", 3, 0)] == [1, 0, 0]
-    assert read(engine, "SELECT series, value FROM metric_values") == [{"series": "queue", "value": 1.0}]
-
-
-def test_only_ready_deployments_with_rules_are_watched_with_the_addresses_that_serve(engine: Engine) -> None:
-    made = ruled(engine, SCRAPED, picture="■■▲□◇")
-    ruled(engine, UP, picture="■■|◇", name="rolls", status=PROVISIONING)
-    ruled(engine, UP, name="gave-up")
-    write(
-        engine,
-        "UPDATE deployments SET degraded_reason = 'x', retry_at = now() + interval '1 hour' WHERE name = 'gave-up'",
-    )
-    make_deployment(engine, name="without")
-    (one,) = in_transaction(engine, watched_deployments).deployments
-    assert (one.id, one.desired_replicas, len(one.ruled.rules)) == (made.id, 3, 1)
-    assert one.addresses == ("127.0.0.1:1",) * 2
-
-
-def test_marking_leaves_alone_what_is_marked_or_held_or_not_ready(engine: Engine) -> None:
-    ids = [ruled(engine, UP, name=name).id for name in ("a", "b", "c")]
-    write(engine, "UPDATE deployments SET due_at = '2026-01-01' WHERE id = %s", ids[0])
-    write(engine, "UPDATE deployments SET lifecycle = 'scaling' WHERE id = %s", ids[1])
-    assert len(in_transaction(engine, lambda connection: store_and_mark(connection, {}, ids))) == 1
-    (first,) = read(engine, "SELECT due_at FROM deployments WHERE id = %s", ids[0])
-    assert (first["due_at"].year, first["due_at"].month) == (2026, 1)
-    write(engine, "UPDATE deployments SET due_at = NULL")
-    with transaction(engine) as connection:
-        connection.execute("SELECT 1 FROM deployments WHERE id = %s FOR NO KEY UPDATE", (ids[2],))
-        assert len(in_transaction(engine, lambda other: store_and_mark(other, {}, ids))) == 1
-
-
 class CountingCursor(psycopg.Cursor[Any]):
     sent: ClassVar[list[str]] = []
 
@@ -293,20 +136,3 @@ def test_a_chunk_of_thirty_with_rules_takes_as_many_statements_as_one_without(en
         assert check(engine) == {0: 1, 1: 2, 29: 31}[more]
         counts.append(len(CountingCursor.sent))
     assert counts == [5, 5, 5]
-
-
-def test_a_rule_of_one_deployment_says_nothing_of_another(engine: Engine) -> None:
-    web, api = ruled(engine, UP), ruled(engine, UP, name="api")
-    push(engine, 50)
-    mark(engine, web.id, api.id)
-    check(engine)
-    assert (snapshot(engine, web.id).desired_replicas, snapshot(engine, api.id).desired_replicas) == (5, 3)
-    (reason,) = read(engine, "SELECT reason FROM deployments WHERE name = 'api'")
-    assert reason["reason"] == "3 of 3 replicas are healthy; queue has no value yet"
-
-
-def test_the_time_of_a_pushed_value_is_the_databases(engine: Engine) -> None:
-    made = ruled(engine, UP)
-    before = in_transaction(engine, database_now)
-    push(engine, 1)
-    assert before < snapshot(engine, made.id).metrics[0].at < in_transaction(engine, database_now)

@@ -1,0 +1,126 @@
+"""A request has one effect, however often and in whatever company it is sent."""
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine
+
+from db.cycle.claim import claim_these
+from db.engine import transaction
+from domain.errors import (
+    DeploymentNotFoundError,
+    RequestIdReusedError,
+    RollwayError,
+    StaleVersionError,
+)
+from tests.support.deployments import ROLLING, ask, engine_on, make_deployment, snapshot
+from tests.support.pictures import DESTROYED, DESTROYING
+from tests.support.told import OTHER_SPEC, _wait_until_blocked, everything, history
+
+
+@pytest.mark.parametrize(
+    ("task", "payload"),
+    [
+        ("create_deployment", {"deployment": "api", "policy": ROLLING}),
+        ("add_revision", {"deployment": "web", "spec": OTHER_SPEC}),
+        ("set_policy", {"deployment": "web", "policy": ROLLING}),
+        ("activate_revision", {"deployment": "web", "revision": "v2"}),
+        ("scale", {"deployment": "web", "desired_replicas": 4}),
+        ("destroy", {"deployment": "web"}),
+        ("report_route", {"status": "unhealthy"}),
+    ],
+)
+def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answers(
+    database: str, engine: Engine, task: str, payload: dict[str, Any]
+) -> None:
+    made = make_deployment(engine)
+    asked = {"request_id": "r-1", **payload, **({"route_id": str(made.routes[0])} if task == "report_route" else {})}
+    many = [engine_on(database) for _ in range(4)]
+    barrier, done = threading.Barrier(8, timeout=60), []
+
+    def send(on: Engine) -> None:
+        barrier.wait()
+        done.append(ask(on, task, **asked))
+
+    threads = [threading.Thread(target=send, args=(on,)) for on in many * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    for on in many:
+        on.dispose()
+    assert sorted(one.repeated for one in done) == [False] + [True] * 7
+    assert all(one.result == done[0].result for one in done)
+    once = everything(engine)
+    assert ask(engine, task, **asked).result == done[0].result
+    assert everything(engine) == once
+    assert len(once["commands"]) == 1
+    assert len(history(engine)) == (task != "report_route")
+
+
+def test_a_refused_request_can_be_sent_again_when_its_reason_is_gone(engine: Engine) -> None:
+    with pytest.raises(DeploymentNotFoundError):
+        ask(engine, "destroy", request_id="r-1", deployment="web")
+    make_deployment(engine)
+    done = ask(engine, "destroy", request_id="r-1", deployment="web")
+    assert (done.repeated, done.status) == (False, DESTROYING)
+
+
+@pytest.mark.parametrize(
+    ("task", "payload"),
+    [
+        ("scale", {"deployment": "web", "desired_replicas": 5}),
+        ("scale", {"deployment": "web", "desired_replicas": 4, "actor": "someone else"}),
+        ("destroy", {"deployment": "web"}),
+    ],
+)
+def test_a_request_id_is_good_for_one_request(engine: Engine, task: str, payload: dict[str, Any]) -> None:
+    make_deployment(engine)
+    ask(engine, "scale", request_id="r-1", deployment="web", desired_replicas=4)
+    before = everything(engine)
+    with pytest.raises(RequestIdReusedError, match="r-1"):
+        ask(engine, task, request_id="r-1", **payload)
+    assert everything(engine) == before
+
+
+def test_a_command_with_the_version_it_saw_goes_through_once(engine: Engine) -> None:
+    make_deployment(engine)
+    done = ask(engine, "scale", deployment="web", desired_replicas=4, expected_version=1)
+    with pytest.raises(StaleVersionError, match="version 2, not 1"):
+        ask(engine, "scale", deployment="web", desired_replicas=5, expected_version=1)
+    ask(engine, "scale", deployment="web", desired_replicas=5, expected_version=done.result["version"])
+
+
+def test_a_command_that_waited_for_the_end_of_its_deployment_does_not_bring_it_back(engine: Engine) -> None:
+    made = make_deployment(engine, "", status=DESTROYING)
+    said: list[BaseException] = []
+
+    def destroy() -> None:
+        try:
+            ask(engine, "destroy", deployment="web")
+        except RollwayError as error:
+            said.append(error)
+
+    with transaction(engine) as connection:
+        claim_these(connection, [made.id])
+        connection.execute("UPDATE deployments SET lifecycle = 'destroyed' WHERE id = %s", (made.id,))
+        late = threading.Thread(target=destroy)
+        late.start()
+        _wait_until_blocked(engine)
+    late.join(10)
+    assert [type(error) for error in said] == [DeploymentNotFoundError]
+    assert snapshot(engine, made.id).status == DESTROYED
+
+
+def test_a_lost_connection_is_not_seen_by_who_sends_a_command(engine: Engine) -> None:
+    make_deployment(engine)
+    ask(engine, "scale", deployment="web", desired_replicas=4)
+    with psycopg.connect(engine.url.set(drivername="postgresql").render_as_string(hide_password=False)) as other:
+        ended = other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert ended
+    assert ask(engine, "scale", deployment="web", desired_replicas=5).result["to"] == 5

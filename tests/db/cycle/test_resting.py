@@ -1,0 +1,76 @@
+"""Deployments without a rollout become what they should be."""
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
+from tests.support.deployments import (
+    ROLLING,
+    ask,
+    drawn,
+    make_deployment,
+    mark,
+    read,
+    snapshot,
+    start_all,
+    write,
+)
+from tests.support.pictures import DESTROYED, PROVISIONING, READY, SCALING
+
+
+@pytest.mark.parametrize(
+    ("before", "n", "seen"),
+    [
+        pytest.param("■■■", 5, ["■■■◇◇", "■■■■■"], id="up"),
+        pytest.param("■■■", 1, ["■"], id="down"),
+        pytest.param("", 2, ["◇◇", "■■"], id="from nothing"),
+        pytest.param("■■", 0, [""], id="to nothing"),
+        pytest.param("■□■", 3, ["■■■"], id="out of traffic"),
+        pytest.param("■|■■", 3, ["■|■■◇", "■■■"], id="a foreign one"),
+    ],
+)
+def test_a_resting_deployment_becomes_what_it_should_be(engine: Engine, before: str, n: int, seen: list[str]) -> None:
+    made = make_deployment(engine, before, n=n)
+    coordinator = coordinator_without_redis(engine)
+    drawings: list[str] = []
+    while run_until_quiet(coordinator):
+        if not drawings or drawn(engine, made.id) != drawings[-1]:
+            drawings.append(drawn(engine, made.id))
+        start_all(engine)
+    one = snapshot(engine, made.id)
+    assert (one.status, one.desired_replicas) == (READY, n)
+    assert drawings == seen
+
+
+def test_a_deployment_is_destroyed_when_its_last_replica_is_gone_and_not_before(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    ask(engine, "destroy", deployment="web")
+    coordinator = coordinator_without_redis(engine)
+    run_until_quiet(coordinator)
+    assert (str(snapshot(engine, made.id).status), drawn(engine, made.id)) == ("destroying", "")
+    gone = "UPDATE routes SET status = 'terminated', stopped_at = now() WHERE id = ANY(%s)"
+    write(engine, gone, list(made.routes[:2]))
+    mark(engine, made.id)
+    run_until_quiet(coordinator)
+    assert str(snapshot(engine, made.id).status) == "destroying"
+    write(engine, gone, list(made.routes[2:]))
+    mark(engine, made.id)
+    run_until_quiet(coordinator)
+    assert snapshot(engine, made.id).status == DESTROYED
+    assert read(engine, "SELECT 1 FROM deployments WHERE due_at IS NOT NULL") == [], "nobody looks at it any more"
+
+
+def test_a_scaling_that_takes_too_long_is_ready_degraded_and_tried_again_later(engine: Engine) -> None:
+    made = make_deployment(engine, "■■◇", status=SCALING, policy=ROLLING)
+    write(engine, "UPDATE deployments SET phase_started_at = now() - interval '31 minutes'")
+    coordinator = coordinator_without_redis(engine)
+    run_until_quiet(coordinator)
+    one = snapshot(engine, made.id)
+    assert one.status == READY
+    assert "30 minutes" in str(one.degraded_reason)
+    write(engine, "UPDATE deployments SET retry_at = now(), due_at = now()")
+    coordinator.process_chunk(handler_for(READY))
+    assert snapshot(engine, made.id).status == SCALING
+    start_all(engine)
+    run_until_quiet(coordinator)
+    assert (snapshot(engine, made.id).status, snapshot(engine, made.id).degraded_reason) == (READY, None)
