@@ -10,9 +10,6 @@ FILE, FUNCTION = 200, 40
 
 LONG_FILES: dict[str, str] = {
     "tests/domain/laws/test_rollout_machine.py": "not yet divided",
-    "tests/domain/tables/test_autoscaling.py": "not yet divided",
-    "tests/domain/tables/test_blue_green.py": "not yet divided",
-    "tests/domain/tables/test_rolling_update.py": "not yet divided",
 }
 LONG_FUNCTIONS: dict[str, str] = {}
 

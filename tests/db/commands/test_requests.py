@@ -9,12 +9,7 @@ from sqlalchemy import Engine
 
 from db.cycle.claim import claim_these
 from db.engine import transaction
-from domain.errors import (
-    DeploymentNotFoundError,
-    RequestIdReusedError,
-    RollwayError,
-    StaleVersionError,
-)
+from domain.errors import DeploymentNotFoundError, RequestIdReusedError, RollwayError, StaleVersionError
 from tests.support.deployments import ROLLING, ask, engine_on, make_deployment, snapshot
 from tests.support.pictures import DESTROYED, DESTROYING
 from tests.support.told import OTHER_SPEC, _wait_until_blocked, everything, history

@@ -4,17 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import (
-    ROLLING,
-    ask,
-    drawn,
-    make_deployment,
-    mark,
-    read,
-    snapshot,
-    start_all,
-    write,
-)
+from tests.support.deployments import ROLLING, ask, drawn, make_deployment, mark, read, snapshot, start_all, write
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, SCALING
 
 
