@@ -28,6 +28,7 @@ from tests.support.pictures import (
     happens,
     resting,
     rolling_back,
+    rolling_update,
     rollout_of,
     route_id,
 )
@@ -272,6 +273,27 @@ def test_a_sick_blue_is_looked_at_when_its_grace_ends_even_while_it_waits_for_a_
     deployment = deploying("■▲■|□□□", policy=MANUAL, status_for=IN_GRACE)
     assert cycle(deployment, NOW).due_at == NOW + timedelta(seconds=25)
     assert step(deploying("■▲■|□□□", policy=MANUAL, status_for=PAST_GRACE)) == "drain ▲"
+
+
+def test_a_sick_green_too_many_is_looked_at_when_its_grace_ends_even_while_it_waits_for_a_person() -> None:
+    deployment = deploying("■|□▲", 1, policy=MANUAL, status_for=IN_GRACE)
+    assert cycle(deployment, NOW).due_at == NOW + timedelta(seconds=25)
+    assert step(deploying("■|□▲", 1, policy=MANUAL, status_for=PAST_GRACE)) == "drain ▲"
+
+
+@pytest.mark.parametrize(
+    "deployment",
+    [
+        deploying("▫■■|□□", 2, policy=MANUAL),
+        deploying("▫■■|□◌", 2, policy=MANUAL),
+        deploying("▫■|", 1, policy=rolling_update(1, 0)),
+        rolling_back("▫■|", 2),
+        resting("▫|■", 1, READY),
+        resting("▫|■◇", 2, SCALING),
+    ],
+)
+def test_whoever_decides_looks_again_when_the_time_of_a_parked_replica_is_over(deployment: Deployment) -> None:
+    assert cycle(of_v3(deployment, 0), NOW).due_at == NOW + timedelta(minutes=1)
 
 
 def test_a_promotion_that_was_asked_for_early_comes_as_soon_as_green_is_healthy() -> None:
