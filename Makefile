@@ -9,7 +9,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down migrate test unit check fmt soak zero-loss bench bench-full lock clean
+.PHONY: help demo up down migrate test unit check fmt prove soak zero-loss bench bench-full lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -46,6 +46,9 @@ check: .venv/.dev ## ruff, mypy, import-linter
 fmt: .venv/.dev ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
+
+prove: .venv/.dev ## every reachable state of small rollouts, visited, some ten minutes (ARGS="--only blue_green")
+	@$(BIN)/python -m tests.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")
 	@$(BIN)/python -m tests.soak $(ARGS)

@@ -74,9 +74,9 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.success(f"{len(idle)} replicas are out of traffic")
     if buckets.sick:
         said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
-        return Decision.wait(said, buckets.next_replaceable_at(now))
+        return Decision.wait(said, buckets.next_change_at(now))
     if deployment.degraded_reason is not None:
         return Decision.success("nothing is off any more, so the mark can go")
     return Decision.wait(
-        f"{len(buckets.ready)} of {deployment.desired_replicas} replicas are healthy", buckets.next_unparked_at
+        f"{len(buckets.ready)} of {deployment.desired_replicas} replicas are healthy", buckets.next_change_at(now)
     )

@@ -67,9 +67,9 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
             return _promoted(buckets, spec, now)
         blue = _keep_blue(deployment, buckets, budget, now)
         if complete:
-            return _together(blue, _wait_to_promote(deployment, spec, promote_at, now))
+            return _together(blue, _wait_to_promote(deployment, spec, promote_at, now), buckets, now)
         room = max(0, buckets.room(budget) - blue.changes.created)
-        return _together(blue, _complete_green(deployment, buckets, budget, room, now))
+        return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
 
 
 def _asked(deployment: Deployment) -> bool:
@@ -124,7 +124,7 @@ def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, ro
         return Decision.moved(f"{said} ({of_all})", changes, now if replaceable else None)
     no_room = f"; no room to create {missing} ({buckets.occupied(budget)} of at most {budget.ceiling})"
     said = f"waiting: {of_all}, {len(buckets.sick)} unhealthy{no_room if missing else ''}"
-    return Decision.wait(said, buckets.next_replaceable_at(now))
+    return Decision.wait(said)
 
 
 def _wait_to_promote(deployment: Deployment, spec: BlueGreenSpec, promote_at: datetime, now: datetime) -> Decision:
@@ -136,9 +136,10 @@ def _wait_to_promote(deployment: Deployment, spec: BlueGreenSpec, promote_at: da
     )
 
 
-def _together(blue: Decision, green: Decision) -> Decision:
+def _together(blue: Decision, green: Decision, buckets: Buckets, now: datetime) -> Decision:
     """Both from one snapshot. While blue is put right a wait for a person stays one: no clock runs."""
-    recheck_at = min((at for at in (blue.recheck_at, green.recheck_at) if at is not None), default=None)
+    times = (blue.recheck_at, green.recheck_at, buckets.next_change_at(now))
+    recheck_at = min((at for at in times if at is not None), default=None)
     if blue.changes:
         return replace(
             green,

@@ -87,11 +87,6 @@ class Buckets:
         """Of the target and foreign: what the ceiling always counts. Parked ones are beside it."""
         return len(self.target) + len(self.foreign)
 
-    @property
-    def next_unparked_at(self) -> datetime | None:
-        """When the first parked route has been kept long enough."""
-        return min((route.parked_until for route in self.parked if route.parked_until), default=None)
-
     def room(self, budget: Budget) -> int:
         """How many may be created before the budget's ceiling is reached."""
         return max(0, budget.ceiling - self.live - self._counted_stopping(budget))
@@ -109,9 +104,10 @@ class Buckets:
         """Routes of the target that have been sick for longer than the grace."""
         return tuple([route for route in self.sick if grace_ends_at(route) <= now])
 
-    def next_replaceable_at(self, now: datetime) -> datetime | None:
-        """When the grace of the next sick one ends; None when no grace is running."""
-        return min((at for at in map(grace_ends_at, self.sick) if at > now), default=None)
+    def next_change_at(self, now: datetime) -> datetime | None:
+        """When time alone changes what a route counts as: warm, sick too long, or parked long enough; None if never."""
+        ends = (*map(grace_ends_at, self.sick), self.next_ready_at, *(route.parked_until for route in self.parked))
+        return min((at for at in ends if at is not None and at > now), default=None)
 
     def idle(self) -> tuple[Route, ...]:
         """Routes of the target that are out of traffic."""

@@ -42,7 +42,7 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
         RouteChanges.create(target, create) + RouteChanges.promote(ids(promoted)) + RouteChanges.drain(ids(drained))
     )
     if not changes:
-        return Decision.wait(_waiting(buckets, budget), buckets.next_replaceable_at(now))
+        return Decision.wait(_waiting(buckets, budget), buckets.next_change_at(now))
     moved = Decision.moved(
         steps(
             creating(create, buckets, budget),
@@ -50,7 +50,7 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
             draining(len(drained), budget),
         ),
         changes,
-        now if promoted or drained else buckets.next_replaceable_at(now),
+        now if promoted or drained else buckets.next_change_at(now),
     )
     return hold_back(moved, deployment, now)
 

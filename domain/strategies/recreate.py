@@ -54,10 +54,11 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
             return Decision.moved(said, changes, now)
         missing = budget.desired - len(buckets.target)
         if create := max(0, min(missing, buckets.room(budget))):
-            return Decision.moved(creating(create, buckets, budget, "new"), RouteChanges.create(target, create))
+            said, changes = creating(create, buckets, budget, "new"), RouteChanges.create(target, create)
+            return Decision.moved(said, changes, buckets.next_change_at(now))
         if len(buckets.ready) >= budget.desired:
             return Decision.success(f"all {len(buckets.ready)} replicas run the new revision")
         said = f"waiting: {len(buckets.ready)} of {budget.desired} new ready"
         return Decision.wait(
-            f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}", buckets.next_replaceable_at(now)
+            f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}", buckets.next_change_at(now)
         )

@@ -74,12 +74,12 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         drained = [*foreign, *buckets.replaceable(now)]
         if not create and not drained:
-            return Decision.wait(_blocked(buckets, budget), _next_look(buckets, now))
+            return Decision.wait(_blocked(buckets, budget), buckets.next_change_at(now))
         said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
         # what was drained makes room at once; a wave waits for what it created anyway
         again = drained and not (wave and create)
-        return Decision.moved(said, changes, now if again else _next_look(buckets, now))
+        return Decision.moved(said, changes, now if again else buckets.next_change_at(now))
 
     def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> Decision | None:
         """Line 2 of the ladder, where no clock has a say in it."""
@@ -104,10 +104,6 @@ def _continuous(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
     serving = sum(route.is_serving for route in buckets.foreign)
     spare = max(0, len(buckets.ready) + serving - budget.keep)
     return create, worst_first(buckets.foreign)[: len(buckets.foreign) - serving + min(serving, spare)]
-
-
-def _next_look(buckets: Buckets, now: datetime) -> datetime | None:
-    return min((at for at in (buckets.next_replaceable_at(now), buckets.next_ready_at) if at), default=None)
 
 
 @lru_cache(maxsize=1024)  # a fleet has many waits and few numbers

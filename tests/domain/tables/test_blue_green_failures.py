@@ -1,10 +1,11 @@
 """Green or blue fails, and the way back to blue."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import RouteStatus, StartFailures, Verdict
-from tests.support.blue_green import AUTO, MANUAL, of_v3, step
+from tests.support.blue_green import AUTO, IN_GRACE, MANUAL, PAST_GRACE, of_v3, step
 from tests.support.pictures import NOW, READY, ROLLING_BACK, V1, V2, deploying, happens, rolling_back, route_id
 from tests.support.simulation import World, all_started, applied, cycle, with_status
 
@@ -79,3 +80,9 @@ def test_trap_a_blue_green_rollback_never_stops_the_side_that_serves() -> None:
     ):
         deployment = rolling_back(picture, policy=AUTO)
         assert happens(deployment, DeployingRollingBackHandler().decide(deployment, NOW)) == expected
+
+
+def test_a_sick_green_too_many_is_looked_at_when_its_grace_ends_even_while_it_waits_for_a_person() -> None:
+    deployment = deploying("■|□▲", 1, policy=MANUAL, status_for=IN_GRACE)
+    assert cycle(deployment, NOW).due_at == NOW + timedelta(seconds=25)
+    assert step(deploying("■|□▲", 1, policy=MANUAL, status_for=PAST_GRACE)) == "drain ▲"

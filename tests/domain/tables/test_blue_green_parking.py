@@ -7,9 +7,9 @@ import pytest
 
 from domain.activation import Activation, ActivationRequest, decide_activation
 from domain.handlers.scaling import ScalingHandler
-from domain.model import RouteStatus, Verdict
+from domain.model import Deployment, RouteStatus, Verdict
 from domain.picture import picture as drawn
-from tests.support.blue_green import AUTO, PARKING, of_v3, step
+from tests.support.blue_green import AUTO, MANUAL, PARKING, of_v3, step
 from tests.support.pictures import (
     NOW,
     PROVISIONING,
@@ -20,6 +20,8 @@ from tests.support.pictures import (
     deploying,
     happens,
     resting,
+    rolling_back,
+    rolling_update,
     rollout_of,
     route_id,
 )
@@ -80,3 +82,18 @@ def test_a_parked_replica_that_fails_is_not_replaced() -> None:
     deployment = with_status(resting("▫▫▫|■■■", status=READY), [route_id(0)], RouteStatus.FAILED, NOW)
     decision = cycle(deployment, NOW)
     assert (decision.verdict, decision.due_at) == (Verdict.SKIPPED, NOW + timedelta(minutes=1))
+
+
+@pytest.mark.parametrize(
+    "deployment",
+    [
+        deploying("▫■■|□□", 2, policy=MANUAL),
+        deploying("▫■■|□◌", 2, policy=MANUAL),
+        deploying("▫■|", 1, policy=rolling_update(1, 0)),
+        rolling_back("▫■|", 2),
+        resting("▫|■", 1, READY),
+        resting("▫|■◇", 2, SCALING),
+    ],
+)
+def test_whoever_decides_looks_again_when_the_time_of_a_parked_replica_is_over(deployment: Deployment) -> None:
+    assert cycle(of_v3(deployment, 0), NOW).due_at == NOW + timedelta(minutes=1)

@@ -10,7 +10,7 @@ from domain.evaluator import EVALUATOR
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.strategies import parse_policy
-from tests.support.pictures import NOW, READY, RECREATE, V1, V2, deploying, happens, rolling_back
+from tests.support.pictures import NOW, READY, RECREATE, V1, V2, deploying, drawn_changes, happens, rolling_back
 from tests.support.simulation import World, all_started, applied, cycle, stopped
 
 IN_GRACE, PAST_GRACE = 5.0, 31.0
@@ -96,6 +96,12 @@ def test_a_wait_for_stopping_replicas_says_so() -> None:
 def test_what_cannot_run_twice_cannot_be_told_not_to_count_what_stops() -> None:
     with pytest.raises(InvalidInputError, match=r"policy\.spec\.count_stopping"):
         parse_policy({"strategy": "recreate", "spec": {"count_stopping": False}})
+
+
+def test_while_others_start_a_sick_replica_is_looked_at_when_its_grace_ends() -> None:
+    deployment = deploying("|▲◇", 3, policy=RECREATE, status_for=5)
+    one = cycle(deployment, NOW)
+    assert (drawn_changes(deployment, one.changes), one.due_at) == ("create 1", NOW + timedelta(seconds=25))
 
 
 @pytest.mark.parametrize("start", [deploying("■■■|", policy=RECREATE), rolling_back("■|■■", policy=RECREATE)])

@@ -1,0 +1,110 @@
+"""`make prove`: every reachable state of small rollouts, visited with the code that ships.
+
+Prints a table in Markdown, and a film of each law that is broken. Exit code 0 when none is.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from time import monotonic
+
+from tests.prove.film import film
+from tests.prove.pairs import first_unlike_pair
+from tests.prove.search import Found, Search
+from tests.prove.starts import SPECS, Start, starts
+from tests.prove.state import Left
+
+MOST = 2
+"""Misfortunes, and commands. With one replica and the defaults as many of both, otherwise as many in all."""
+CHUNK = 20_000
+FIGURES = ("states", "transitions", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A start, and what may befall it."""
+
+    start: Start
+    left: Left
+
+
+def jobs(replicas: int, together: int, only: str) -> list[Job]:
+    """For every start, those with the most states first, so that no core is idle in the end."""
+    left = Left(min(MOST, together), min(MOST, together), together)
+    found = [Job(start, left) for start in starts(replicas) if only in start.name]
+    deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SPECS if together >= MOST]
+    found += [job for job in deep if only in job.start.name]
+    return sorted(found, key=lambda job: (-job.left.together, -max(job.start.n, job.start.size or 0), job.start.name))
+
+
+def visited(job: Job) -> tuple[Job, Found, str]:
+    """What the search came to, and the film if it found something."""
+    state = job.start.state(job.left)
+    found = Search(state).run()
+    return job, found, film(state, found.path, found.law) if found.law else ""
+
+
+def table(results: Sequence[tuple[Job, Found, str]]) -> str:
+    """One line for each strategy and size of the deployment."""
+    lines = ["| strategy | replicas | misfortunes + commands | starts | states | transitions | seconds of a core |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    total = [0, 0, 0.0]
+    for (strategy, n, left), group in groupby(sorted(results, key=_row), key=_row):
+        found = [one for _, one, _ in group]
+        figures = [sum(getattr(one, figure) for one in found) for figure in FIGURES]
+        total = [sum(both) for both in zip(total, figures, strict=True)]
+        lines.append(f"| {strategy} | {n} | {left} | {len(found)} | {_said(figures)} |")
+    return "\n".join((*lines, f"| all | | | {len(results)} | {_said(total)} |"))
+
+
+def _row(result: tuple[Job, Found, str]) -> tuple[str, int, str]:
+    job = result[0]
+    left = job.left
+    return job.start.strategy, job.start.n, f"{left.misfortunes} + {left.commands}, {left.together} in all"
+
+
+def _said(figures: Sequence[float]) -> str:
+    return " | ".join(f"{figure:,.0f}" for figure in figures)
+
+
+def main() -> int:
+    """Search, compare pairs, print."""
+    arguments = _parse()
+    began = monotonic()
+    results: list[tuple[Job, Found, str]] = []
+    with ProcessPoolExecutor(arguments.cores) as pool:
+        chunks = range(0, arguments.pairs, CHUNK)
+        unlike = pool.map(first_unlike_pair, chunks, [min(CHUNK, arguments.pairs - chunk) for chunk in chunks])
+        for job, found, shown in pool.map(visited, jobs(arguments.replicas, arguments.together, arguments.only)):
+            results.append((job, found, shown))
+            _tell(f"{job.start.name}: {found.states:,} states, {found.transitions:,} transitions")
+            if shown:
+                print(f"{job.start.name}\n{shown}\n")
+        pairs = [pair for pair in unlike if pair]
+    print(table(results))
+    print(
+        f"\n{arguments.pairs:,} random pairs of states with equal keys: {len(pairs)} from which different things follow"
+    )
+    _tell(f"{monotonic() - began:.0f} s on {arguments.cores} processes")
+    return 1 if pairs or any(shown for _, _, shown in results) else 0
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
+    parser.add_argument("--replicas", type=int, default=3, help="deployments with 1 to this many")
+    parser.add_argument("--together", type=int, default=2, help="misfortunes and commands in all, at most 2 of each")
+    parser.add_argument("--only", default="", help="starts with this in their name, such as 'blue_green n=2'")
+    parser.add_argument("--pairs", type=int, default=1_000_000, help="random pairs of states with equal keys")
+    parser.add_argument("--cores", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

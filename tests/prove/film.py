@@ -1,0 +1,30 @@
+"""A path through the states as a film: a line for each event, with the picture after it and what was said."""
+
+from collections.abc import Iterator
+
+from domain.model import RouteStatus
+from domain.picture import picture
+from tests.prove.search import Path, moves
+from tests.prove.state import State
+
+
+def film(start: State, path: Path, law: str) -> str:
+    """The law that is broken, and how it came to that."""
+    return "\n".join((f"broken: {law}", *_lines(start, path)))
+
+
+def _lines(state: State, path: Path) -> Iterator[str]:
+    began = state.now
+    yield _line(0, "start", state, "")
+    for number in path:
+        move = moves(state)[number]
+        state = move.state
+        yield _line((state.now - began).total_seconds(), move.event, state, move.said)
+
+
+def _line(seconds: float, event: str, state: State, said: str) -> str:
+    deployment = state.deployment
+    drawn = picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id)
+    stopping = "~" * sum(route.status is RouteStatus.TERMINATING for route in deployment.routes)
+    due = "" if state.due_at is None else f"due in {(state.due_at - state.now).total_seconds():.0f} s"
+    return f"{seconds:6.0f} s  {event:24} {drawn + stopping:12} {deployment.status!s:24} {due:14} {said}".rstrip()

@@ -1,0 +1,127 @@
+"""Pairs of states with equal keys that differ in all that the key leaves out: the same must follow from both."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+from random import Random
+from uuid import UUID
+
+from domain.model import Route, RouteStatus
+from tests.prove.key import key_of
+from tests.prove.search import moves
+from tests.prove.starts import starts
+from tests.prove.state import Left, State
+from tests.support.pictures import V1, V2, V3
+
+LONGEST_WALK = 40
+
+
+def walked(chance: Random) -> Iterator[tuple[State, list[State]]]:
+    """States without end, each with those that may follow: each walk goes from a start where chance leads."""
+    begin = list(starts(3))
+    while True:
+        commands = chance.choice((0, 0, 0, 0, 3))
+        state = chance.choice(begin).state(Left(3, commands, 3 + commands))
+        for _ in range(chance.randint(1, LONGEST_WALK)):
+            following = [move.state for move in moves(state)]
+            if not following:
+                break
+            yield state, following
+            state = chance.choice(following)
+
+
+def what_follows(following: list[State]) -> list[bytes]:
+    """The keys of the states that may follow, in a fixed order."""
+    return sorted({key_of(state) for state in following})
+
+
+def twin(state: State, chance: Random) -> State:
+    """Equal in its key: another time of day, other ids, revisions that changed names, clocks that never mattered."""
+    ago = timedelta(seconds=chance.randint(-(10**6), 10**6))
+    named = dict(zip((V1, V2, V3), chance.sample((V1, V2, V3), 3), strict=True))
+    deployment, rollout, failures = state.deployment, state.deployment.rollout, state.deployment.start_failures
+    later = timedelta(seconds=chance.randint(0, 500))
+    return replace(
+        state,
+        now=state.now + ago,
+        due_at=_moved(state.due_at, ago),
+        previous=named[state.previous] if state.previous else None,
+        rolled_back=(named[state.rolled_back[0]], state.rolled_back[1]) if state.rolled_back else None,
+        held=None,
+        deployment=replace(
+            deployment,
+            version=deployment.version + chance.randint(0, 9),
+            current_revision_id=named[deployment.current_revision_id] if deployment.current_revision_id else None,
+            deploying_revision_id=named[deployment.deploying_revision_id] if deployment.deploying_revision_id else None,
+            phase_started_at=deployment.phase_started_at + ago,
+            paused_at=_moved(deployment.paused_at, ago),
+            retry_at=_moved(deployment.retry_at, ago),
+            start_failures=failures
+            and replace(failures, revision_id=named[failures.revision_id], last_at=failures.last_at + ago),
+            routes=_routes(state, ago, named, chance),
+            rollout=rollout
+            and replace(
+                rollout,
+                id=UUID(int=chance.getrandbits(64)),
+                from_revision_id=named[rollout.from_revision_id],
+                to_revision_id=named[rollout.to_revision_id],
+                started_at=rollout.started_at + ago - later,
+                last_progress_at=rollout.last_progress_at + ago,
+                deadline=rollout.deadline + ago,
+                steps=chance.randint(0, 99),
+                clock_stopped_at=_moved(rollout.clock_stopped_at, ago),
+            ),
+        ),
+    )
+
+
+def _moved(at: datetime | None, ago: timedelta) -> datetime | None:
+    return None if at is None else at + ago
+
+
+def _routes(state: State, ago: timedelta, named: dict[UUID, UUID], chance: Random) -> tuple[Route, ...]:
+    """Other ids in the same order, those that stop anywhere between; what is old has been so for any time."""
+    routes = list(state.deployment.routes)
+    stopping = [route for route in routes if route.status is RouteStatus.TERMINATING]
+    staying = [route for route in routes if route.status is not RouteStatus.TERMINATING]
+    for route in stopping:
+        staying.insert(chance.randint(0, len(staying)), route)
+    ids = sorted(chance.sample(range(1, 10**6), len(routes)))
+    created = sorted(route.created_at for route in routes)
+    return tuple(
+        replace(
+            route,
+            id=UUID(int=number),
+            revision_id=named[route.revision_id],
+            created_at=created_at + ago,
+            status_changed_at=_since(route, state.now, chance) + ago,
+            parked_until=_over(route.parked_until, state.now, chance, ago),
+        )
+        for route, number, created_at in zip(staying, ids, created, strict=True)
+    )
+
+
+def _since(route: Route, now: datetime, chance: Random) -> datetime:
+    """A status that is older than anything compares it with may be older still."""
+    old = now - route.status_changed_at >= timedelta(seconds=60)
+    return route.status_changed_at - timedelta(seconds=chance.randint(0, 999)) if old else route.status_changed_at
+
+
+def _over(until: datetime | None, now: datetime, chance: Random, ago: timedelta) -> datetime | None:
+    if until is None or until > now:
+        return _moved(until, ago)
+    return until + ago - timedelta(seconds=chance.randint(0, 999))
+
+
+def first_unlike_pair(seed: int, pairs: int) -> tuple[State, State] | None:
+    """Of so many random pairs, the first with another key, or from which something else follows."""
+    chance = Random(seed)
+    for state, following in islice(walked(chance), pairs):
+        without = replace(state, held=None)
+        other = twin(without, chance)
+        known = following if state.held is None else [move.state for move in moves(without)]
+        follows = what_follows([move.state for move in moves(other)])
+        if key_of(other) != key_of(without) or follows != what_follows(known):
+            return without, other
+    return None

@@ -1,0 +1,77 @@
+"""One state of the search: a deployment, what is due, what its past holds for people, and what may still befall it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple, Self
+from uuid import UUID
+
+from domain.model import Deployment
+from domain.policy import DeploymentPolicy
+from domain.transitions import ClassifiedDecision
+
+
+class Left(NamedTuple):
+    """How many misfortunes and commands may still come, and how many of both `together`."""
+
+    misfortunes: int
+    commands: int
+    together: int
+
+    def after_misfortune(self) -> Self:
+        """One fewer."""
+        return self._replace(misfortunes=self.misfortunes - 1)._within(self.together - 1)
+
+    def after_command(self) -> Self:
+        """One fewer."""
+        return self._replace(commands=self.commands - 1)._within(self.together - 1)
+
+    def _within(self, together: int) -> Self:
+        return type(self)(min(self.misfortunes, together), min(self.commands, together), together)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`previous`: the revision that an undo leads to. `rolled_back`: revision and size that a retry begins with.
+
+    `held`: what a worker has decided and not written yet. `left`: what may still befall it.
+    """
+
+    deployment: Deployment
+    now: datetime
+    due_at: datetime | None
+    policy: DeploymentPolicy | None
+    left: Left
+    previous: UUID | None = None
+    rolled_back: tuple[UUID, int | None] | None = None
+    held: ClassifiedDecision | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """A worker looks at it now."""
+        return self.due_at is not None and self.due_at <= self.now
+
+
+class Move(NamedTuple):
+    """One event and where it leads. `kind`: a world that means well does it too. `broken`: the law that it broke."""
+
+    event: str
+    state: State
+    kind: bool = False
+    said: str = ""
+    broken: str | None = None
+
+
+def is_fresh(decision: ClassifiedDecision, deployment: Deployment) -> bool:
+    """The fence: what was decided from an older version is refused, so a state may forget it."""
+    return decision.deployment.version == deployment.version
+
+
+def still_held(state: State, deployment: Deployment) -> ClassifiedDecision | None:
+    """What a stalled worker may still write, once the deployment is this."""
+    return state.held if state.held is not None and is_fresh(state.held, deployment) else None
+
+
+def changed(state: State, deployment: Deployment, *, misfortune: bool = False) -> State:
+    """The state after news of its replicas: marked, so due now."""
+    left = state.left.after_misfortune() if misfortune else state.left
+    return replace(state, deployment=deployment, due_at=state.now, held=still_held(state, deployment), left=left)

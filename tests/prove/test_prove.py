@@ -1,0 +1,38 @@
+"""The short form of `make prove`: every strategy and pacing, two replicas, one misfortune or one command."""
+
+import pytest
+
+from domain.strategies import STRATEGIES
+from tests.prove.film import film
+from tests.prove.search import Search, in_a_circle
+from tests.prove.starts import SPECS, Start, starts
+from tests.prove.state import Left
+
+
+@pytest.mark.parametrize(
+    "start", [*starts(2), *(Start(strategy, (), 3) for strategy in SPECS)], ids=lambda start: start.name
+)
+def test_no_law_is_broken_and_a_kind_world_always_comes_to_rest(start: Start) -> None:
+    state = start.state(Left(misfortunes=1, commands=1, together=1))
+    found = Search(state).run()
+    assert found.law is None, film(state, found.path, found.law or "")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_misfortunes_and_commands_at_the_same_time_break_none_either(strategy: str) -> None:
+    state = Start(strategy, (), 1).state(Left(misfortunes=2, commands=2, together=2))
+    found = Search(state).run()
+    assert found.law is None, film(state, found.path, found.law or "")
+    assert found.states > 500
+
+
+def test_every_strategy_has_its_line() -> None:
+    assert SPECS.keys() == STRATEGIES.keys()
+
+
+@pytest.mark.parametrize(
+    ("leads_to", "circle"),
+    [([(1,), (2,), ()], None), ([(1, 2), (3,), (3,), ()], None), ([(1,), (2,), (1,)], 1), ([(0,)], 0)],
+)
+def test_a_circle_is_found(leads_to: list[tuple[int, ...]], circle: int | None) -> None:
+    assert in_a_circle(leads_to) == circle
