@@ -8,11 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FILE, FUNCTION = 200, 40
 
-LONG_FILES: dict[str, str] = {
-    "tests/domain/laws/test_rollout_machine.py": "not yet divided",
-}
-LONG_FUNCTIONS: dict[str, str] = {}
-
 
 @cache
 def sources() -> dict[str, str]:
@@ -50,12 +45,8 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_no_file_has_more_than_200_lines() -> None:
-    long = long_files()
-    assert {path: length for path, length in long.items() if path not in LONG_FILES} == {}
-    assert LONG_FILES.keys() - long.keys() == set(), "these are short enough by now: take them off the list"
+    assert long_files() == {}
 
 
 def test_no_function_has_more_than_40_lines() -> None:
-    long = long_functions()
-    assert {name: length for name, length in long.items() if name not in LONG_FUNCTIONS} == {}
-    assert LONG_FUNCTIONS.keys() - long.keys() == set(), "these are short enough by now: take them off the list"
+    assert long_functions() == {}
