@@ -11,8 +11,8 @@ from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
 from tests.support.coordinators import coordinator_without_redis
-from tests.support.deployments import ask, become, make_deployment, read, start_all, write
-from tests.support.statements import BLUE_GREEN, CONTINUOUS, COUNTING, COUNTING_BLUE_GREEN, PARKING, RECREATE, ROLLING
+from tests.support.deployments import ROLLING, ask, become, make_deployment, read, start_all, write
+from tests.support.policies import BLUE_GREEN, CONTINUOUS, COUNTING, COUNTING_BLUE_GREEN, PARKING, RECREATE
 
 WAYS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "there": [("activate_revision", {"revision": "v2"})],

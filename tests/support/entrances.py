@@ -12,8 +12,11 @@ DEFAULTS = ["host web", "host web.localhost", "prefix /web/"]
 def entrances(engine: Engine, name: str = "web") -> list[str]:
     """Of the deployment that is not destroyed, as proxies are told."""
     with transaction(engine) as connection:
-        found = next(one for one in read_traffic(connection).deployments if one.name == name)
-    return [f"{one.kind} {one.value}{'' if one.strip_prefix else ' passed on'}" for one in found.entrances]
+        told = next(deployment for deployment in read_traffic(connection).deployments if deployment.name == name)
+    return [
+        f"{entrance.kind} {entrance.value}{'' if entrance.strip_prefix else ' passed on'}"
+        for entrance in told.entrances
+    ]
 
 
 def timeout_of(engine: Engine) -> float | None:

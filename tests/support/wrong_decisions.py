@@ -24,20 +24,20 @@ class DecidesWrongly(DeployingProvisioningHandler):
         return self.wrong(deployment) if deployment.id == self.about else super().decide(deployment, now)
 
 
-def creates_five_too_many(one: Deployment) -> Decision:
-    assert one.deploying_revision_id
-    return Decision.moved("more is better", RouteChanges.create(one.deploying_revision_id, 6))
+def creates_five_too_many(deployment: Deployment) -> Decision:
+    assert deployment.deploying_revision_id
+    return Decision.moved("more is better", RouteChanges.create(deployment.deploying_revision_id, 6))
 
 
-def drains_everything(one: Deployment) -> Decision:
-    return Decision.moved("away with it", RouteChanges.drain(ids(one.active_routes)))
+def drains_everything(deployment: Deployment) -> Decision:
+    return Decision.moved("away with it", RouteChanges.drain(ids(deployment.active_routes)))
 
 
-def promotes_nothing_and_drains_blue(one: Deployment) -> Decision:
-    blue = [route for route in one.active_routes if route.traffic is TrafficStatus.ACTIVE]
+def promotes_nothing_and_drains_blue(deployment: Deployment) -> Decision:
+    blue = [route for route in deployment.active_routes if route.traffic is TrafficStatus.ACTIVE]
     return Decision.success("promoted", RouteChanges.drain(ids(blue)))
 
 
-def promotes_nothing_and_parks_blue(one: Deployment) -> Decision:
-    blue = [route for route in one.active_routes if route.traffic is TrafficStatus.ACTIVE]
-    return Decision.success("promoted", RouteChanges.park(ids(blue), one.phase_started_at))
+def promotes_nothing_and_parks_blue(deployment: Deployment) -> Decision:
+    blue = [route for route in deployment.active_routes if route.traffic is TrafficStatus.ACTIVE]
+    return Decision.success("promoted", RouteChanges.park(ids(blue), deployment.phase_started_at))

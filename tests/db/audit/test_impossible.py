@@ -102,7 +102,7 @@ FORGED = [
 
 
 @pytest.mark.decides_wrongly
-@pytest.mark.parametrize("forged", FORGED, ids=lambda one: f"{one.code}: {one.says}")
+@pytest.mark.parametrize("forged", FORGED, ids=lambda forged: f"{forged.code}: {forged.says}")
 def test_what_should_be_impossible_is_found_and_told(engine: Engine, forged: Forged) -> None:
     if forged.code == "route_of_foreign_rollout":
         make_deployment(engine, "■■■|", name="other", status=PROVISIONING)

@@ -60,9 +60,9 @@ def test_a_step_that_does_not_come_out_again_is_told(engine: Engine, change: str
 def test_a_step_that_another_handler_decided_is_told(engine: Engine) -> None:
     made = make_deployment(engine, "■■■|", status=PROVISIONING)
 
-    def too_careful(one: Deployment) -> Decision:
-        assert one.deploying_revision_id
-        return Decision.moved("slowly", RouteChanges.create(one.deploying_revision_id, 1))
+    def too_careful(deployment: Deployment) -> Decision:
+        assert deployment.deploying_revision_id
+        return Decision.moved("slowly", RouteChanges.create(deployment.deploying_revision_id, 1))
 
     coordinator_without_redis(engine).process_chunk(DecidesWrongly(too_careful, made.id))
     (differing,) = replayed(engine).differing

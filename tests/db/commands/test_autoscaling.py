@@ -1,25 +1,25 @@
-"""Autoscaling on Postgres: rules and pushed metrics as commands, and check_replica moving the count once."""
+"""check_replica on Postgres: a fresh value moves the count once, and the replicas follow within the budget."""
 
-from typing import Any, ClassVar, Self
+from typing import Any
 
-import psycopg
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 from db.commands.autoscaling import watched_deployments
 from db.engine import in_transaction
+from tests.support.autoscaling import DOWN, UP, check, is_marked, push, ruled, scaled_before
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import ask, drawn, make_deployment, mark, read, snapshot, start_all, write
 from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.rules import DOWN, UP, check, is_marked, push, ruled, scaled_before
+from tests.support.sent_statements import sent_by
 
 
 def test_a_pushed_metric_moves_the_count_once_and_the_replicas_follow(engine: Engine) -> None:
     made = ruled(engine, UP, DOWN)
     assert push(engine, 41.5) == {"deployment": "web", "metric": "queue", "value": 41.5, "fires": True}
     assert check(engine) == 1
-    one = snapshot(engine, made.id)
-    assert (one.status, one.desired_replicas) == (SCALING, 5)
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.desired_replicas) == (SCALING, 5)
     said = "queue is 41.5 > 30: from 3 to 5 replicas (at most 8)"
     (row,) = read(engine, "SELECT reason, clock_timestamp() - last_autoscaled_at AS ago FROM deployments")
     assert row["reason"] == said
@@ -114,25 +114,15 @@ def test_fewer_replicas_are_drained_within_the_budget(engine: Engine) -> None:
     assert (snapshot(engine, made.id).status, drawn(engine, made.id)) == (READY, "■■")
 
 
-class CountingCursor(psycopg.Cursor[Any]):
-    sent: ClassVar[list[str]] = []
-
-    def execute(self, query: Any, *arguments: Any, **options: Any) -> Self:
-        if query != ";":  # the pool's ping
-            self.sent.append(query)
-        return super().execute(query, *arguments, **options)
-
-
 def test_a_chunk_of_thirty_with_rules_takes_as_many_statements_as_one_without(engine: Engine) -> None:
-    event.listen(engine, "connect", lambda connection, _: setattr(connection, "cursor_factory", CountingCursor))
-    engine.dispose()
-    counts: list[int] = []
+    sent = sent_by(engine)
+    counts = []
     make_deployment(engine, name="without")
     for more in (0, 1, 29):
         for number in range(more):
             ruled(engine, UP, DOWN, name=f"w-{more}-{number}")
         write(engine, "UPDATE deployments SET due_at = now()")
-        CountingCursor.sent.clear()
+        sent.clear()
         assert check(engine) == {0: 1, 1: 2, 29: 31}[more]
-        counts.append(len(CountingCursor.sent))
+        counts.append(len(sent))
     assert counts == [5, 5, 5]

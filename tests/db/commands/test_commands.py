@@ -1,4 +1,4 @@
-"""The seven commands: what each does, what each refuses, and that a refusal leaves nothing behind."""
+"""What each command does to a deployment, its revisions and its policy."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from tests.support.deployments import ROLLING, SPEC, ask, make_deployment, read, snapshot, write
 from tests.support.pictures import DESTROYED, DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.told import history
+from tests.support.rows import told
 
 
 def test_a_deployment_is_created_with_its_policy_and_marked(engine: Engine) -> None:
@@ -19,18 +19,18 @@ def test_a_deployment_is_created_with_its_policy_and_marked(engine: Engine) -> N
     (policy,) = read(engine, "SELECT strategy, spec, limits FROM policies")
     assert policy["spec"]["max_surge"] == 1
     assert policy["limits"]["timeout_seconds"] == 1800
-    assert history(engine) == [("create", "ann", "created with 3 replicas wanted")]
+    assert told(engine) == [("create", "ann", "created with 3 replicas wanted")]
 
 
 def test_a_revision_is_named_by_its_content_and_adding_it_again_changes_nothing(engine: Engine) -> None:
     ask(engine, "create_deployment", deployment="web")
     first = ask(engine, "add_revision", deployment="web", spec=SPEC).result
-    before = read(engine, "SELECT * FROM revisions"), history(engine)
+    before = read(engine, "SELECT * FROM revisions"), told(engine)
     again = ask(engine, "add_revision", deployment="web", spec=SPEC).result
     assert first["revision"].startswith("web-")
     assert (first["added"], again["added"]) == (True, False)
     assert again["revision_id"] == first["revision_id"]
-    assert (read(engine, "SELECT * FROM revisions"), history(engine)) == before
+    assert (read(engine, "SELECT * FROM revisions"), told(engine)) == before
 
 
 def test_whether_stopping_replicas_count_outside_a_rollout_is_what_the_policy_says_now(engine: Engine) -> None:
@@ -67,16 +67,16 @@ def test_scaling_changes_the_count_marks_and_is_told(engine: Engine) -> None:
     (row,) = read(engine, "SELECT desired_replicas, due_at, degraded_reason FROM deployments")
     assert (row["desired_replicas"], row["degraded_reason"]) == (5, None)
     assert row["due_at"] is not None
-    assert history(engine) == [("scale", "ann", "from 3 to 5 replicas: sale")]
+    assert told(engine) == [("scale", "ann", "from 3 to 5 replicas: sale")]
 
 
 def test_scaling_in_the_middle_of_a_rollout_keeps_the_rollout(engine: Engine) -> None:
     made = make_deployment(engine, "■■|■", status=PROVISIONING)
     done = ask(engine, "scale", deployment="web", desired_replicas=6)
-    one = snapshot(engine, made.id)
-    assert (one.status, one.desired_replicas, done.status) == (PROVISIONING, 6, PROVISIONING)
-    assert one.rollout is not None
-    assert one.rollout.id == made.rollout_id
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.desired_replicas, done.status) == (PROVISIONING, 6, PROVISIONING)
+    assert deployment.rollout is not None
+    assert deployment.rollout.id == made.rollout_id
 
 
 @pytest.mark.parametrize("status", [PENDING, SCALING, READY])
@@ -91,8 +91,8 @@ def test_a_deployment_is_destroyed_in_whatever_state_it_is(engine: Engine, statu
 def test_destroying_in_the_middle_of_a_rollout_ends_the_rollout(engine: Engine, status: Any) -> None:
     made = make_deployment(engine, "■■|◇", status=status)
     ask(engine, "destroy", deployment="web")
-    one = snapshot(engine, made.id)
-    assert (one.status, one.rollout, one.deploying_revision_id) == (DESTROYING, None, None)
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.rollout, deployment.deploying_revision_id) == (DESTROYING, None, None)
     (rollout,) = read(engine, "SELECT outcome, ended_at FROM rollouts")
     assert rollout["outcome"] == "destroyed"
     assert rollout["ended_at"] is not None
@@ -103,7 +103,7 @@ def test_destroying_again_says_that_it_is_under_way(engine: Engine) -> None:
     first = ask(engine, "destroy", deployment="web")
     again = ask(engine, "destroy", deployment="web")
     assert again.result == {**first.result, "already": True}
-    assert [phase for phase, _, _ in history(engine)] == ["destroy"]
+    assert [phase for phase, _, _ in told(engine)] == ["destroy"]
 
 
 def test_the_name_of_a_destroyed_deployment_can_be_used_again(engine: Engine) -> None:

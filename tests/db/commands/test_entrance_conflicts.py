@@ -34,7 +34,7 @@ def test_an_explicit_entrance_wins_over_what_a_new_deployment_would_get(engine: 
     assert entrances(engine) == ["host web.localhost", "prefix /web/"]
     done = ask(engine, "set_traffic", deployment="web")
     assert entrances(engine) == ["host web.localhost", "prefix /web/"]
-    assert [one["value"] for one in done.result["entrances"]] == ["web.localhost", "/web/"]
+    assert [entrance["value"] for entrance in done.result["entrances"]] == ["web.localhost", "/web/"]
     assert entrances(engine, "front") == ["host front", "host web"]
 
 
@@ -61,7 +61,7 @@ def test_a_deployment_that_ends_keeps_where_it_was_reached(engine: Engine, statu
 
 
 def test_of_two_deployments_that_want_the_same_at_once_one_gets_all_of_it(engine: Engine) -> None:
-    for name in ("one", "two"):
+    for name in ("web", "api"):
         ask(engine, "create_deployment", deployment=name)
     hosts = [f"h{number}.example.com" for number in range(50)]
     refused: list[str] = []
@@ -73,14 +73,14 @@ def test_of_two_deployments_that_want_the_same_at_once_one_gets_all_of_it(engine
             refused.append(name)
 
     threads = [
-        threading.Thread(target=take, args=arguments) for arguments in (("one", hosts), ("two", list(reversed(hosts))))
+        threading.Thread(target=take, args=arguments) for arguments in (("web", hosts), ("api", list(reversed(hosts))))
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(refused) == 1
-    (winner,) = {"one", "two"} - set(refused)
+    (winner,) = {"web", "api"} - set(refused)
     assert len(entrances(engine, winner)) == 50
     assert entrances(engine, refused[0]) == [
         f"host {refused[0]}",

@@ -1,4 +1,4 @@
-"""Where deployments are reached: what a new one gets, what a command changes, and who may have what."""
+"""Where deployments are reached: what a new one gets, and what a command changes."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_where_it_is_reached_is_replaced_told_and_marked(engine: Engine) -> None
     assert entrances(engine) == ["host *.example.com", "host www.example.com", "prefix /api/ passed on"]
     assert timeout_of(engine) == 30
     assert done.result["version"] == 2
-    assert [one["value"] for one in done.result["entrances"]] == ["*.example.com", "www.example.com", "/api/"]
+    assert [entrance["value"] for entrance in done.result["entrances"]] == ["*.example.com", "www.example.com", "/api/"]
     (row,) = read(engine, "SELECT actor, message FROM deployment_history WHERE phase = 'set_traffic'")
     assert row == {
         "actor": "ann",
@@ -109,7 +109,7 @@ def test_people_read_the_same_as_proxies(engine: Engine) -> None:
     (row,) = read(engine, "SELECT id FROM deployments")
     with transaction(engine) as connection:
         seen = reached_at(connection, row["id"])
-    assert [f"{one.kind} {one.value}" for one in seen.entrances] == entrances(engine)
+    assert [f"{entrance.kind} {entrance.value}" for entrance in seen.entrances] == entrances(engine)
     ask(engine, "set_traffic", deployment="web", hosts=[], request_timeout_seconds=3)
     with transaction(engine) as connection:
         assert reached_at(connection, row["id"]).request_timeout_seconds == 3

@@ -1,4 +1,4 @@
-"""What a pushed value changes, whom it marks, and what is kept of it."""
+"""Rules and pushed values as commands: what is kept of them, and which deployments they mark."""
 
 import math
 from typing import Any
@@ -12,18 +12,18 @@ from db.engine import database_now, in_transaction, transaction
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
 from domain.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
+from tests.support.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled
 from tests.support.deployments import ask, make_deployment, mark, read, snapshot, write
 from tests.support.pictures import PROVISIONING
-from tests.support.rules import DOWN, SCRAPED, UP, check, is_marked, push, ruled
 
 
 def test_rules_are_replaced_all_at_once_and_their_values_go_with_them(engine: Engine) -> None:
     made = make_deployment(engine)
     done = ask(engine, "set_autoscaling_rules", deployment="web", rules=[UP, SCRAPED, DOWN], actor="ann")
     assert done.result["version"] == 2
-    assert [one["metric"] for one in done.result["rules"]] == ["queue", "busy", "queue"]
+    assert [rule["metric"] for rule in done.result["rules"]] == ["queue", "busy", "queue"]
     stored = snapshot(engine, made.id).rules
-    assert stored == tuple(AutoscalingRule.model_validate(one) for one in (UP, SCRAPED, DOWN))
+    assert stored == tuple(AutoscalingRule.model_validate(rule) for rule in (UP, SCRAPED, DOWN))
     push(engine, 7)
     assert [value.value for value in snapshot(engine, made.id).metrics] == [7]
     ask(engine, "set_autoscaling_rules", deployment="web", rules=[DOWN])
@@ -112,9 +112,9 @@ def test_only_ready_deployments_with_rules_are_watched_with_the_addresses_that_s
         "UPDATE deployments SET degraded_reason = 'x', retry_at = now() + interval '1 hour' WHERE name = 'gave-up'",
     )
     make_deployment(engine, name="without")
-    (one,) = in_transaction(engine, watched_deployments).deployments
-    assert (one.id, one.desired_replicas, len(one.ruled.rules)) == (made.id, 3, 1)
-    assert one.addresses == ("127.0.0.1:1",) * 2
+    (watched,) = in_transaction(engine, watched_deployments).deployments
+    assert (watched.id, watched.desired_replicas, len(watched.ruled.rules)) == (made.id, 3, 1)
+    assert watched.addresses == ("127.0.0.1:1",) * 2
 
 
 def test_marking_leaves_alone_what_is_marked_or_held_or_not_ready(engine: Engine) -> None:

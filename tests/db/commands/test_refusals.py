@@ -22,7 +22,7 @@ from domain.errors import (
 )
 from tests.support.deployments import ask, make_deployment, write
 from tests.support.pictures import DESTROYED, DESTROYING, PROVISIONING, ROLLING_BACK
-from tests.support.told import OTHER_SPEC, everything
+from tests.support.rows import everything
 
 REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ...]]] = {
     "an unknown command": ("explode", {}, UnknownCommandError, ("rollway.explode", "rollway.scale")),
@@ -64,7 +64,7 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ..
     ),
     "another content under the same name": (
         "add_revision",
-        {"deployment": "web", "name": "v1", "spec": OTHER_SPEC},
+        {"deployment": "web", "name": "v1", "spec": {"command": ["sleep", "61"]}},
         RevisionExistsError,
         ("v1", "another name"),
     ),

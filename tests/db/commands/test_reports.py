@@ -8,12 +8,10 @@ from sqlalchemy import Engine
 
 from db.cycle.claim import claim_these
 from db.engine import transaction
-from domain.errors import (
-    WrongStateError,
-)
+from domain.errors import WrongStateError
 from tests.support.deployments import HERE, ask, drawn, make_deployment, read, write
 from tests.support.pictures import PROVISIONING
-from tests.support.told import _wait_until_blocked, everything
+from tests.support.rows import everything, wait_until_blocked
 
 
 def test_a_replica_that_another_system_runs_is_reported_from_start_to_end(engine: Engine) -> None:
@@ -76,7 +74,7 @@ def test_a_report_waits_for_whoever_changes_the_route_at_the_moment(engine: Engi
         connection.execute("UPDATE routes SET status = 'unhealthy' WHERE id = %s", (made.routes[0],))
         reporter = threading.Thread(target=report)
         reporter.start()
-        _wait_until_blocked(engine)
+        wait_until_blocked(engine)
     reporter.join(10)
     assert answers[0]["applied"] is True
     assert drawn(engine, made.id) == "■■"

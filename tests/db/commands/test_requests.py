@@ -12,14 +12,14 @@ from db.engine import transaction
 from domain.errors import DeploymentNotFoundError, RequestIdReusedError, RollwayError, StaleVersionError
 from tests.support.deployments import ROLLING, ask, engine_on, make_deployment, snapshot
 from tests.support.pictures import DESTROYED, DESTROYING
-from tests.support.told import OTHER_SPEC, _wait_until_blocked, everything, history
+from tests.support.rows import everything, told, wait_until_blocked
 
 
 @pytest.mark.parametrize(
     ("task", "payload"),
     [
         ("create_deployment", {"deployment": "api", "policy": ROLLING}),
-        ("add_revision", {"deployment": "web", "spec": OTHER_SPEC}),
+        ("add_revision", {"deployment": "web", "spec": {"command": ["sleep", "61"]}}),
         ("set_policy", {"deployment": "web", "policy": ROLLING}),
         ("activate_revision", {"deployment": "web", "revision": "v2"}),
         ("scale", {"deployment": "web", "desired_replicas": 4}),
@@ -46,13 +46,13 @@ def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answ
         thread.join(30)
     for on in many:
         on.dispose()
-    assert sorted(one.repeated for one in done) == [False] + [True] * 7
-    assert all(one.result == done[0].result for one in done)
+    assert sorted(answer.repeated for answer in done) == [False] + [True] * 7
+    assert all(answer.result == done[0].result for answer in done)
     once = everything(engine)
     assert ask(engine, task, **asked).result == done[0].result
     assert everything(engine) == once
     assert len(once["commands"]) == 1
-    assert len(history(engine)) == (task != "report_route")
+    assert len(told(engine)) == (task != "report_route")
 
 
 def test_a_refused_request_can_be_sent_again_when_its_reason_is_gone(engine: Engine) -> None:
@@ -103,7 +103,7 @@ def test_a_command_that_waited_for_the_end_of_its_deployment_does_not_bring_it_b
         connection.execute("UPDATE deployments SET lifecycle = 'destroyed' WHERE id = %s", (made.id,))
         late = threading.Thread(target=destroy)
         late.start()
-        _wait_until_blocked(engine)
+        wait_until_blocked(engine)
     late.join(10)
     assert [type(error) for error in said] == [DeploymentNotFoundError]
     assert snapshot(engine, made.id).status == DESTROYED

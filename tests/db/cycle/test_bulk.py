@@ -1,11 +1,9 @@
-"""Many deployments in one transaction: a constant number of statements, and each error an error of its own."""
+"""Many deployments in one transaction: a constant number of statements, kept wholly or not at all."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
 
-import psycopg
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 from db.cycle.applier import StaleSnapshotError, StrategyResultApplier
 from db.cycle.claim import claim_due, claim_these
@@ -16,34 +14,11 @@ from tests.support.chunks import fleet
 from tests.support.coordinators import coordinator_without_redis, handler_for
 from tests.support.deployments import drawn, engine_on, make_deployment, read, snapshot, write
 from tests.support.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.sent_statements import sent_by
 
 
-class CountingCursor(psycopg.Cursor[Any]):
-    sent: ClassVar[list[Any]] = []
-
-    def execute(self, query: Any, *arguments: Any, **options: Any) -> Self:
-        if query != ";":  # the pool's ping
-            self.sent.append(query)
-        return super().execute(query, *arguments, **options)
-
-    def copy(self, statement: Any, *arguments: Any, **options: Any) -> Any:
-        self.sent.append(statement)
-        return super().copy(statement, *arguments, **options)
-
-
-@pytest.fixture
-def sent(engine: Engine) -> list[Any]:
-    """Every statement that the engine's connections send."""
-
-    @event.listens_for(engine, "connect")
-    def count(connection: psycopg.Connection, _: object) -> None:
-        connection.cursor_factory = CountingCursor
-
-    CountingCursor.sent.clear()
-    return CountingCursor.sent
-
-
-def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Engine, sent: list[Any]) -> None:
+def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Engine) -> None:
+    sent = sent_by(engine)
     coordinator, handler = coordinator_without_redis(engine), handler_for(PROVISIONING)
     counts = []
     for already, more in ((0, 1), (1, 49)):
@@ -59,9 +34,8 @@ def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Eng
     assert counts == [10, 11]
 
 
-def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_else(
-    engine: Engine, sent: list[Any]
-) -> None:
+def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_else(engine: Engine) -> None:
+    sent = sent_by(engine)
     ids = fleet(engine, 3, "■■|◇")
     rollouts = read(engine, "SELECT *, xmin::text FROM rollouts ORDER BY id")
     deployments = read(engine, "SELECT * FROM deployments ORDER BY id")
@@ -73,9 +47,10 @@ def test_a_chunk_that_only_waits_loads_no_route_and_moves_the_mark_and_nothing_e
     assert read(engine, "SELECT *, xmin::text FROM rollouts ORDER BY id") == rollouts
     moved = {"due_at": rollouts[0]["deadline"], "reason": "waiting: 1 new starting; 0 of 3 ready"}
     assert read(engine, "SELECT * FROM deployments ORDER BY id") == [
-        {**one, **moved, "due_at": rollout["deadline"]} for one, rollout in zip(deployments, rollouts, strict=True)
+        {**deployment, **moved, "due_at": rollout["deadline"]}
+        for deployment, rollout in zip(deployments, rollouts, strict=True)
     ]
-    assert {snapshot(engine, one).version for one in ids} == {1}
+    assert {snapshot(engine, deployment_id).version for deployment_id in ids} == {1}
 
 
 @pytest.mark.parametrize("drawn_as", ["■■|◇", "■▲~|■◇", "■|△◇", "|■■◇", "■■|◇□", "■■|◇▫", "■|◌", "■■|■~", "■■|✗◇"])
@@ -95,10 +70,10 @@ def test_a_wait_told_by_counts_is_the_one_that_the_routes_tell(engine: Engine, d
 
 
 def test_a_wait_that_took_too_long_is_decided_from_its_routes(engine: Engine) -> None:
-    (one,) = fleet(engine, 1, "■■|◇")
+    (waiting,) = fleet(engine, 1, "■■|◇")
     write(engine, "UPDATE rollouts SET deadline = clock_timestamp()")
     coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    assert snapshot(engine, one).status == ROLLING_BACK
+    assert snapshot(engine, waiting).status == ROLLING_BACK
     (step,) = read(engine, "SELECT inputs FROM rollout_steps")
     assert len(step["inputs"]["deployment"]["routes"]) == 3
 
@@ -115,7 +90,7 @@ def test_a_snapshot_gone_stale_is_refused_and_nothing_of_the_chunk_is_kept(engin
 
     with pytest.raises(StaleSnapshotError, match="1 of 2"):
         in_transaction(engine, lambda connection: StrategyResultApplier(connection, "x").apply(decided, claim))
-    assert [drawn(engine, one) for one in ids] == ["■■■|", "■■■|"]
+    assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■■|", "■■■|"]
     assert read(engine, "SELECT 1 FROM rollout_steps UNION ALL SELECT 1 FROM deployment_history") == []
 
 

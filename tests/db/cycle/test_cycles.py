@@ -7,19 +7,10 @@ from db.engine import transaction
 from db.replicas.routes import record_stopped
 from domain.model import DeploymentLifecycleStatus, RouteStatus
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import (
-    ask,
-    become,
-    drawn,
-    make_deployment,
-    mark,
-    read,
-    snapshot,
-    start_all,
-    write,
-)
-from tests.support.kept import steps
+from tests.support.deployments import ask, become, drawn, make_deployment, mark, read, snapshot, start_all, write
 from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.policies import COUNTING
+from tests.support.rows import steps
 
 N3_S1_U1 = """
 | 0 | ■■■ |     | create 1, drain 1      |
@@ -38,8 +29,9 @@ def test_the_seven_cycles_go_through_postgres(engine: Engine) -> None:
     ask(engine, "activate_revision", deployment="web", revision="v2")
     coordinator, version = coordinator_without_redis(engine), 2
     for _number, old, new, what in ROWS:
-        one = snapshot(engine, made.id)
-        assert (one.version, drawn(engine, made.id), one.status) == (version, f"{old}|{new}", PROVISIONING)
+        deployment = snapshot(engine, made.id)
+        assert (deployment.version, deployment.status) == (version, PROVISIONING)
+        assert drawn(engine, made.id) == f"{old}|{new}"
         mark(engine, made.id)
         done = coordinator.process_chunk(handler_for(PROVISIONING))
         assert done.seen == 1
@@ -55,9 +47,6 @@ def test_the_seven_cycles_go_through_postgres(engine: Engine) -> None:
     (rollout,) = read(engine, "SELECT * FROM rollouts")
     assert (rollout["outcome"], rollout["steps"], rollout["failed_routes"]) == ("completed", 4, 0)
     assert [step["step_no"] for step in steps(engine)] == [1, 2, 3, 4]
-
-
-COUNTING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1, "count_stopping": True}}
 
 
 @pytest.mark.parametrize(("status", "n", "picture"), [(PROVISIONING, 3, "■■|~~"), (SCALING, 3, "■■~~")])
@@ -101,8 +90,9 @@ def test_a_timeout_takes_everything_back_within_the_budget(engine: Engine) -> No
     while run_until_quiet(coordinator):
         seen.append(drawn(engine, made.id))
         start_all(engine)
-    one = snapshot(engine, made.id)
-    assert (one.status, one.current_revision_id, one.deploying_revision_id) == (READY, made.v1, None)
+    deployment = snapshot(engine, made.id)
+    assert deployment.status == READY
+    assert (deployment.current_revision_id, deployment.deploying_revision_id) == (made.v1, None)
     assert seen == ["■■◇|", "■■■"]
     (rollout,) = read(engine, "SELECT outcome, back_reason FROM rollouts")
     assert rollout["outcome"] == "rolled_back"
@@ -133,5 +123,5 @@ def test_scaling_up_in_the_middle_of_a_rollout_ends_with_the_new_count_of_the_ne
     coordinator = coordinator_without_redis(engine)
     while run_until_quiet(coordinator):
         start_all(engine)
-    one = snapshot(engine, made.id)
-    assert (one.status, one.current_revision_id, drawn(engine, made.id)) == (READY, made.v2, "■■■■■")
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.current_revision_id, drawn(engine, made.id)) == (READY, made.v2, "■■■■■")

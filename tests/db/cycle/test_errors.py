@@ -1,6 +1,5 @@
 """An error of one deployment of a chunk is its own, and is tried again ever later."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,30 +9,29 @@ from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment
 from domain.transitions import Limits
-from tests.support.chunks import OneGoesWrong, fleet, reason_of
+from tests.support.chunks import fleet, reason_of
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 from tests.support.deployments import ask, drawn, mark, read, snapshot, write
 from tests.support.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.wrong_decisions import DecidesWrongly, Wrong
 
 
 def test_a_handler_that_raises_for_one_is_an_error_of_that_one_alone(engine: Engine) -> None:
     ids = fleet(engine, 3)
 
-    def wrong(one: Deployment) -> Decision | None:
-        if one.id == ids[1]:
-            raise RuntimeError("no idea")
-        return None
+    def has_no_idea(_: Deployment) -> Decision:
+        raise RuntimeError("no idea")
 
-    done = coordinator_without_redis(engine).process_chunk(OneGoesWrong(wrong))
+    done = coordinator_without_redis(engine).process_chunk(DecidesWrongly(has_no_idea, ids[1]))
     assert done.applied.created == 2
-    assert [drawn(engine, one) for one in ids] == ["■■|◇", "■■■|", "■■|◇"]
+    assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]
     assert snapshot(engine, ids[1]).phase_attempts == 1
     assert reason_of(engine, ids[1]) == "RuntimeError: no idea"
 
 
-def creates_for_nobody(one: Deployment) -> Decision:
+def creates_for_nobody(deployment: Deployment) -> Decision:
     """A route of a revision that this deployment does not have: Postgres refuses the whole chunk."""
-    return Decision.moved("wrong", RouteChanges.create(one.id, 1))
+    return Decision.moved("wrong", RouteChanges.create(deployment.id, 1))
 
 
 def wants_fewer_than_none(_: Deployment) -> Decision:
@@ -53,16 +51,15 @@ def says_nothing_text_can_hold(_: Deployment) -> Decision:
     ],
 )
 def test_a_write_that_postgres_refuses_is_an_error_of_that_deployment_alone(
-    engine: Engine, wrong: Callable[[Deployment], Decision], error: str, position: int
+    engine: Engine, wrong: Wrong, error: str, position: int
 ) -> None:
     ids = fleet(engine, 8)
     bad = ids.pop(position)
-    handler = OneGoesWrong(lambda one: wrong(one) if one.id == bad else None)
-    done = coordinator_without_redis(engine).process_chunk(handler)
+    done = coordinator_without_redis(engine).process_chunk(DecidesWrongly(wrong, bad))
     assert (done.seen, done.applied.created, done.applied.drained) == (8, 7, 7)
-    assert {drawn(engine, one) for one in ids} == {"■■|◇"}
+    assert {drawn(engine, deployment_id) for deployment_id in ids} == {"■■|◇"}
     assert drawn(engine, bad) == "■■■|"
-    assert {snapshot(engine, one).phase_attempts for one in ids} == {0}
+    assert {snapshot(engine, deployment_id).phase_attempts for deployment_id in ids} == {0}
     assert snapshot(engine, bad).phase_attempts == 1
     assert reason_of(engine, bad).startswith(f"{error}: ")
     (record,) = read(engine, "SELECT result, error_code FROM deployment_history WHERE deployment_id = %s", bad)
@@ -71,18 +68,18 @@ def test_a_write_that_postgres_refuses_is_an_error_of_that_deployment_alone(
 
 def test_after_five_such_errors_the_rollout_is_given_up(engine: Engine) -> None:
     (bad,) = fleet(engine, 1)
-    coordinator, handler = coordinator_without_redis(engine), OneGoesWrong(wants_fewer_than_none)
+    coordinator, handler = coordinator_without_redis(engine), DecidesWrongly(wants_fewer_than_none, bad)
     for attempt in range(1, 5):
         mark(engine, bad)
         coordinator.process_chunk(handler)
-        one = snapshot(engine, bad)
-        assert (one.status, one.phase_attempts) == (PROVISIONING, attempt)
+        deployment = snapshot(engine, bad)
+        assert (deployment.status, deployment.phase_attempts) == (PROVISIONING, attempt)
     mark(engine, bad)
     coordinator.process_chunk(handler)
     assert snapshot(engine, bad).status == ROLLING_BACK
     assert reason_of(engine, bad).startswith("5 errors in a row; last: deployments_desired_replicas_check: ")
     records = read(engine, "SELECT result, attempts FROM deployment_history ORDER BY created_at")
-    assert [(one["result"], one["attempts"]) for one in records] == [("error", 4), ("give_up", 1)]
+    assert [(record["result"], record["attempts"]) for record in records] == [("error", 4), ("give_up", 1)]
 
 
 def test_errors_are_tried_again_ever_later_and_a_success_begins_the_count_anew(engine: Engine) -> None:
@@ -91,7 +88,7 @@ def test_errors_are_tried_again_ever_later_and_a_success_begins_the_count_anew(e
     pauses = []
     for _ in range(2):
         mark(engine, bad)
-        coordinator.process_chunk(OneGoesWrong(wants_fewer_than_none))
+        coordinator.process_chunk(DecidesWrongly(wants_fewer_than_none, bad))
         (row,) = read(engine, "SELECT due_at - clock_timestamp() AS pause FROM deployments")
         pauses.append(round(row["pause"].total_seconds()))
     assert pauses == [5, 10]
@@ -110,7 +107,7 @@ class LimitsRaise(DeployingProvisioningHandler):
 def test_a_handler_whose_limits_raise_without_a_word_spares_the_others(engine: Engine) -> None:
     ids = fleet(engine, 3)
     coordinator_without_redis(engine).process_chunk(LimitsRaise())
-    assert [drawn(engine, one) for one in ids] == ["■■|◇", "■■■|", "■■|◇"]
+    assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]
     assert snapshot(engine, ids[1]).phase_attempts == 1
     assert "AssertionError" in reason_of(engine, ids[1])
 
@@ -121,7 +118,7 @@ def test_a_rollout_that_this_release_cannot_read_spares_the_others_and_can_be_de
     write(engine, unread, ids[1])
     done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
     assert done.applied.created == 2
-    assert [drawn(engine, one) for one in ids] == ["■■|◇", "■■■|", "■■|◇"]
+    assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]
     assert "of the next release" in reason_of(engine, ids[1])
     (step,) = read(
         engine, "SELECT inputs FROM rollout_steps JOIN rollouts ON id = rollout_id WHERE deployment_id = %s", ids[1]
@@ -136,5 +133,5 @@ def test_a_rollout_with_settings_of_another_release_spares_the_others(engine: En
     ids = fleet(engine, 3)
     write(engine, "UPDATE rollouts SET spec = spec || '{\"waves\": 7}' WHERE deployment_id = %s", ids[1])
     coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
-    assert [drawn(engine, one) for one in ids] == ["■■|◇", "■■■|", "■■|◇"]
+    assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]
     assert "no strategy 'rolling_update' that knows these settings" in reason_of(engine, ids[1])

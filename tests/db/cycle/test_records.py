@@ -4,16 +4,9 @@ from sqlalchemy import Engine
 
 from domain.recording import inputs_from_json
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import (
-    ask,
-    make_deployment,
-    mark,
-    read,
-    snapshot,
-    start_all,
-)
-from tests.support.kept import history, steps
+from tests.support.deployments import ask, make_deployment, mark, read, snapshot, start_all
 from tests.support.pictures import PROVISIONING, happens
+from tests.support.rows import history, steps
 
 
 def test_each_step_can_be_decided_again_from_what_was_kept(engine: Engine) -> None:
@@ -24,10 +17,10 @@ def test_each_step_can_be_decided_again_from_what_was_kept(engine: Engine) -> No
         start_all(engine)
     replayed = []
     for step in steps(engine):
-        one, now = inputs_from_json(step["inputs"])
-        decision = handler_for(one.status).decide(one, now)
+        deployment, now = inputs_from_json(step["inputs"])
+        decision = handler_for(deployment.status).decide(deployment, now)
         assert decision.reason == step["decision"]["reason"]
-        replayed.append(happens(one, decision))
+        replayed.append(happens(deployment, decision))
     assert replayed == ["create 1, drain ■"] * 3 + ["completed"]
 
 

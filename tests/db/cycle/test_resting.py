@@ -27,8 +27,8 @@ def test_a_resting_deployment_becomes_what_it_should_be(engine: Engine, before: 
         if not drawings or drawn(engine, made.id) != drawings[-1]:
             drawings.append(drawn(engine, made.id))
         start_all(engine)
-    one = snapshot(engine, made.id)
-    assert (one.status, one.desired_replicas) == (READY, n)
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.desired_replicas) == (READY, n)
     assert drawings == seen
 
 
@@ -55,9 +55,9 @@ def test_a_scaling_that_takes_too_long_is_ready_degraded_and_tried_again_later(e
     write(engine, "UPDATE deployments SET phase_started_at = now() - interval '31 minutes'")
     coordinator = coordinator_without_redis(engine)
     run_until_quiet(coordinator)
-    one = snapshot(engine, made.id)
-    assert one.status == READY
-    assert "30 minutes" in str(one.degraded_reason)
+    deployment = snapshot(engine, made.id)
+    assert deployment.status == READY
+    assert "30 minutes" in str(deployment.degraded_reason)
     write(engine, "UPDATE deployments SET retry_at = now(), due_at = now()")
     coordinator.process_chunk(handler_for(READY))
     assert snapshot(engine, made.id).status == SCALING

@@ -10,13 +10,11 @@ from sqlalchemy import Engine
 
 from db.engine import transaction
 from domain.model import DeploymentLifecycleStatus
-from tests.support.deployments import make_deployment, write
+from tests.support.deployments import ROLLING, make_deployment, write
 from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.statements import (
-    BLUE_GREEN,
+from tests.support.policies import BLUE_GREEN, COUNTING, COUNTING_BLUE_GREEN, RECREATE
+from tests.support.route_statements import (
     CEILING,
-    COUNTING,
-    COUNTING_BLUE_GREEN,
     CREATE,
     CREATE_GONE,
     CREATE_PARKED,
@@ -27,8 +25,6 @@ from tests.support.statements import (
     LEAVE_TRAFFIC,
     PARK,
     RECOVER,
-    RECREATE,
-    ROLLING,
     STOP_AT_ONCE,
     code_of,
 )

@@ -12,7 +12,7 @@ from db.engine import transaction
 from domain.strategies.budget import Budget, resting_budget, surge_budget
 from tests.support.deployments import make_deployment, read
 from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.statements import (
+from tests.support.route_statements import (
     CEILING,
     CREATE,
     CREATE_PARKED,

@@ -6,14 +6,8 @@ from sqlalchemy import Engine
 from db.engine import transaction
 from tests.support.deployments import ask, make_deployment, read, write
 from tests.support.pictures import PROVISIONING
-from tests.support.statements import (
-    BLUE_GREEN,
-    CEILING,
-    CREATE,
-    DRAIN,
-    FLOOR,
-    code_of,
-)
+from tests.support.policies import BLUE_GREEN
+from tests.support.route_statements import CEILING, CREATE, DRAIN, FLOOR, code_of
 
 
 def test_a_rollout_that_changes_the_size_may_do_what_either_size_needs(engine: Engine) -> None:

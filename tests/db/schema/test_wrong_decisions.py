@@ -9,9 +9,9 @@ from domain.changes import Decision, RouteChanges
 from domain.model import Deployment
 from domain.strategies.buckets import ids
 from tests.support.coordinators import coordinator_without_redis
-from tests.support.deployments import drawn, make_deployment, read, snapshot
+from tests.support.deployments import ROLLING, drawn, make_deployment, read, snapshot
 from tests.support.pictures import PROVISIONING, READY
-from tests.support.statements import BLUE_GREEN, COUNTING, PARKING, RECREATE, ROLLING
+from tests.support.policies import BLUE_GREEN, COUNTING, PARKING, RECREATE
 from tests.support.wrong_decisions import (
     DecidesWrongly,
     Wrong,
@@ -47,8 +47,8 @@ def test_a_wrong_decision_is_refused_by_postgres_and_is_an_error_of_that_deploym
     done = coordinator_without_redis(engine).process_chunk(DecidesWrongly(wrong, bad.id))
     assert done.seen == 8
     assert drawn(engine, bad.id) == was
-    one = snapshot(engine, bad.id)
-    assert (one.status, one.phase_attempts) == (PROVISIONING, 1)
+    deployment = snapshot(engine, bad.id)
+    assert (deployment.status, deployment.phase_attempts) == (PROVISIONING, 1)
     (row,) = read(engine, "SELECT reason FROM deployments WHERE id = %s", bad.id)
     assert row["reason"].partition(": ")[2].startswith(f"web-5: {why}")
     assert {snapshot(engine, other.id).phase_attempts for other in fleet} == {0}
@@ -62,8 +62,8 @@ def test_a_wrong_decision_is_refused_by_postgres_and_is_an_error_of_that_deploym
 def test_the_last_step_of_a_rollout_is_judged_by_the_budget_of_the_rollout(engine: Engine) -> None:
     made = make_deployment(engine, "|■■■", status=PROVISIONING)
 
-    def completes_and_drains_one(one: Deployment) -> Decision:
-        return Decision.success("done", RouteChanges.drain(ids(one.active_routes)[:1]))
+    def completes_and_drains_one(deployment: Deployment) -> Decision:
+        return Decision.success("done", RouteChanges.drain(ids(deployment.active_routes)[:1]))
 
     coordinator_without_redis(engine).process_chunk(DecidesWrongly(completes_and_drains_one, made.id))
     assert (snapshot(engine, made.id).status, drawn(engine, made.id)) == (READY, "■■")

@@ -20,12 +20,12 @@ DOWN: dict[str, Any] = {**UP, "comparator": "<", "threshold": 5, "step": -1}
 SCRAPED: dict[str, Any] = {**UP, "source": "replicas", "metric": "busy", "aggregate": "max", "labels": {"q": "gpu"}}
 
 
-def ruled(engine: Engine, *rules: dict[str, Any], picture: str = "■■■", name: str = "web", **made: Any) -> Made:
+def ruled(engine: Engine, *rules: dict[str, Any], picture: str = "■■■", name: str = "web", **details: Any) -> Made:
     """A deployment with rules, looked at once."""
-    one = make_deployment(engine, picture, name=name, **made)
+    made = make_deployment(engine, picture, name=name, **details)
     ask(engine, "set_autoscaling_rules", deployment=name, rules=list(rules))
-    write(engine, "UPDATE deployments SET due_at = NULL WHERE id = %s", one.id)
-    return one
+    write(engine, "UPDATE deployments SET due_at = NULL WHERE id = %s", made.id)
+    return made
 
 
 def push(engine: Engine, value: float, metric: str = "queue", **more: Any) -> dict[str, Any]:

@@ -10,16 +10,6 @@ from tests.support.deployments import Made
 
 CEILING, FLOOR = "RW001", "RW002"
 CONSTRAINTS = {CEILING: "routes_within_ceiling", FLOOR: "routes_above_floor"}
-BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True}}
-PARKING = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 3600}}
-RECREATE = {"strategy": "recreate"}
-CONTINUOUS = {
-    "strategy": "rolling_update",
-    "spec": {"max_surge": "50%", "max_unavailable": "25%", "pacing": "continuous"},
-}
-ROLLING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1}}
-COUNTING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1, "count_stopping": True}}
-COUNTING_BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True, "count_stopping": True}}
 CREATE = """
     INSERT INTO routes (deployment_id, revision_id, traffic_status)
     SELECT %(id)s, %(v2)s, 'active' FROM generate_series(1, %(count)s)

@@ -1,0 +1,11 @@
+"""Policies as clients send them; ROLLING stands with the deployments that are given it."""
+
+BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True}}
+PARKING = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 3600}}
+RECREATE = {"strategy": "recreate"}
+CONTINUOUS = {
+    "strategy": "rolling_update",
+    "spec": {"max_surge": "50%", "max_unavailable": "25%", "pacing": "continuous"},
+}
+COUNTING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 1, "count_stopping": True}}
+COUNTING_BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True, "count_stopping": True}}
