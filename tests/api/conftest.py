@@ -27,8 +27,8 @@ def edge(
         envoy.start()
         yield Edge(EdgeRoutes(engine, redis_server.url), api, envoy)
     finally:
-        for one in (envoy, api):
-            one.end(kill=True)
+        for process in (envoy, api):
+            process.end(kill=True)
         engine.dispose()
 
 
@@ -74,7 +74,9 @@ def web(shared: tuple[EdgeRoutes, Process]) -> Made:
     made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
     routes.reached(made.id, made.name)
     routes.tell()
-    eventually(lambda: made.name in [one["name"] for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]])
+    eventually(
+        lambda: made.name in [service["name"] for service in plain_http.get(f"{api.url}/v1/traffic").json()["services"]]
+    )
     return made
 
 

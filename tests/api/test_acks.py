@@ -48,8 +48,8 @@ def load(url: str) -> Iterator[Load]:
             yield made
         finally:
             made.over.set()
-        for one in work:
-            one.result()
+        for future in work:
+            future.result()
 
 
 def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_more(
@@ -63,7 +63,7 @@ def test_drains_are_acknowledged_in_moments_and_who_drained_gets_no_request_any_
         for route in web.routes[1:]:
             began = time.monotonic()
             edge.routes.drain(route)
-            eventually(lambda one=route: edge.routes.released(one))  # type: ignore[misc]
+            eventually(lambda route=route: edge.routes.released(route))  # type: ignore[misc]
             took.append((time.monotonic() - began) * 1000)
         served = leaves.served.total()
         assert {plain_http.get(url).json()["replica"] for _ in range(30)} == {"stays"}
@@ -99,9 +99,9 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
         eventually(lambda: plain_http.get(url).status_code == 200)
         with load(url) as sent:
             for route, replica in list(zip(web.routes, all_three, strict=True))[:2]:
-                eventually(lambda who=replica.name: any(one[2] == who for one in sent.seen[-30:]))  # type: ignore[misc]
+                eventually(lambda who=replica.name: any(by == who for _, _, by in sent.seen[-30:]))  # type: ignore[misc]
                 edge.routes.drain(route)
-                eventually(lambda one=route: edge.routes.released(one))  # type: ignore[misc]
+                eventually(lambda route=route: edge.routes.released(route))  # type: ignore[misc]
                 replica.close()
             count = len(sent.seen)
             eventually(lambda: len(sent.seen) > count + 50)
@@ -112,7 +112,7 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
 def test_the_proxy_is_listed_as_live_with_what_it_knows(edge: Edge) -> None:
     version = plain_http.get(f"{edge.api.url}/v1/traffic").json()["version"]
     (proxy,) = eventually(
-        lambda: [one for one in in_transaction(edge.routes.engine, list_proxies) if one.acked_version == version]
+        lambda: [proxy for proxy in in_transaction(edge.routes.engine, list_proxies) if proxy.acked_version == version]
     )
     assert (proxy.node_id, proxy.kind, proxy.is_live, proxy.drains_waiting) == ("edge-1", "envoy", True, 0)
     # a poll that is held is a sign of life: nothing changes, and it is there all the same

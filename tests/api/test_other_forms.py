@@ -38,7 +38,7 @@ def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[EdgeRo
     assert web.name in plain_http.get(f"{api.url}/traefik").json()["http"]["services"]
     answer = plain_http.get(f"{api.url}/prometheus/targets")
     assert answer.headers["content-type"] == "application/json"
-    own = [one for one in answer.json() if one["labels"]["deployment"] == web.name]
+    own = [target for target in answer.json() if target["labels"]["deployment"] == web.name]
     assert len(own) == 3
 
 

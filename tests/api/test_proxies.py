@@ -31,7 +31,9 @@ def publish(engine: Engine) -> None:
 
 
 def see(engine: Engine, *nodes: str, silence: float = 10) -> None:
-    in_transaction(engine, lambda one: note_proxies(one, [SeenProxy(node, "envoy", silence) for node in nodes]))
+    in_transaction(
+        engine, lambda connection: note_proxies(connection, [SeenProxy(node, "envoy", silence) for node in nodes])
+    )
 
 
 def silent_for(engine: Engine, node: str, seconds: float) -> None:
@@ -112,7 +114,7 @@ def test_a_proxy_that_is_silent_while_a_server_is_there_counts_no_more(engine: E
     see(engine, "a")
     silent_for(engine, "a", 11)
     drain(engine, web.routes[0])
-    assert [one.is_live for one in in_transaction(engine, list_proxies)] == [False]
+    assert [proxy.is_live for proxy in in_transaction(engine, list_proxies)] == [False]
     assert release(engine) == {web.id}
 
 
@@ -124,7 +126,7 @@ def test_a_proxy_is_not_silent_while_no_server_is_there_to_be_polled(engine: Eng
     drain(engine, web.routes[0])
     assert release(engine) == frozenset()
     publish(engine)  # the server is back: the proxy gets its ten seconds from now on
-    assert [one.is_live for one in in_transaction(engine, list_proxies)] == [True]
+    assert [proxy.is_live for proxy in in_transaction(engine, list_proxies)] == [True]
     assert release(engine) == frozenset()
     silent_for(engine, "a", 11)
     assert release(engine) == {web.id}
@@ -158,10 +160,10 @@ def test_who_has_not_been_heard_of_for_a_day_is_forgotten(engine: Engine) -> Non
     in_transaction(engine, lambda connection: begin_publishing(connection, "two"))
     assert [row["id"] for row in read(engine, "SELECT id FROM publishers")] == ["two"]
     # both were live when the last server ended, however long that is ago
-    assert [one.node_id for one in in_transaction(engine, list_proxies)] == ["a", "b"]
+    assert [proxy.node_id for proxy in in_transaction(engine, list_proxies)] == ["a", "b"]
     silent_for(engine, "a", 90_000)
     in_transaction(engine, lambda connection: begin_publishing(connection, "three"))
-    assert [one.node_id for one in in_transaction(engine, list_proxies)] == ["b"]
+    assert [proxy.node_id for proxy in in_transaction(engine, list_proxies)] == ["b"]
 
 
 def test_the_list_says_what_each_proxy_knows_and_how_many_drains_wait_for_it(engine: Engine, web: Made) -> None:

@@ -130,11 +130,11 @@ def test_load_is_sent_to_loopback_only() -> None:
 
 def test_the_plan_is_the_same_for_the_same_seed() -> None:
     def first(seed: int) -> list[object]:
-        return [one for one, _ in zip(plan(seed, "web"), range(2000), strict=False)]
+        return [planned for planned, _ in zip(plan(seed, "web"), range(2000), strict=False)]
 
     assert first(7) == first(7)
     assert first(7) != first(8)
-    assert {one.kind for one, _ in zip(plan(7, "web"), range(5000), strict=False)} == set(DEFAULT_MIX)
+    assert {planned.kind for planned, _ in zip(plan(7, "web"), range(5000), strict=False)} == set(DEFAULT_MIX)
 
 
 def test_quantiles_are_values_that_occurred() -> None:

@@ -34,6 +34,6 @@ def docker_runtime(docker_url: str, docker_api: docker.APIClient) -> Iterator[Do
     """Of a worker host of its own; what it started is removed in the end."""
     made = DockerRuntime(f"host-{uuid4()}", docker_url)
     yield made
-    for one in made.everyone():
-        docker_api.remove_container(one.handle.removeprefix("docker:"), force=True, v=True)
+    for replica in made.everyone():
+        docker_api.remove_container(replica.handle.removeprefix("docker:"), force=True, v=True)
     made.close()

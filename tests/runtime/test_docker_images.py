@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 def pulled_from(docker_api: docker.APIClient) -> Iterator[Registry]:
     with registry(busybox_layer()) as held:
         yield held
-        if any(held.image in (one["RepoTags"] or ()) for one in docker_api.images()):
+        if any(held.image in (image["RepoTags"] or ()) for image in docker_api.images()):
             docker_api.remove_image(held.image, force=True)
 
 

@@ -134,7 +134,7 @@ def test_a_container_that_a_crash_left_unstarted_is_started_and_until_then_is_no
     request = asked()
     docker_runtime._create(request)
     assert docker_runtime.find(request.route_id) is None
-    assert [one.running for one in docker_runtime.everyone()] == [False]
+    assert [replica.running for replica in docker_runtime.everyone()] == [False]
     replica = docker_runtime.start(request)
     assert replica.running
     assert len(containers(docker_api, request.route_id)) == 1

@@ -49,7 +49,7 @@ def test_a_paused_container_runs_and_can_be_killed(docker_runtime: DockerRuntime
     found = docker_runtime.find(replica.route_id)
     assert found
     assert found.running
-    assert [one.running for one in docker_runtime.everyone()] == [True]
+    assert [replica.running for replica in docker_runtime.everyone()] == [True]
     docker_runtime.kill(replica.route_id)
     assert not ended(docker_runtime, replica.route_id).running
 

@@ -32,10 +32,10 @@ def dockerd() -> Iterator[Dockerd]:
 def runtime(dockerd: Dockerd) -> Iterator[DockerRuntime]:
     made = DockerRuntime("here", dockerd.url, timeout_seconds=1)
     yield made
-    for one in made.everyone():
-        made.kill(one.route_id)
-        ended(made, one.route_id)
-        made.forget(one.route_id)
+    for replica in made.everyone():
+        made.kill(replica.route_id)
+        ended(made, replica.route_id)
+        made.forget(replica.route_id)
     made.close()
 
 
@@ -100,7 +100,7 @@ def test_nobody_listens_at_the_url() -> None:
 
 def test_an_engine_that_has_lost_its_containerd_fails_no_start(dockerd: Dockerd, runtime: DockerRuntime) -> None:
     request = asked("sleep 60", network="host")
-    (containerd,) = [one for one in psutil.Process(dockerd.pid).children() if one.name() == "containerd"]
+    (containerd,) = [child for child in psutil.Process(dockerd.pid).children() if child.name() == "containerd"]
     containerd.kill()
     with pytest.raises(RuntimeUnavailableError, match="is in trouble"):
         runtime.start(request)

@@ -134,7 +134,7 @@ def test_the_example_is_asked_at_its_webhook(runtime: ExternalRuntime, webhook: 
     content = example.revision.spec.model_dump() | {"external": {"webhook": webhook.url}}
     spec = RevisionSpec.model_validate(content)
     runtime.start(ReplicaRequest(uuid4(), example.deployment, "v1", spec))
-    assert [one["env"] for one in webhook.asked] == [{"VERSION": "1"}]
+    assert [asked["env"] for asked in webhook.asked] == [{"VERSION": "1"}]
 
 
 def test_to_end_a_replica_its_request_is_needed(runtime: ExternalRuntime) -> None:

@@ -85,7 +85,7 @@ def test_the_page_of_a_real_exporter_is_read() -> None:
         )
         assert read(address, "nothing") == ()
         busy.labels("cpu").set(math.nan)
-        assert [str(one.value) for one in read(address) or ()] == ["nan", "2.0"]
+        assert [str(sample.value) for sample in read(address) or ()] == ["nan", "2.0"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_hanging_endless_and_broken_replicas_delay_nobody_beyond_the_timeout() -
         before = time.monotonic()
         answers = read_pages([*pages, *wanted])
         assert time.monotonic() - before < TIMEOUT_SECONDS + 1
-        assert answers == {one: (MetricSample("busy", {}, 3),) for one in wanted}
+        assert answers == {page: (MetricSample("busy", {}, 3),) for page in wanted}
 
 
 def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

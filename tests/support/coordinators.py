@@ -28,13 +28,15 @@ def coordinator_without_redis(
 
 def handler_for(status: DeploymentLifecycleStatus) -> DeploymentHandler:
     """The handler that beat runs often for deployments of this status."""
-    return next(one for one in HANDLERS.values() if status in one.targets and one.cadence.short is not None)
+    return next(
+        handler for handler in HANDLERS.values() if status in handler.targets and handler.cadence.short is not None
+    )
 
 
 def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[DeploymentHandler] | None = None) -> int:
     """Every handler, again and again, until none finds anything marked; returns the deployments looked at."""
     seen = 0
-    while found := sum(coordinator.process_chunk(one).seen for one in handlers or HANDLERS.values()):
+    while found := sum(coordinator.process_chunk(handler).seen for handler in handlers or HANDLERS.values()):
         seen += found
         assert seen < 10_000, "it never comes to rest"
     return seen
@@ -50,7 +52,7 @@ def assert_nothing_happened_twice(engine: Engine) -> None:
             rollout["id"],
         )
         assert [step["step_no"] for step in steps] == list(range(1, rollout["steps"] + 1))
-        assert all(one["version"] < next_one["version"] for one, next_one in pairwise(steps))
+        assert all(earlier["version"] < later["version"] for earlier, later in pairwise(steps))
     assert read(engine, "SELECT message FROM deployment_history WHERE result = 'error'") == []
     (deadlocks,) = read(engine, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
     assert deadlocks["deadlocks"] == 0

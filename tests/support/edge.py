@@ -175,8 +175,8 @@ class Edge:
         """A deployment of a name of its own whose routes are at these replicas, reached by that name."""
         name = settings.pop("name", f"web{next(self.numbers)}")
         made = make_deployment(self.routes.engine, drawn_as, **{"n": 1, "name": name, **settings})
-        for route, one in zip(made.routes, at, strict=True):
-            self.routes.at(route, one if isinstance(one, str) else one.address)
+        for route, replica in zip(made.routes, at, strict=True):
+            self.routes.at(route, replica if isinstance(replica, str) else replica.address)
         self.routes.reached(made.id, made.name)
         self.routes.tell()
         return made

@@ -176,11 +176,11 @@ def drawn_changes(deployment: Deployment, changes: RouteChanges) -> str:
     if changes.created:
         parts.append(f"create {changes.created}")
     if changes.promote_route_ids:
-        parts.append("promote " + "".join(symbols[one] for one in changes.promote_route_ids))
+        parts.append("promote " + "".join(symbols[chosen] for chosen in changes.promote_route_ids))
     if changes.drain_route_ids:
-        parts.append("drain " + "".join(symbols[one] for one in changes.drain_route_ids))
+        parts.append("drain " + "".join(symbols[chosen] for chosen in changes.drain_route_ids))
     if changes.park_route_ids:
-        parts.append("park " + "".join(symbols[one] for one in changes.park_route_ids))
+        parts.append("park " + "".join(symbols[chosen] for chosen in changes.park_route_ids))
     return ", ".join(parts)
 
 

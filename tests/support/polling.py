@@ -54,5 +54,5 @@ def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: st
 
 def live_servers(api: Process, name: str) -> int:
     """How many replicas the server tells of; none before it has heard of the deployment."""
-    services = {one["name"]: one for one in plain_http.get(f"{api.url}/v1/traffic").json()["services"]}
+    services = {service["name"]: service for service in plain_http.get(f"{api.url}/v1/traffic").json()["services"]}
     return len(services[name]["live"]) if name in services else 0

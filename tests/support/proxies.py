@@ -28,7 +28,7 @@ class World:
             endpoints_of(name): frozenset({*members, f"mood {self.mood}"}) for name, members in self.clusters.items()
         }
         names = frozenset(self.clusters)
-        return {CLUSTERS: names, ROUTES: frozenset(one for one in names if "preview" in one), **own}
+        return {CLUSTERS: names, ROUTES: frozenset(name for name in names if "preview" in name), **own}
 
 
 def version_of(content: Content) -> str:
@@ -51,5 +51,7 @@ class Proxy:
         self.held[key] = content
         if key == CLUSTERS:
             wanted = {ROUTES, CLUSTERS, *(endpoints_of(name) for name in content)}
-            self.held = {one: self.held.get(one) for one in wanted}
-            self.under_way = {one: content for one, content in self.under_way.items() if one in wanted}
+            self.held = {subscription: self.held.get(subscription) for subscription in wanted}
+            self.under_way = {
+                subscription: content for subscription, content in self.under_way.items() if subscription in wanted
+            }

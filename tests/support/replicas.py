@@ -22,11 +22,13 @@ STUBBORN = python(
 Runtimes = dict[str, ProcessRuntime]
 
 
-def one(engine: Engine, spec: dict[str, Any], picture: str = "◇") -> UUID:
+def make_route(engine: Engine, spec: dict[str, Any], picture: str = "◇") -> UUID:
+    """The first route of a new deployment whose replicas are run so."""
     return make_deployment(engine, picture, n=len(picture), status=SCALING, spec=spec).routes[0]
 
 
 def route(engine: Engine, route_id: UUID) -> dict[str, Any]:
+    """Its row."""
     (row,) = read(engine, "SELECT * FROM routes WHERE id = %s", route_id)
     return row
 

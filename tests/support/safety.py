@@ -41,21 +41,21 @@ def counted(deployment: Deployment, now: datetime) -> int:
     return live + (stopping if count_stopping else 0)
 
 
-def check_safety(one: ClassifiedDecision, now: datetime) -> None:
+def check_safety(decision: ClassifiedDecision, now: datetime) -> None:
     """Of one decision: no more than the ceiling by our own creations, no fewer than keep by our own drains.
 
     What is parked of another revision stays until its time, unless nothing may run beside the target.
     """
-    before, changes = one.deployment, one.changes
+    before, changes = decision.deployment, decision.changes
     if before.status.lifecycle not in (Lifecycle.SCALING, Lifecycle.DEPLOYING):
-        assert not changes or before.status.lifecycle is Lifecycle.DESTROYING, one.reason
+        assert not changes or before.status.lifecycle is Lifecycle.DESTROYING, decision.reason
         return
     budget, count = budget_of(before), counted(before, now)
-    assert count + changes.created <= max(budget.ceiling, count), one.reason
+    assert count + changes.created <= max(budget.ceiling, count), decision.reason
     serving = {route.id for route in before.routes if route.is_serving}
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
     left = sum(route.is_serving for route in routes_after(before.routes, changes, now))
-    assert not taken or left >= budget.keep, one.reason
+    assert not taken or left >= budget.keep, decision.reason
     others = (route for route in before.active_routes if route.revision_id != before.current_revision_id)
     kept = {route.id for route in others if is_parked(route, target_of(before), now)}
-    assert budget.alone or not kept & set(changes.drain_route_ids), one.reason
+    assert budget.alone or not kept & set(changes.drain_route_ids), decision.reason

@@ -128,8 +128,8 @@ class Case:
     @property
     def strategy(self) -> str | None:
         """The one that decides, while there is one."""
-        one = self.deployment
-        return one.rollout.policy.strategy if one.rollout and one.status == PROVISIONING else None
+        deployment = self.deployment
+        return deployment.rollout.policy.strategy if deployment.rollout and deployment.status == PROVISIONING else None
 
     def decide(self) -> Decision:
         return handler_of(self.deployment).decide(self.deployment, NOW)

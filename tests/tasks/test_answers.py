@@ -55,8 +55,8 @@ def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine,
     made = make_deployment(engine)
     payload = {"request_id": "r-1", "deployment": "web", "revision": "v2"}
     first = answer("rollway.activate_revision", payload)
-    one = snapshot(engine, made.id)
-    assert one.rollout is not None
+    deployment = snapshot(engine, made.id)
+    assert deployment.rollout is not None
     assert json.loads(json.dumps(first)) == {
         "ok": True,
         "repeated": False,
@@ -64,7 +64,7 @@ def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine,
             "deployment": "web",
             "revision": "v2",
             "activation": "begun",
-            "rollout_id": str(one.rollout.id),
+            "rollout_id": str(deployment.rollout.id),
             "version": 2,
             "already": False,
         },

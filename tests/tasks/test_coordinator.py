@@ -106,7 +106,7 @@ def test_when_the_lock_is_lost_it_finishes_the_chunk_in_hand_and_claims_no_other
     class LosesTheLock(CheckPendingHandler):
         def decide(self, deployment: Deployment, now: datetime) -> Decision:
             client.delete("rollway:lock:check_pending:0")
-            eventually(lambda: "lock renewal" not in {one.name for one in threading.enumerate()})
+            eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
             return super().decide(deployment, now)
 
     mine = coordinator(engine, slots, waker, {PEND: LosesTheLock()})

@@ -52,11 +52,13 @@ def coordinate(engine: Engine, dice: random.Random) -> None:
 def probe(engine: Engine, dice: random.Random) -> None:
     """Health as it comes; who is on the way out is sometimes found to be gone."""
     routes = read(engine, "SELECT id, deployment_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
-    leaving = [one["id"] for one in routes if one["status"] == "terminating"]
+    leaving = [route["id"] for route in routes if route["status"] == "terminating"]
     reports = [
-        RouteReport(one["id"], one["deployment_id"], RouteStatus(one["status"]), status, reason="seen", address="h:1")
-        for one in dice.sample(routes, len(routes) // 2)
-        if (status := dice.choice(WEATHER)) and one["status"] != "terminating"
+        RouteReport(
+            route["id"], route["deployment_id"], RouteStatus(route["status"]), status, reason="seen", address="h:1"
+        )
+        for route in dice.sample(routes, len(routes) // 2)
+        if (status := dice.choice(WEATHER)) and route["status"] != "terminating"
     ]
     in_transaction(engine, lambda connection: apply_reports(connection, reports))
     in_transaction(engine, lambda connection: record_stopped(connection, leaving))
@@ -181,13 +183,15 @@ def calm_down(engine: Engine) -> None:
             "SELECT id, deployment_id, status, parked_until FROM routes WHERE status NOT IN ('terminated', 'failed')",
         )
         reports = [
-            RouteReport(one["id"], one["deployment_id"], RouteStatus(one["status"]), RouteStatus.HEALTHY, address="h:1")
-            for one in routes
+            RouteReport(
+                route["id"], route["deployment_id"], RouteStatus(route["status"]), RouteStatus.HEALTHY, address="h:1"
+            )
+            for route in routes
         ]
-        leaving = [one["id"] for one in routes if one["status"] == "terminating"]
+        leaving = [route["id"] for route in routes if route["status"] == "terminating"]
         in_transaction(engine, partial(record_stopped, route_ids=leaving))
         changed = in_transaction(engine, partial(apply_reports, reports=reports))
-        parked = [one for one in routes if one["parked_until"] is not None]
+        parked = [route for route in routes if route["parked_until"] is not None]
         if not (changed or leaving or parked or read(engine, "SELECT 1 FROM rollouts WHERE ended_at IS NULL")):
             break
     rows = read(engine, "SELECT id, lifecycle, desired_replicas, current_revision_id FROM deployments")

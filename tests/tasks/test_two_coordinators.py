@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -57,14 +58,14 @@ def at_once(work: Sequence[Callable[[], object]]) -> None:
     """All of them, started together; raises what the first of them raised."""
     barrier, raised = threading.Barrier(len(work), timeout=60), []
 
-    def run(one: Callable[[], object]) -> None:
+    def run(task: Callable[[], object]) -> None:
         barrier.wait()
         try:
-            one()
+            task()
         except Exception as error:  # noqa: BLE001  (told below)
             raised.append(error)
 
-    threads = [threading.Thread(target=run, args=(one,)) for one in work]
+    threads = [threading.Thread(target=run, args=(task,)) for task in work]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -96,7 +97,7 @@ def test_two_coordinators_at_once_keep_the_budget_without_a_redis_lock(
     ids = [make_deployment(engine, "■■■", name=f"web-{number}").id for number in range(count)]
     run_until_quiet(coordinator_without_redis(engine))
     both = [engine_on(database) for _ in range(2)]
-    two = [coordinator_without_redis(one, chunk=7) for one in both]
+    two = [coordinator_without_redis(own, chunk=7) for own in both]
     begun = 0
     with watched(database) as seen:
         for _ in range(rounds):
@@ -105,11 +106,11 @@ def test_two_coordinators_at_once_keep_the_budget_without_a_redis_lock(
                 for number in range(count):
                     ask(engine, "activate_revision", deployment=f"web-{number}", revision=("v1", "v2")[begun % 2])
             mark(engine, *ids)
-            at_once([lambda one=one: way(one, ids, PROVISIONING) for one in two])  # type: ignore[misc]
+            at_once([partial(way, coordinator, ids, PROVISIONING) for coordinator in two])
             assert out_of_budget(engine) == []
             start_all(engine)
-    for one in both:
-        one.dispose()
+    for own in both:
+        own.dispose()
     assert seen == []
     assert begun > rounds / 10
     assert_nothing_happened_twice(engine)
@@ -118,10 +119,10 @@ def test_two_coordinators_at_once_keep_the_budget_without_a_redis_lock(
 def test_every_change_takes_the_next_version_and_none_is_skipped(engine: Engine, database: str) -> None:
     made = make_deployment(engine, "■■■|", status=PROVISIONING)
     both = [engine_on(database) for _ in range(2)]
-    two = [coordinator_without_redis(one) for one in both]
+    two = [coordinator_without_redis(own) for own in both]
     version = 1
     for _ in range(7):
-        at_once([lambda one=one: insists(one, [made.id], PROVISIONING) for one in two])  # type: ignore[misc]
+        at_once([partial(insists, coordinator, [made.id], PROVISIONING) for coordinator in two])
         changes = read(engine, "SELECT count(*) AS c FROM rollout_steps")[0]["c"]
         healthy = read(
             engine, "SELECT count(*) AS c FROM routes WHERE revision_id = %s AND status = 'healthy'", made.v2
@@ -131,5 +132,5 @@ def test_every_change_takes_the_next_version_and_none_is_skipped(engine: Engine,
         assert row["version"] == version
         start_all(engine)
     assert (row["lifecycle"], version) == (READY.lifecycle, 8)
-    for one in both:
-        one.dispose()
+    for own in both:
+        own.dispose()

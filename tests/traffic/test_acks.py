@@ -38,9 +38,9 @@ class AcksMachine(RuleBasedStateMachine):
     def replica_leaves(self, name: str, pick: int) -> None:
         members = sorted(self.world.clusters.get(name, ()))
         if members:
-            one = members[pick % len(members)]
-            self.world.clusters[name].discard(one)
-            self.world.gone.add(one)
+            replica = members[pick % len(members)]
+            self.world.clusters[name].discard(replica)
+            self.world.gone.add(replica)
 
     @rule(mood=st.integers(0, 1))
     def health_changes_and_changes_back(self, mood: int) -> None:
@@ -62,9 +62,9 @@ class AcksMachine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 9))
     def poll(self, pick: int) -> None:
-        waiting = [one for one in self.proxy.held if one not in self.proxy.under_way]
+        waiting = [subscription for subscription in self.proxy.held if subscription not in self.proxy.under_way]
         if self.proxy.held[CLUSTERS] is None:
-            waiting = [one for one in waiting if one == CLUSTERS]  # it asks for nothing else before it has these
+            waiting = [CLUSTERS] if CLUSTERS in waiting else []  # it asks for nothing else before it has these
         if waiting:
             self.ask(waiting[pick % len(waiting)])
 
@@ -89,7 +89,7 @@ class AcksMachine(RuleBasedStateMachine):
         """Nothing changes for a while: two rounds later the proxy knows the newest table."""
         self.proxy.under_way.clear()
         for _ in range(3):
-            for key in sorted(self.proxy.held, key=lambda one: (one.kind, one.name)):
+            for key in sorted(self.proxy.held, key=lambda subscription: (subscription.kind, subscription.name)):
                 if key in self.proxy.held:
                     self.ask(key)
                     if key in self.proxy.under_way:
@@ -103,7 +103,7 @@ class AcksMachine(RuleBasedStateMachine):
         mark = self.acks.watermark(NODE)
         if mark is None:
             return
-        held = {one for content in self.proxy.held.values() for one in content or ()}
+        held = {replica for content in self.proxy.held.values() for replica in content or ()}
         assert not held & self.gone_by[mark.number]
 
 

@@ -26,17 +26,21 @@ def test_only_what_changed_has_another_version() -> None:
     after = table(deployment(route(1), route(3)), deployment(route(2), name="other"))
     first = envoy_resources(before)
     second = envoy_resources(after, (before, first))
-    changed = {key for key, one in second.by_subscription.items() if first.by_subscription[key].version != one.version}
+    changed = {
+        key
+        for key, resource in second.by_subscription.items()
+        if first.by_subscription[key].version != resource.version
+    }
     assert changed == {WEB}
     assert first.version != second.version
 
 
 def test_two_servers_agree_on_versions_whatever_they_knew_before() -> None:
     tables = [table(deployment(route(1))), table(deployment(route(1), coming(2))), table(deployment(coming(2)))]
-    one = None
+    before = None
     for current in tables:
-        one = (current, envoy_resources(current, one))
-        assert one[1] == envoy_resources(current)
+        before = (current, envoy_resources(current, before))
+        assert before[1] == envoy_resources(current)
 
 
 def test_a_newer_snapshot_of_the_same_is_the_same() -> None:
@@ -75,7 +79,7 @@ def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
 
     def urls(*routes: Any) -> list[str]:
         servers = traefik_document(table(deployment(*routes)))["http"]["services"]["web"]["loadBalancer"]["servers"]
-        return [one["url"] for one in servers]
+        return [server["url"] for server in servers]
 
     assert urls(route(1), *ill) == ["http://10.0.0.1:8001"]
     assert urls(*ill) == ["http://10.0.0.1:8002", "http://10.0.0.1:8003"]
@@ -85,7 +89,7 @@ def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
 def test_traefik_gets_rules_ranked_as_envoy_ranks_them() -> None:
     entrances = (*deployment().entrances, *prefixes("/web/deep/", strip=False))
     http = traefik_document(table(deployment(route(1), coming(2), entrances=entrances)))["http"]
-    rules = {one["rule"]: one for one in http["routers"].values()}
+    rules = {router["rule"]: router for router in http["routers"].values()}
     wanted = "HeaderRegexp(`x-rollway-preview`, `.+`) && !Header(`x-rollway-preview`, `false`)"
     ranked = sorted(rules, key=lambda rule: -rules[rule]["priority"])
     assert ranked == [
@@ -103,8 +107,8 @@ def test_traefik_gets_rules_ranked_as_envoy_ranks_them() -> None:
 
 
 def test_traefik_ranks_a_name_for_all_below_it_under_every_whole_name() -> None:
-    one = deployment(route(), entrances=hosts("*.example.com", "*.eu.example.com", "web.example.com"))
-    routers = traefik_document(derive_table(snapshot(one)))["http"]["routers"].values()
+    several = deployment(route(), entrances=hosts("*.example.com", "*.eu.example.com", "web.example.com"))
+    routers = traefik_document(derive_table(snapshot(several)))["http"]["routers"].values()
     ranked = sorted(
         ((router["priority"], router["rule"]) for router in routers if router["service"] == "web"), reverse=True
     )
@@ -117,7 +121,7 @@ def test_traefik_ranks_a_name_for_all_below_it_under_every_whole_name() -> None:
 
 def test_traefik_shows_a_preview_to_nobody_rather_than_what_is_live() -> None:
     http = traefik_document(table(deployment(route(1))))["http"]
-    services = {one["rule"]: one["service"] for one in http["routers"].values()}
+    services = {router["rule"]: router["service"] for router in http["routers"].values()}
     assert services["Host(`web`)"] == "web"
     assert services["Host(`preview.web`)"] == "_nobody"
     assert "_nobody" in http["services"]
@@ -132,7 +136,7 @@ def test_traefik_gets_weights_only_where_they_differ() -> None:
         {"url": "http://10.0.0.1:8001", "weight": 100},
         {"url": "http://10.0.0.1:8002", "weight": 50},
     ]
-    assert all("weight" not in one for one in servers(route(1, ratio=0.5), route(2, ratio=0.5)))
+    assert all("weight" not in server for server in servers(route(1, ratio=0.5), route(2, ratio=0.5)))
 
 
 def test_prometheus_gets_every_replica_with_what_it_belongs_to() -> None:

@@ -22,7 +22,11 @@ def numbers(endpoints: tuple[object, ...]) -> list[int]:
 def test_who_is_in_traffic_is_published_whatever_its_health() -> None:
     service = only(route(1), route(2, status=RouteStatus.UNHEALTHY), route(3, status=RouteStatus.DEGRADED))
     assert numbers(service.live) == [1, 2, 3]
-    assert [one.status for one in service.live] == [RouteStatus.HEALTHY, RouteStatus.UNHEALTHY, RouteStatus.DEGRADED]
+    assert [endpoint.status for endpoint in service.live] == [
+        RouteStatus.HEALTHY,
+        RouteStatus.UNHEALTHY,
+        RouteStatus.DEGRADED,
+    ]
     assert service.preview == ()
 
 
@@ -40,8 +44,8 @@ def test_a_preview_is_healthy_of_the_coming_revision_and_not_parked() -> None:
 
 def test_a_ratio_becomes_a_weight_from_1_to_100_and_0_means_no_requests() -> None:
     service = only(route(1), route(2, ratio=0.25), route(3, ratio=0.001), route(4, ratio=0))
-    assert [one.weight for one in service.live] == [100, 25, 1]
-    assert [one.weight for one in only(route(1, ratio=0), route(2, ratio=0)).live] == [1, 1]
+    assert [endpoint.weight for endpoint in service.live] == [100, 25, 1]
+    assert [endpoint.weight for endpoint in only(route(1, ratio=0), route(2, ratio=0)).live] == [1, 1]
 
 
 def test_host_names_are_in_small_letters_and_prefixes_end_with_a_slash() -> None:
@@ -113,8 +117,8 @@ def test_no_host_name_and_no_prefix_occurs_twice(entrances: list[list[Entrance]]
     table = derive_table(
         snapshot(*(deployment(name=f"d{number}", entrances=tuple(own)) for number, own in enumerate(entrances)))
     )
-    domains = [host for one in table.services for host in (*one.hosts, *one.preview_hosts)]
+    domains = [host for service in table.services for host in (*service.hosts, *service.preview_hosts)]
     assert len(domains) == len(set(domains))
     assert "*" not in domains
-    values = [prefix.value for one in table.services for prefix in one.prefixes]
+    values = [prefix.value for service in table.services for prefix in service.prefixes]
     assert len(values) == len(set(values))

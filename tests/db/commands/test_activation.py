@@ -45,14 +45,15 @@ def test_a_policy_begins_a_rollout_with_clocks_and_a_policy_of_its_own(engine: E
     write(engine, "UPDATE deployments SET degraded_reason = 'tired', retry_at = now(), phase_attempts = 3")
     done = activate(engine, "v2", actor="ann", reason="faster")
     ask(engine, "set_policy", deployment="web", policy=ROLLING)
-    one = snapshot(engine, made.id)
+    deployment = snapshot(engine, made.id)
     (rollout,) = rollouts(engine)
     assert (done["activation"], done["rollout_id"], done["version"]) == ("begun", str(rollout["id"]), 2)
-    assert (one.status, one.current_revision_id, one.deploying_revision_id) == (PROVISIONING, made.v1, made.v2)
-    assert (one.phase_attempts, one.degraded_reason, one.retry_at) == (0, None, None)
-    assert one.rollout is not None
-    assert one.phase_started_at == one.rollout.started_at == rollout["last_progress_at"]
-    assert one.rollout.policy.limits.timeout_seconds == 90
+    assert deployment.status == PROVISIONING
+    assert (deployment.current_revision_id, deployment.deploying_revision_id) == (made.v1, made.v2)
+    assert (deployment.phase_attempts, deployment.degraded_reason, deployment.retry_at) == (0, None, None)
+    assert deployment.rollout is not None
+    assert deployment.phase_started_at == deployment.rollout.started_at == rollout["last_progress_at"]
+    assert deployment.rollout.policy.limits.timeout_seconds == 90
     assert rollout["lasts"].total_seconds() == 90
     assert (rollout["actor"], rollout["reason"], rollout["desired_at_start"]) == ("ann", "faster", 3)
 
@@ -89,8 +90,8 @@ def test_a_rollout_that_lost_its_policy_lends_its_own_to_the_one_that_supersedes
 def test_on_the_way_back_the_same_revision_can_be_tried_once_more(engine: Engine) -> None:
     made = make_deployment(engine, "■■|◇", status=ROLLING_BACK)
     assert activate(engine, "v2", supersede=True)["activation"] == "superseded"
-    one = snapshot(engine, made.id)
-    assert (one.status, one.deploying_revision_id) == (PROVISIONING, made.v2)
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.deploying_revision_id) == (PROVISIONING, made.v2)
 
 
 @pytest.mark.parametrize("status", [PROVISIONING, ROLLING_BACK])
@@ -143,7 +144,7 @@ def test_a_second_rollout_does_not_inherit_the_clock_or_the_failures_of_the_firs
     run_until_quiet(coordinator)
     assert snapshot(engine, made.id).status == READY
     activate(engine, "v2")
-    one = snapshot(engine, made.id)
-    assert one.rollout is not None
-    assert (one.rollout.failed_routes, one.rollout.steps) == (0, 0)
-    assert one.rollout.deadline > one.rollout.started_at >= one.phase_started_at
+    deployment = snapshot(engine, made.id)
+    assert deployment.rollout is not None
+    assert (deployment.rollout.failed_routes, deployment.rollout.steps) == (0, 0)
+    assert deployment.rollout.deadline > deployment.rollout.started_at >= deployment.phase_started_at

@@ -108,8 +108,8 @@ def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, em
         ]
         waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         eventually(lambda: len(connection.execute(waiting).fetchall()) == len(both), 20)
-    for one in both:
-        said, _ = one.communicate(timeout=30)
-        assert one.returncode == 0, said
+    for migration in both:
+        said, _ = migration.communicate(timeout=30)
+        assert migration.returncode == 0, said
     assert len(read(empty, "SELECT * FROM alembic_version")) == 1
     assert len(shape(empty)["columns"]) > 80

@@ -66,8 +66,8 @@ def test_trap_a_health_state_that_nobody_thought_of_is_counted_and_drained_first
     statuses: list[Any] = [*RouteStatus, MELTED]
     for status in statuses:
         for traffic in TrafficStatus:
-            one = deploying("■■■|■")
-            strange = replace(one.routes[3], status=status, traffic=traffic)
+            deployment = deploying("■■■|■")
+            strange = replace(deployment.routes[3], status=status, traffic=traffic)
             assert Buckets.of((strange,), V2, NOW).live == status.is_active
             assert Buckets.of((strange,), V1, NOW).live == status.is_active
     melted = replace(deploying("■■■|").routes[1], status=MELTED)
@@ -122,7 +122,7 @@ def test_of_other_revisions_the_worst_are_drained_first(case: Case) -> None:
     """Blue-green keeps two sets: of each the worst go first, and before the promotion blue is as if at rest."""
     kept = kept_up(case)
     other = worst_first(r for r in case.deployment.active_routes if r.revision_id not in kept and not case.parked(r))
-    drained = [one for one in case.decide().changes.drain_route_ids if one in {route.id for route in other}]
+    drained = [drain for drain in case.decide().changes.drain_route_ids if drain in {route.id for route in other}]
     assert drained == [route.id for route in other][: len(drained)]
 
 

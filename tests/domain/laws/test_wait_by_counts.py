@@ -26,12 +26,12 @@ def counted(routes: Iterable[Route]) -> RouteCounts:
 @example(Case(deploying("|■◇", 1, 1, 0)))
 @example(Case(deploying("■~|◇", 2, 0, 1, spec={"count_stopping": True})))
 def test_counts_tell_the_same_wait_or_nothing(case: Case) -> None:
-    one = case.deployment
-    if one.rollout is None or one.status != PROVISIONING:
+    deployment = case.deployment
+    if deployment.rollout is None or deployment.status != PROVISIONING:
         return
-    counts = counted(route for route in one.routes if route.revision_id == one.deploying_revision_id)
-    told = HANDLER.glance(one, counts, NOW)
-    assert told is None or told == cycle(one, NOW)
+    counts = counted(route for route in deployment.routes if route.revision_id == deployment.deploying_revision_id)
+    told = HANDLER.glance(deployment, counts, NOW)
+    assert told is None or told == cycle(deployment, NOW)
 
 
 def test_a_wave_that_is_coming_up_is_told_by_counts() -> None:
@@ -42,7 +42,7 @@ def test_a_wave_that_is_coming_up_is_told_by_counts() -> None:
 
 def test_whatever_takes_the_routes_or_the_clock_is_not() -> None:
     starting = RouteCounts(starting=1, healthy=0, idle=0)
-    for one, counts in (
+    for deployment, counts in (
         (deploying("■■|◇", spec={"pacing": "continuous"}), starting),
         (deploying("■■|◇", spec={"min_ready_seconds": 1}), starting),
         (deploying("■■|◇", policy=blue_green()), starting),
@@ -50,7 +50,7 @@ def test_whatever_takes_the_routes_or_the_clock_is_not() -> None:
         (deploying("■■|□◇"), RouteCounts(starting=1, healthy=1, idle=1)),
         (deploying("■■|■"), RouteCounts(starting=0, healthy=1, idle=0)),
     ):
-        assert HANDLER.glance(one, counts, NOW) is None
+        assert HANDLER.glance(deployment, counts, NOW) is None
 
 
 def test_a_wait_that_is_over_is_looked_at_with_its_routes() -> None:

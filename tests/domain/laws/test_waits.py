@@ -28,9 +28,9 @@ def test_a_wait_always_waits_for_something_that_will_come(case: Case) -> None:
 
 @given(cases())
 def test_a_wait_is_never_due_at_once(case: Case) -> None:
-    one = cycle(case.deployment, NOW)
-    if one.verdict is Verdict.SKIPPED:
-        assert one.due_at is None or one.due_at > NOW
+    decision = cycle(case.deployment, NOW)
+    if decision.verdict is Verdict.SKIPPED:
+        assert decision.due_at is None or decision.due_at > NOW
 
 
 @given(cases())

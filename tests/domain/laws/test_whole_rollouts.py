@@ -28,11 +28,11 @@ class Run:
         self.waits_for_person = False
 
     def look(self) -> None:
-        one = cycle(self.deployment, self.now)
-        check_safety(one, self.now)
-        self.deployment = applied(one, self.now, stopping=True)
-        self.due_at = one.due_at
-        self.waits_for_person = one.clock_stopped
+        decision = cycle(self.deployment, self.now)
+        check_safety(decision, self.now)
+        self.deployment = applied(decision, self.now, stopping=True)
+        self.due_at = decision.due_at
+        self.waits_for_person = decision.clock_stopped
 
     def bad_time(self, chance: random.Random) -> None:
         """Time passes, replicas come up, fail, sicken and recover; sometimes a user has a wish."""
@@ -54,17 +54,17 @@ class Run:
         self.deployment = self.wish(chance)
 
     def wish(self, chance: random.Random) -> Deployment:
-        one = self.deployment
+        deployment = self.deployment
         match chance.choice(["none"] * 30 + ["scale", "scale", "pause", "resume", "resume", "destroy"]):
             case "scale":
-                return replace(one, desired_replicas=chance.randint(0, 12))
-            case "pause" if one.status.lifecycle is Lifecycle.DEPLOYING:
-                return replace(one, paused_at=self.now)
+                return replace(deployment, desired_replicas=chance.randint(0, 12))
+            case "pause" if deployment.status.lifecycle is Lifecycle.DEPLOYING:
+                return replace(deployment, paused_at=self.now)
             case "resume":
-                return replace(one, paused_at=None)
+                return replace(deployment, paused_at=None)
             case "destroy" if chance.random() < 0.2:
-                return replace(one, status=DESTROYING, rollout=None, deploying_revision_id=None, paused_at=None)
-        return one
+                return replace(deployment, status=DESTROYING, rollout=None, deploying_revision_id=None, paused_at=None)
+        return deployment
 
     def good_times(self) -> None:
         """Everything that starts becomes healthy, what stops is gone; what is sick stays sick; no look is in vain."""
@@ -85,7 +85,9 @@ class Run:
         raise AssertionError(f"no end after {ENOUGH} cycles: {self.deployment}")
 
 
-@given(cases(st.sampled_from([one for one in RouteStatus if one.is_active])), st.randoms(use_true_random=False))
+@given(
+    cases(st.sampled_from([status for status in RouteStatus if status.is_active])), st.randoms(use_true_random=False)
+)
 def test_from_any_start_through_bad_times_every_rollout_ends_complete(case: Case, chance: random.Random) -> None:
     run = Run(case.deployment)
     for _ in range(BAD_TIMES):
@@ -94,13 +96,13 @@ def test_from_any_start_through_bad_times_every_rollout_ends_complete(case: Case
             break
         run.look()
     run.good_times()
-    one = run.deployment
-    if one.status == DESTROYED:
-        assert one.routes == ()
+    deployment = run.deployment
+    if deployment.status == DESTROYED:
+        assert deployment.routes == ()
         return
-    assert one.status == READY
-    assert one.deploying_revision_id is None
-    assert one.degraded_reason is None
-    kinds = Counter((route.revision_id, route.status, route.is_serving) for route in one.routes)
-    complete = {(one.current_revision_id, RouteStatus.HEALTHY, True): one.desired_replicas}
+    assert deployment.status == READY
+    assert deployment.deploying_revision_id is None
+    assert deployment.degraded_reason is None
+    kinds = Counter((route.revision_id, route.status, route.is_serving) for route in deployment.routes)
+    complete = {(deployment.current_revision_id, RouteStatus.HEALTHY, True): deployment.desired_replicas}
     assert kinds == {key: count for key, count in complete.items() if count}

@@ -30,7 +30,7 @@ def asked(
     deployment: Deployment, revision: object, policy: DeploymentPolicy | None = None, *, supersede: bool = False
 ) -> Activation:
     deploying_id = deployment.deploying_revision_id
-    (revision_id,) = (one for one in NAMES if one == revision)
+    (revision_id,) = (known for known in NAMES if known == revision)
     request = ActivationRequest(
         revision_id, NAMES[revision_id], NAMES[deploying_id] if deploying_id else None, policy, supersede
     )

@@ -29,10 +29,10 @@ def offences(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Import(names=names):
-                yield from (one.name for one in names if one.name.partition(".")[0] in MACHINE)
+                yield from (imported.name for imported in names if imported.name.partition(".")[0] in MACHINE)
             case ast.ImportFrom(module=str(module), names=names):
                 yield from (module for _ in names if module.partition(".")[0] in MACHINE)
-                yield from (f"{module}.{one.name}" for one in names if one.name in CLOCKS)
+                yield from (f"{module}.{imported.name}" for imported in names if imported.name in CLOCKS)
             case ast.Attribute(attr=attr) if attr in CLOCKS:
                 yield attr
             case ast.Call(func=ast.Name(id="print" | "open" | "input" as name)):
@@ -71,7 +71,7 @@ def test_the_domain_needs_nothing_but_python_and_pydantic(file: Path) -> None:
     roots = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            roots |= {one.name.partition(".")[0] for one in node.names}
+            roots |= {imported.name.partition(".")[0] for imported in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             roots.add(node.module.partition(".")[0])
     assert {root for root in roots if root not in sys.stdlib_module_names} <= ALLOWED

@@ -47,8 +47,8 @@ def stored(deployment: Deployment, now: datetime) -> Any:
     return json.loads(inputs_json(deployment, now))
 
 
-def said(one: ClassifiedDecision) -> Any:
-    return json.loads(decision_json(one))
+def said(decision: ClassifiedDecision) -> Any:
+    return json.loads(decision_json(decision))
 
 
 @given(
@@ -65,17 +65,19 @@ def said(one: ClassifiedDecision) -> Any:
 def test_the_inputs_of_any_cycle_survive_json_text(
     case: Case, now: datetime, stopped_at: datetime | None, limits: RolloutLimits
 ) -> None:
-    one = replace(case.deployment, paused_at=stopped_at, degraded_reason="sæd", retry_at=now, phase_attempts=3)
-    if one.rollout is not None:
-        policy = replace(one.rollout.policy, limits=limits)
-        one = replace(one, rollout=replace(one.rollout, policy=policy, clock_stopped_at=stopped_at, steps=9))
-    assert inputs_from_json(stored(one, now)) == (one, now)
+    deployment = replace(case.deployment, paused_at=stopped_at, degraded_reason="sæd", retry_at=now, phase_attempts=3)
+    if deployment.rollout is not None:
+        policy = replace(deployment.rollout.policy, limits=limits)
+        deployment = replace(
+            deployment, rollout=replace(deployment.rollout, policy=policy, clock_stopped_at=stopped_at, steps=9)
+        )
+    assert inputs_from_json(stored(deployment, now)) == (deployment, now)
 
 
 @given(cases(REAL))
 def test_any_decision_made_again_from_what_was_stored_is_the_same(case: Case) -> None:
-    one = cycle(case.deployment, NOW)
-    assert replay_step(stored(case.deployment, NOW), handler_of(case.deployment).name) == said(one)
+    decision = cycle(case.deployment, NOW)
+    assert replay_step(stored(case.deployment, NOW), handler_of(case.deployment).name) == said(decision)
 
 
 @pytest.mark.parametrize("policy", EACH_STRATEGY, ids=lambda policy: policy.strategy)
@@ -90,21 +92,21 @@ def test_every_step_of_whole_rollouts_is_replayed_to_the_same_decision(
     assert world.deployment.status in ((READY, ROLLING_BACK) if starts_fail else (READY,))
     steps = [step for step in zip(world.decisions, world.decided_at, strict=True) if step[0].deployment.rollout]
     assert len(steps) > 1
-    for one, at in steps:
-        assert replay_step(stored(one.deployment, at), handler_of(one.deployment).name) == said(one)
+    for decision, at in steps:
+        assert replay_step(stored(decision.deployment, at), handler_of(decision.deployment).name) == said(decision)
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=lambda handler: handler.name)
 def test_every_handler_can_be_replayed_by_its_name(handler: Any) -> None:
     for target in handler.targets:
-        one = deploying("■■|■", status=target) if target.sub_step else resting("■■", status=target)
-        assert replay_step(stored(one, NOW), handler.name) == said(cycle(one, NOW, handler))
+        deployment = deploying("■■|■", status=target) if target.sub_step else resting("■■", status=target)
+        assert replay_step(stored(deployment, NOW), handler.name) == said(cycle(deployment, NOW, handler))
 
 
 def test_a_route_that_is_created_has_no_id_in_what_is_stored() -> None:
-    one = said(cycle(deploying("■■■|"), NOW))
-    assert one["changes"]["rollout_specs"] == [{"revision_id": str(V2), "count": 1, "traffic": "active"}]
-    assert one["desired_replicas"] == 3
+    stored_decision = said(cycle(deploying("■■■|"), NOW))
+    assert stored_decision["changes"]["rollout_specs"] == [{"revision_id": str(V2), "count": 1, "traffic": "active"}]
+    assert stored_decision["desired_replicas"] == 3
 
 
 def test_other_inputs_or_other_code_would_be_noticed() -> None:
@@ -119,10 +121,10 @@ def test_other_inputs_or_other_code_would_be_noticed() -> None:
 
 def test_settings_that_this_release_cannot_read_fail_in_the_replay_as_they_did_in_the_cycle() -> None:
     policy = DeploymentPolicy("rolling_update", UnreadableSpec(stored={"max_surge": 1, "colour": "green"}))
-    for one in (deploying("■■■|", policy=policy), deploying("■■■|", policy=replace(policy, strategy="gone"))):
-        decided = cycle(one, NOW)
+    for deployment in (deploying("■■■|", policy=policy), deploying("■■■|", policy=replace(policy, strategy="gone"))):
+        decided = cycle(deployment, NOW)
         assert decided.verdict is Verdict.ERROR
-        assert replay_step(stored(one, NOW), "deploying_provisioning") == said(decided)
+        assert replay_step(stored(deployment, NOW), "deploying_provisioning") == said(decided)
 
 
 def test_an_unknown_phase_is_refused_naming_those_that_exist() -> None:

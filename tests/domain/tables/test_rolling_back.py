@@ -69,7 +69,7 @@ def test_trap_a_rollback_is_a_rollout_and_ends_only_when_the_current_revision_is
     assert world.deployment.current_revision_id == V1
     assert world.deployment.deploying_revision_id is None
     assert [(route.revision_id, route.status) for route in world.deployment.routes] == [(V1, RouteStatus.HEALTHY)] * 3
-    assert [one.to for one in world.decisions].count(READY) >= 1
+    assert [decision.to for decision in world.decisions].count(READY) >= 1
 
 
 def test_trap_a_rollback_never_stops_the_side_that_serves() -> None:
@@ -89,8 +89,8 @@ def test_a_size_that_came_with_the_revision_goes_with_it_the_moment_it_turns_bac
 
 def test_a_rollback_has_no_deadline_and_stays_until_it_is_done() -> None:
     deployment = rolling_back("■|■■", rollout={"deadline": NOW - timedelta(days=1), "failed_routes": 99})
-    one = cycle(deployment, NOW)
-    assert (one.verdict, one.to) == (Verdict.NEED_RETRY, ROLLING_BACK)
+    decision = cycle(deployment, NOW)
+    assert (decision.verdict, decision.to) == (Verdict.NEED_RETRY, ROLLING_BACK)
 
 
 def test_a_paused_rollback_waits_for_a_person() -> None:

@@ -106,7 +106,7 @@ def test_a_change_of_revision_with_slow_stops_stays_within_n_plus_1() -> None:
     world = World(resting("■■■|", count_stopping=True), stop_seconds=60)
     world.run(seconds=600)
     assert (world.deployment.status, world.created) == (READY, 3)
-    assert max(len(one.deployment.routes) for one in world.decisions) == 4
+    assert max(len(decision.deployment.routes) for decision in world.decisions) == 4
 
 
 def test_a_wait_for_a_sick_replica_ends_with_its_grace() -> None:

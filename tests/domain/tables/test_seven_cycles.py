@@ -81,12 +81,13 @@ def test_a_rollout_goes_as_the_table_says(table: str, n: int, s: int, u: int, pa
         now += timedelta(seconds=5)
         drawn = picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id)
         assert drawn == f"{old}|{new}"
-        one = cycle(deployment, now)
-        words = {Verdict.SUCCESS: "completed, swap, ready", Verdict.SKIPPED: "wait"}.get(one.verdict, said(one.changes))
+        decision = cycle(deployment, now)
+        without = {Verdict.SUCCESS: "completed, swap, ready", Verdict.SKIPPED: "wait"}
+        words = without.get(decision.verdict, said(decision.changes))
         assert (drawn, words) == (drawn, happens)
-        deployment = applied(one, now)
-        if one.verdict is Verdict.SKIPPED:
+        deployment = applied(decision, now)
+        if decision.verdict is Verdict.SKIPPED:
             deployment = all_started(deployment, now)
-    assert (deployment.status, deployment.current_revision_id, one.revision) == (READY, V2, RevisionMove.SWAP)
+    assert (deployment.status, deployment.current_revision_id, decision.revision) == (READY, V2, RevisionMove.SWAP)
     assert deployment.deploying_revision_id is None
     assert deployment.rollout is None

@@ -168,8 +168,8 @@ def test_undo_goes_to_the_revision_from_before_the_current_one() -> None:
 
 
 def test_undo_to_a_named_revision_is_an_activation_also_in_the_middle_of_a_rollout() -> None:
-    one = deploying("■■|■")
-    steered = undo(one, request(one, V2, ROLLING), asking(one, LATER), named=True)
+    deployment = deploying("■■|■")
+    steered = undo(deployment, request(deployment, V2, ROLLING), asking(deployment, LATER), named=True)
     assert steered.details["activation"] == "resumed"
 
 

@@ -28,7 +28,7 @@ def test_one_slot_is_held_by_one_and_free_again_afterwards(client: redis.Redis, 
 
 def holding(stack: ExitStack, count: int, workers: Iterable[Slots], lock_id: str = "x") -> bool:
     """Whether exactly the first `count` of these workers get a slot."""
-    held = [stack.enter_context(one.hold(lock_id, lock_id)) is not None for one in workers]
+    held = [stack.enter_context(worker.hold(lock_id, lock_id)) is not None for worker in workers]
     return held == [True] * count + [False] * (len(held) - count)
 
 
@@ -41,9 +41,9 @@ def test_a_worker_takes_one_slot_of_a_handler_and_leaves_the_others_to_workers_o
     client: redis.Redis, sent: Sent
 ) -> None:
     mine, other = slots(client, sent, count=3), slots(client, sent, count=3)
-    with mine.hold("x", "x") as one, mine.hold("x", "x") as two, other.hold("x", "x") as third:
-        assert one is not None
-        assert two is None
+    with mine.hold("x", "x") as first, mine.hold("x", "x") as second, other.hold("x", "x") as third:
+        assert first is not None
+        assert second is None
         assert third is not None
         with mine.hold("y", "y") as of_another_handler:
             assert of_another_handler is not None
@@ -54,8 +54,8 @@ def test_a_worker_takes_one_slot_of_a_handler_and_leaves_the_others_to_workers_o
 
 def test_what_is_done_alone_has_one_slot_whatever_their_number(client: redis.Redis, sent: Sent) -> None:
     two = slots(client, sent, count=3), slots(client, sent, count=3)
-    with two[0].hold("probe", "probe", alone=True) as one, two[1].hold("probe", "probe", alone=True) as other:
-        assert one is not None
+    with two[0].hold("probe", "probe", alone=True) as first, two[1].hold("probe", "probe", alone=True) as other:
+        assert first is not None
         assert other is None
 
 
@@ -103,11 +103,11 @@ def test_help_is_worth_asking_for_while_a_slot_is_free(client: redis.Redis, sent
 
 
 def test_a_handler_without_a_lock_id_holds_nothing(client: redis.Redis, sent: Sent) -> None:
-    with slots(client, sent).hold(None, "reconcile") as one, slots(client, sent).hold(None, "reconcile") as two:
-        assert one is not None
-        assert two is not None
-        assert one.is_held
-        assert two.is_held
+    with slots(client, sent).hold(None, "reconcile") as first, slots(client, sent).hold(None, "reconcile") as second:
+        assert first is not None
+        assert second is not None
+        assert first.is_held
+        assert second.is_held
     assert client.keys() == []
 
 

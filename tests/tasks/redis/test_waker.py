@@ -115,7 +115,7 @@ def test_without_redis_a_wake_is_lost_quickly_quietly_and_told(without_redis: Wa
         without_redis.deployments([PROVISIONING])
         without_redis.arrived("deploying/provisioning")
     assert time.monotonic() - began < 6
-    assert [(one["log_level"], one["key"]) for one in told] == [("warning", "deploying/provisioning")] * 2
+    assert [(line["log_level"], line["key"]) for line in told] == [("warning", "deploying/provisioning")] * 2
 
 
 def test_a_message_that_cannot_be_sent_is_a_lost_wake_and_no_more(client: redis.Redis, without_redis: Waker) -> None:
@@ -124,4 +124,4 @@ def test_a_message_that_cannot_be_sent_is_a_lost_wake_and_no_more(client: redis.
     with capture_logs() as told:
         half.deployments([PROVISIONING])
     assert time.monotonic() - began < 6
-    assert [one["log_level"] for one in told] == ["warning"]
+    assert [line["log_level"] for line in told] == ["warning"]

@@ -19,14 +19,14 @@ from tests.support.replicas import Runtimes
 
 @pytest.fixture
 def service() -> Iterator[Service]:
-    with serving() as one:
-        yield one
+    with serving() as made:
+        yield made
 
 
 @pytest.fixture
 def prober() -> Iterator[Prober]:
-    with closing(Prober()) as one:
-        yield one
+    with closing(Prober()) as made:
+        yield made
 
 
 @pytest.fixture

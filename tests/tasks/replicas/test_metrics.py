@@ -47,14 +47,16 @@ def serve() -> Iterator[Serve]:
         yield start
 
 
-def ruled(engine: Engine, *rules: dict[str, Any], at: tuple[str, ...] = (), picture: str = "■■■", **made: Any) -> Made:
+def ruled(
+    engine: Engine, *rules: dict[str, Any], at: tuple[str, ...] = (), picture: str = "■■■", **details: Any
+) -> Made:
     """A deployment with rules whose replicas listen at these addresses, looked at once."""
-    one = make_deployment(engine, picture, **made)
-    ask(engine, "set_autoscaling_rules", deployment=made.get("name", "web"), rules=list(rules))
-    for route_id, address in zip(one.routes, at, strict=False):
+    made = make_deployment(engine, picture, **details)
+    ask(engine, "set_autoscaling_rules", deployment=details.get("name", "web"), rules=list(rules))
+    for route_id, address in zip(made.routes, at, strict=False):
         write(engine, "UPDATE routes SET address = %s WHERE id = %s", address, route_id)
-    write(engine, "UPDATE deployments SET due_at = NULL WHERE id = %s", one.id)
-    return one
+    write(engine, "UPDATE deployments SET due_at = NULL WHERE id = %s", made.id)
+    return made
 
 
 def values(engine: Engine) -> list[tuple[str, float, int]]:
@@ -75,8 +77,8 @@ def test_a_load_that_the_replicas_tell_scales_the_deployment(
     assert marked(engine) == [made.id]
     assert waiting(client, "lifecycle") == WOKEN
     coordinator_without_redis(engine).process_chunk(CheckReplicaHandler())
-    one = snapshot(engine, made.id)
-    assert (one.status, one.desired_replicas) == (SCALING, 5)
+    deployment = snapshot(engine, made.id)
+    assert (deployment.status, deployment.desired_replicas) == (SCALING, 5)
     (row,) = read(engine, "SELECT reason FROM deployments")
     assert row["reason"] == "busy is 41.5 > 30: from 3 to 5 replicas (at most 8)"
 

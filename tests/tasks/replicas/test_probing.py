@@ -47,7 +47,7 @@ def test_a_replica_that_hangs_delays_nobody(engine: Engine, service: Service, be
         service.reply = OK
         until(probing, lambda: status(engine, other) == "healthy", 3)
         assert len(silent.connections) == 5, "one probe of a route at a time"
-        assert {status(engine, one) for one in hanging} == {"healthy"}
+        assert {status(engine, route_id) for route_id in hanging} == {"healthy"}
 
 
 def test_a_replica_that_hangs_for_longer_than_any_pass_becomes_unhealthy(
@@ -76,8 +76,8 @@ def test_two_workers_that_look_in_turn_probe_a_replica_once_in_an_interval(
         passes = [begin(), begin(prober=another)]
         ends = time.monotonic() + 2.2
         while time.monotonic() < ends:
-            for one in passes:
-                one.look()
+            for probing in passes:
+                probing.look()
     assert 3 <= len(service.connections) <= 6
 
 
@@ -137,5 +137,5 @@ def test_many_that_start_take_turns(engine: Engine) -> None:
     now, timetable = datetime.now(UTC) + timedelta(seconds=1), Timetable()
     timetable.renew_starting(routes)
     looks = [{target.route_id for target in timetable.due(now, now)} for _ in range(3)]
-    assert [len(one) for one in looks] == [50, 50, 50]
+    assert [len(targets) for targets in looks] == [50, 50, 50]
     assert set().union(*looks) == {route.id for route in routes}

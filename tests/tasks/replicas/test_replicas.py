@@ -15,7 +15,7 @@ from tests.support.coordinators import coordinator_without_redis, run_until_quie
 from tests.support.deployments import HERE, ask, drawn, make_deployment, read, snapshot, write
 from tests.support.pictures import SCALING
 from tests.support.queues import waiting
-from tests.support.replicas import QUICK, SERVICE, Runtimes, one, post, route, until
+from tests.support.replicas import QUICK, SERVICE, Runtimes, make_route, post, route, until
 from tests.support.runtimes import pid_of, processes_of
 from tests.support.waiting import eventually
 
@@ -23,7 +23,7 @@ from tests.support.waiting import eventually
 def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
     engine: Engine, here: HostReplicas, client: redis.Redis, look: Callable[[], bool]
 ) -> None:
-    route_id = one(engine, SERVICE)
+    route_id = make_route(engine, SERVICE)
     assert here.start() is False
     started = route(engine, route_id)
     assert started["status"] == "provisioning"
@@ -54,7 +54,7 @@ def test_a_replica_is_started_becomes_healthy_breaks_and_mends(
 def test_a_replica_without_a_health_check_is_healthy_once_it_runs(
     engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
-    route_id = one(engine, {"command": ["sleep", "60"]})
+    route_id = make_route(engine, {"command": ["sleep", "60"]})
     here.start()
     look()
     assert route(engine, route_id)["status"] == "healthy"
@@ -65,7 +65,7 @@ def test_a_replica_without_a_health_check_is_healthy_once_it_runs(
 def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
 ) -> None:
-    route_id = one(engine, SERVICE)
+    route_id = make_route(engine, SERVICE)
     here.start()
     until(engine, route_id, "healthy", look)
     psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
@@ -81,7 +81,7 @@ def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
 
 
 def test_a_replica_that_cannot_start_is_failed_at_once(engine: Engine, here: HostReplicas) -> None:
-    route_id = one(engine, {"command": ["/no/such/command"]})
+    route_id = make_route(engine, {"command": ["/no/such/command"]})
     here.start()
     failed = route(engine, route_id)
     assert failed["status"] == "failed"
@@ -91,7 +91,7 @@ def test_a_replica_that_cannot_start_is_failed_at_once(engine: Engine, here: Hos
 def test_a_replica_that_exits_at_its_start_is_failed_with_what_it_said(
     engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
-    route_id = one(engine, {**SERVICE, "env": {"BROKEN": "start"}})
+    route_id = make_route(engine, {**SERVICE, "env": {"BROKEN": "start"}})
     here.start()
     failed = until(engine, route_id, "failed", look)
     assert (failed["status_reason"], failed["log_tail"]) == (
@@ -104,7 +104,7 @@ def test_a_replica_that_never_gets_well_is_failed_at_its_start_deadline(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
 ) -> None:
     check = {**QUICK, "start_deadline_seconds": 1}
-    route_id = one(engine, {**SERVICE, "health_check": check, "env": {"BROKEN": "health"}})
+    route_id = make_route(engine, {**SERVICE, "health_check": check, "env": {"BROKEN": "health"}})
     here.start()
     failed = until(engine, route_id, "failed", look)
     assert failed["status_reason"].startswith("not healthy within 1 s of its start: ")
@@ -117,7 +117,7 @@ def test_only_what_is_not_healthy_is_probed_at_every_look(
     engine: Engine, here: HostReplicas, look: Callable[[], bool]
 ) -> None:
     slow = {"interval_seconds": 3600, "start_deadline_seconds": 30}
-    route_id = one(engine, {**SERVICE, "health_check": slow, "env": {"STARTUP_SECONDS": "0.5"}})
+    route_id = make_route(engine, {**SERVICE, "health_check": slow, "env": {"STARTUP_SECONDS": "0.5"}})
     here.start()
     healthy = until(engine, route_id, "healthy", look)
     post(healthy["address"], "/break")
@@ -151,7 +151,7 @@ def test_a_whole_rollout_of_real_replicas(
     ask(engine, "activate_revision", deployment="web", revision="v2")
     eventually(ready, 20)
     assert not {"■|◇", "■|■"}.isdisjoint(seen), "old and new side by side"
-    assert max(len(one.replace("|", "")) for one in seen) <= 3
+    assert max(len(picture.replace("|", "")) for picture in seen) <= 3
     running = read(engine, "SELECT replica_handle FROM routes WHERE revision_id = %s AND status = 'healthy'", made.v2)
     eventually(lambda: here.stop() is False)
     assert sorted(f"pid:{pid}" for pid in processes_of(home)) == sorted(row["replica_handle"] for row in running)

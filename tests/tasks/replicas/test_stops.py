@@ -13,7 +13,7 @@ from tests.support.coordinators import coordinator_without_redis, run_until_quie
 from tests.support.deployments import HERE, ask, make_deployment, read
 from tests.support.pictures import SCALING
 from tests.support.queues import waiting
-from tests.support.replicas import SERVICE, STUBBORN, Runtimes, one, route, until
+from tests.support.replicas import SERVICE, STUBBORN, Runtimes, make_route, route, until
 from tests.support.runtimes import is_running, log_of, pid_of, processes_of
 from tests.support.waiting import eventually
 
@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, client: redis.Redis, look: Callable[[], bool]
 ) -> None:
-    route_id = one(engine, {**SERVICE, "drain_seconds": 0.5})
+    route_id = make_route(engine, {**SERVICE, "drain_seconds": 0.5})
     here.start()
     until(engine, route_id, "healthy", look)
     ask(engine, "destroy", deployment="web")
@@ -44,7 +44,7 @@ def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
 def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
 ) -> None:
-    route_id = one(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
+    route_id = make_route(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 0.3})
     here.start()
     look()
     log_of(runtimes["process"], route_id, "up")
@@ -65,9 +65,9 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
     both = replace(here, runtimes={**runtimes, "docker": away})
     in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
     contained = make_deployment(engine, "◇■", name="box", n=2, status=SCALING, spec=in_docker).routes
-    process = one(engine, SERVICE)
+    process = make_route(engine, SERVICE)
     both.start()
-    assert [route(engine, one)["started_at"] is None for one in (*contained[:1], process)] == [True, False]
+    assert [route(engine, route_id)["started_at"] is None for route_id in (*contained[:1], process)] == [True, False]
     for name in ("box", "web"):
         ask(engine, "destroy", deployment=name)
     run_until_quiet(coordinator_without_redis(engine))
@@ -79,7 +79,7 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
 def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
     engine: Engine, here: HostReplicas, home: Path
 ) -> None:
-    route_id = one(engine, SERVICE)
+    route_id = make_route(engine, SERVICE)
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
     assert here.start() is False

@@ -15,7 +15,7 @@ from runtime.process import ProcessRuntime
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import HERE, ask
-from tests.support.replicas import SERVICE, Runtimes, one, route
+from tests.support.replicas import SERVICE, Runtimes, make_route, route
 from tests.support.runtimes import pid_of, processes_of
 from tests.support.waiting import eventually
 
@@ -30,7 +30,7 @@ def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
 def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
 ) -> None:
-    route_id = one(engine, {"command": ["sleep", "60"]})
+    route_id = make_route(engine, {"command": ["sleep", "60"]})
     replica = started_by_hand(engine, runtimes["process"])
     assert route(engine, route_id)["started_at"] is None
     replace(here, runtimes={"process": ProcessRuntime(home)}).start()
@@ -43,7 +43,7 @@ def test_a_replica_started_too_late_is_ended_by_the_sweep(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
 ) -> None:
     """The route was drained and found gone while another worker was starting its replica."""
-    route_id = one(engine, {"command": ["sleep", "60"]})
+    route_id = make_route(engine, {"command": ["sleep", "60"]})
     with transaction(engine) as connection:
         (row,) = routes_to_start(connection, HERE, 10)
     ask(engine, "destroy", deployment="web")
@@ -59,7 +59,7 @@ def test_a_replica_started_too_late_is_ended_by_the_sweep(
 def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_the_rest(
     engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
 ) -> None:
-    expected = one(engine, {"command": ["sleep", "60"]})
+    expected = make_route(engine, {"command": ["sleep", "60"]})
     here.start()
     stranger = uuid4()
     runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", RevisionSpec(command=("sleep", "60"))))
@@ -72,7 +72,7 @@ def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_
 
 
 def test_a_running_route_without_a_replica_is_failed(engine: Engine, look: Callable[[], bool]) -> None:
-    route_id = one(engine, SERVICE, "■")
+    route_id = make_route(engine, SERVICE, "■")
     look()
     assert (route(engine, route_id)["status"], route(engine, route_id)["status_reason"]) == (
         "failed",
