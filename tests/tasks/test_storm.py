@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
@@ -54,14 +55,17 @@ def probe(engine: Engine, dice: random.Random) -> None:
     routes = read(engine, "SELECT id, deployment_id, status FROM routes WHERE status NOT IN ('terminated', 'failed')")
     leaving = [route["id"] for route in routes if route["status"] == "terminating"]
     reports = [
-        RouteReport(
-            route["id"], route["deployment_id"], RouteStatus(route["status"]), status, reason="seen", address="h:1"
-        )
+        seen_as(route, status)
         for route in dice.sample(routes, len(routes) // 2)
         if (status := dice.choice(WEATHER)) and route["status"] != "terminating"
     ]
     in_transaction(engine, lambda connection: apply_reports(connection, reports))
     in_transaction(engine, lambda connection: record_stopped(connection, leaving))
+
+
+def seen_as(route: dict[str, Any], status: RouteStatus) -> RouteReport:
+    was = RouteStatus(route["status"])
+    return RouteReport(route["id"], route["deployment_id"], was, status, reason="seen", address="h:1")
 
 
 def command(engine: Engine, dice: random.Random) -> None:
@@ -178,16 +182,8 @@ def calm_down(engine: Engine) -> None:
             " last_failed_at = last_failed_at - interval '1 hour' WHERE lifecycle <> 'destroyed'",
         )
         run_until_quiet(coordinator)
-        routes = read(
-            engine,
-            "SELECT id, deployment_id, status, parked_until FROM routes WHERE status NOT IN ('terminated', 'failed')",
-        )
-        reports = [
-            RouteReport(
-                route["id"], route["deployment_id"], RouteStatus(route["status"]), RouteStatus.HEALTHY, address="h:1"
-            )
-            for route in routes
-        ]
+        routes = read(engine, "SELECT * FROM routes WHERE status NOT IN ('terminated', 'failed')")
+        reports = [seen_as(route, RouteStatus.HEALTHY) for route in routes]
         leaving = [route["id"] for route in routes if route["status"] == "terminating"]
         in_transaction(engine, partial(record_stopped, route_ids=leaving))
         changed = in_transaction(engine, partial(apply_reports, reports=reports))
