@@ -149,9 +149,10 @@ def ask(engine: Engine, task: str, **payload: object) -> CommandResult:
 
 
 def read(engine: Engine, query: LiteralString, *parameters: object) -> list[dict[str, Any]]:
-    """The rows of a query."""
-    with transaction(engine) as connection:
-        return connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()
+    """The rows of a query, asked again when its connection is cut."""
+    return in_transaction(
+        engine, lambda connection: connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()
+    )
 
 
 def write(engine: Engine, query: LiteralString, *parameters: object) -> None:
