@@ -9,7 +9,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down migrate test unit check fmt prove soak zero-loss bench bench-full lock clean
+.PHONY: help demo up down migrate test unit check fmt prove soak mutants zero-loss bench bench-full lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -52,6 +52,9 @@ prove: .venv/.dev ## every reachable state of small rollouts, visited, some ten 
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+mutants: .venv/.dev ## 200 small faults put into domain/, and which of them the pure tests find (ARGS="--seed 8")
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 zero-loss: .venv/.dev ## 1,000 requests a second through Envoy in every kind of rollout and fault, some four minutes
 	@$(BIN)/python -m bench.zero_loss $(ARGS)

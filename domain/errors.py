@@ -29,7 +29,7 @@ class InvalidInputError(RollwayError):
     def of(cls, error: ValidationError, where: str = "") -> Self:
         """Every fault that Pydantic found, each with its field's path; the values themselves are left out."""
         faults = []
-        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+        for fault in error.errors():
             path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
             said = fault["msg"].removeprefix("Value error, ")
             faults.append(f"{path}: {said}" if path else said)

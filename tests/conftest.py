@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.support.environment import empty_environment
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 empty_environment()
 
-# The same examples in every run; nightly and soak look for new ones.
+# The same examples in every run; nightly and soak look for new ones. A mutant's failure need not be made small.
 settings.register_profile("unit", max_examples=15, derandomize=True, deadline=None, database=None)
 settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None, database=None)
 settings.register_profile("nightly", max_examples=1000, deadline=None)
 settings.register_profile("soak", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "20000")), deadline=None)
+settings.register_profile("mutants", settings.get_profile("unit"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.after import after, back_reason_of, outcome_of
+from domain.changes import Decision, RouteChanges
+from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures
 from domain.rollout import with_clock_running
 from domain.steering import pause, resume
@@ -20,6 +22,7 @@ from tests.support.pictures import (
     deploying,
     resting,
     rolling_back,
+    route_id,
 )
 from tests.support.simulation import applied, cycle, with_status
 
@@ -76,6 +79,27 @@ def test_a_new_replica_that_sickened_and_is_replaced_counts_as_failed(picture: s
     for seconds in range(3):
         deployment = look(deployment, seconds)
     assert rollout_of(deployment).failed_routes == failed
+
+
+@pytest.mark.parametrize(
+    ("picture", "drained", "failed", "progress"),
+    [
+        ("■▲|■", 0, 0, 60),
+        ("■▲|■", 1, 0, 60),
+        ("▲■|■", 2, 0, 0),
+        ("■■|◇", 2, 0, 0),
+        ("■■|▲▲", 2, 1, 0),
+        ("■■|△■", 2, 0, 0),
+    ],
+)
+def test_only_what_is_drained_counts_an_old_one_as_progress_and_a_sick_new_one_as_failed(
+    picture: str, drained: int, failed: int, progress: float
+) -> None:
+    deployment = deploying(picture, rollout={"failed_routes": 1, "steps": 4})
+    drain = Decision.moved("draining 1", RouteChanges.drain([route_id(drained)]))
+    decision = DeployingProvisioningHandler().classified(drain, deployment, at(60))
+    rollout = rollout_of(after(decision, at(60)))
+    assert (rollout.failed_routes, rollout.steps, rollout.last_progress_at) == (1 + failed, 5, at(progress))
 
 
 def test_on_the_way_back_nobody_is_blamed_for_what_goes() -> None:

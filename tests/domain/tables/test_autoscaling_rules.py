@@ -85,4 +85,6 @@ def test_what_is_no_number_is_not_counted_and_replicas_without_a_value_are_missi
     assert value_of_replicas(rule(), [samples(math.nan), []], NOW) is None
     assert value_of_replicas(rule(), [], NOW) is None
     assert value_of_replicas(rule(aggregate="sum"), [samples(1e308), samples(1e308)], NOW) is None
-    assert value_of_replicas(rule(), [samples(1e308, 1e308)], NOW) is None
+    too_much = samples(1e308, 1e308)
+    assert value_of_replicas(rule(), [too_much], NOW) is None
+    assert value_of_replicas(rule(), [too_much, samples(2)], NOW) == MetricValue(rule().series, 2, NOW, missing=1)

@@ -1,12 +1,15 @@
 """Starts that fail are tried again ever more slowly, and a deployment that was given up after a pause."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from domain.backoff import hold_back, next_start_at
+from domain.changes import Decision, RouteChanges
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus, StartFailures, Verdict
-from tests.support.pictures import NOW, READY, V1, V2, happens, resting
+from tests.support.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
 from tests.support.simulation import World, all_started, applied, cycle
 
 
@@ -74,3 +77,48 @@ def test_a_degraded_deployment_is_tried_again_after_a_pause_and_not_before() -> 
     assert world.deployment.status == READY
     assert world.deployment.degraded_reason is None
     assert [route.status for route in world.deployment.routes] == [RouteStatus.HEALTHY]
+
+
+@pytest.mark.parametrize(
+    ("in_a_row", "seconds"), [(1, 2), (2, 4), (3, 8), (9, 512), (10, 600), (11, 600), (10_000, 600)]
+)
+def test_each_failed_start_doubles_the_pause_up_to_ten_minutes(in_a_row: int, seconds: float) -> None:
+    assert next_start_at(StartFailures(V2, in_a_row, NOW)) == NOW + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("picture", "failed_ago", "recheck_in", "created", "due_in", "said"),
+    [
+        ("■■|", 0, None, 0, 4, "the next one is tried in 4 s"),
+        ("■■|", 0, 3, 0, 3, "the next one is tried in 4 s"),
+        ("■■|", 0, 9, 0, 4, "the next one is tried in 4 s"),
+        ("■■|", 0, 0, 0, 0, "the next one is tried in 4 s"),
+        ("■■|◇", 9, 3, 0, 3, "one is being tried"),
+        ("■■|◇", 9, None, 0, None, "one is being tried"),
+        ("◇■|", 0, None, 0, 4, "the next one is tried in 4 s"),
+        ("◇■|", 4, None, 1, None, ""),
+        ("■■|■", 4, 3, 1, 3, ""),
+    ],
+)
+def test_a_start_that_is_held_back_leaves_the_rest_of_the_step_as_it_was(
+    picture: str, failed_ago: float, recheck_in: float | None, created: int, due_in: float | None, said: str
+) -> None:
+    deployment = deploying(picture, start_failures=StartFailures(V2, 2, NOW - timedelta(seconds=failed_ago)))
+    recheck_at = None if recheck_in is None else NOW + timedelta(seconds=recheck_in)
+    others = RouteChanges.create(V1, 1, drain=(route_id(0),))
+    decision = Decision.moved("creating 4", RouteChanges.create(V2, 3) + others, recheck_at)
+    held = hold_back(decision, deployment, NOW)
+    assert held.changes == others + RouteChanges.create(V2, created)
+    assert held.recheck_at == (None if due_in is None else NOW + timedelta(seconds=due_in))
+    assert held.reason == ("creating 4; 2 starts failed in a row; " + said if said else "creating 4")
+
+
+def test_a_step_that_only_starts_is_a_wait_while_it_is_held_back() -> None:
+    deployment = deploying("■■|", start_failures=StartFailures(V2, 2, NOW))
+    held = hold_back(Decision.moved("creating 1", RouteChanges.create(V2, 1), NOW), deployment, NOW)
+    assert held == Decision.wait(
+        "waiting: 2 starts failed in a row; the next one is tried in 4 s", NOW + timedelta(seconds=4)
+    )
+    none = replace(deployment, start_failures=StartFailures(V2, 0, NOW))
+    step = Decision.moved("creating 1", RouteChanges.create(V2, 1))
+    assert hold_back(step, none, NOW) is hold_back(step, replace(none, start_failures=None), NOW) is step

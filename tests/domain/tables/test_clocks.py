@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from domain.after import turns_clock
 from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, StartFailures, Verdict
@@ -99,3 +100,23 @@ def test_scaling_is_tried_again_no_sooner_than_the_back_off_allows() -> None:
     late = NOW + timedelta(minutes=30)
     one = cycle(resting("■■◇", start_failures=StartFailures(V2, 20, late - timedelta(seconds=1))), late)
     assert one.retry_at == late + timedelta(seconds=599)
+
+
+@pytest.mark.parametrize(
+    ("decision", "stopped_at", "turns"),
+    [
+        (Decision.wait_for_person("waiting"), None, True),
+        (Decision.wait_for_person("waiting"), NOW, False),
+        (WAIT, NOW, True),
+        (WAIT, None, False),
+        (MOVED, NOW, True),
+    ],
+)
+def test_a_clock_turns_when_it_stops_and_when_it_goes_on_again(
+    decision: Decision, stopped_at: datetime | None, turns: object
+) -> None:
+    assert turns_clock(rolled(decision, NOW, deploying("■■|■", rollout={"clock_stopped_at": stopped_at}))) is turns
+
+
+def test_without_a_rollout_there_is_no_clock_to_turn() -> None:
+    assert not turns_clock(cycle(resting("■■◇"), NOW))

@@ -47,6 +47,11 @@ def test_a_replica_leaves_step_by_step(leaving: Leaving, seconds: float, step: S
     assert next_stop_step(leaving, PATIENCE, after(seconds)) is step
 
 
+def test_a_drain_that_nobody_began_is_no_drain() -> None:
+    with pytest.raises(ValueError, match="a terminating route has no drain_started_at"):
+        next_stop_step(replace(DRAINING, drain_started_at=None), PATIENCE, BEGAN)
+
+
 @given(
     acknowledged=st.none() | st.floats(0, 100),
     now=st.floats(0, 200),

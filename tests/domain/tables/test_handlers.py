@@ -162,3 +162,15 @@ def test_trap_a_probe_changes_what_the_gate_waits_for() -> None:
     assert cycle(deployment, NOW).verdict is Verdict.SKIPPED
     deployment = with_status(deployment, [route_id(2)], RouteStatus.HEALTHY, NOW)
     assert cycle(deployment, NOW).verdict is Verdict.NEED_RETRY
+
+
+def test_the_results_of_two_batches_are_one_result() -> None:
+    broken = replace(resting("■■■"), current_revision_id=None)
+    drawn = [resting("■■■"), resting("■■"), resting("■■◇"), broken]
+    batches = [replace(deployment, id=UUID(int=number)) for number, deployment in enumerate(drawn)]
+    results = [ScalingHandler().execute([deployment], NOW) for deployment in batches]
+    together = ScalingHandler().execute(batches, NOW)
+    assert results[0] + results[1] + results[2] + results[3] == together
+    both = together + together
+    assert [len(part) for part in (both.successes, both.need_retry, both.skipped, both.errors)] == [2, 2, 2, 2]
+    assert both.everything == (*both.successes, *both.need_retry, *both.skipped, *both.errors)

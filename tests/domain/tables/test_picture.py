@@ -40,6 +40,11 @@ def test_every_status_has_a_symbol_but_those_on_their_way_out() -> None:
     assert "?" not in {symbol(status, traffic) for status in RouteStatus for traffic in TrafficStatus}
 
 
+def test_only_a_healthy_one_that_is_out_of_traffic_is_drawn_hollow() -> None:
+    assert picture(routes_of("■|□◌◇", V1, V2), V1, V2) == "■|□◇◇"
+    assert symbol(RouteStatus.UNHEALTHY, TrafficStatus.INACTIVE) == "▲"
+
+
 @given(st.text("■□△▲◇✗"), st.text("■□△▲◇✗"))
 def test_a_picture_reads_back(old: str, new: str) -> None:
     drawn = picture(routes_of(f"{old}|{new}", V1, V2), V1, V2)

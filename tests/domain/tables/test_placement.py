@@ -3,6 +3,7 @@
 from collections import Counter
 from uuid import UUID, uuid4
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,33 @@ def test_the_host_with_the_fewest_of_the_deployment_is_chosen() -> None:
 def test_of_equal_hosts_the_one_with_the_fewest_of_all_then_the_first_by_name() -> None:
     assert list(place(routes(WEB), ["a", "b"], {}, {"a": 3, "b": 1}).values()) == ["b"]
     assert list(place(routes(WEB), ["a", "b"], {}, {}).values()) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("before", "new", "chosen"),
+    [
+        ("a:2 b:0", 2, "b b"),
+        ("a:2 b:0", 3, "b b a"),
+        ("a:2 b:0", 4, "b b a b"),
+        ("a:1 b:0 c:0", 5, "b c a b c"),
+    ],
+)
+def test_each_new_replica_counts_as_one_where_the_next_is_placed(before: str, new: int, chosen: str) -> None:
+    counts = {host: int(count) for host, count in (word.split(":") for word in before.split())}
+    own = {(WEB, host): count for host, count in counts.items()}
+    assert " ".join(place(routes(*[WEB] * new), list(counts), own, counts).values()) == chosen
+
+
+@pytest.mark.parametrize(("on_a", "chosen"), [(0, "b a"), (1, "b a"), (2, "b b")])
+def test_a_new_replica_of_one_deployment_counts_as_one_for_the_others_too(on_a: int, chosen: str) -> None:
+    new = routes(API, WEB)
+    assert " ".join(place(new, ["a", "b"], {(API, "a"): 1}, {"a": on_a, "b": 0}).values()) == chosen
+
+
+@given(hosts=st.permutations(["a", "b", "c"]), new=st.lists(st.sampled_from([WEB, API]), max_size=6))
+def test_every_worker_chooses_the_same_in_whichever_order_it_read_the_hosts(hosts: list[str], new: list[UUID]) -> None:
+    unplaced = routes(*new)
+    assert place(unplaced, hosts, {}, {}) == place(unplaced, sorted(hosts), {}, {})
 
 
 def test_without_a_host_that_is_up_only_external_replicas_have_their_place() -> None:

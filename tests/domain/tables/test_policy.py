@@ -6,10 +6,11 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.evaluator import EVALUATOR
+from domain.rollout import guard_of
 from domain.strategies import STRATEGIES, parse_policy, stored_policy
 from domain.strategies.budget import Budget, resting_budget, rounded_down, rounded_up, surge_budget
 from domain.strategies.rolling_update import RollingUpdateSpec
-from tests.support.pictures import deploying
+from tests.support.pictures import deploying, resting
 
 AMOUNT = 'must be a whole number of replicas from 0 to 10000, or a whole percent from "0%" to "1000%"'
 
@@ -158,3 +159,26 @@ def test_settings_that_this_release_cannot_read_still_say_whether_stopping_repli
         spec = {"max_surge": 1, "colour": "green", "count_stopping": count_stopping}
         policy = stored_policy({"strategy": "rolling_update", "spec": spec, "limits": {}})
         assert EVALUATOR.budget(deploying("■■■|", policy=policy)) == Budget(3, 4, 3, count_stopping)
+
+
+@pytest.mark.parametrize(
+    ("n", "before", "with_revision", "s", "u", "ceiling", "keep"),
+    [
+        (3, 3, None, 1, 0, 4, 3),
+        (5, 3, 5, 1, 0, 6, 3),
+        (3, 5, 3, 1, 0, 6, 3),
+        (8, 4, 8, "25%", "25%", 10, 3),
+        (0, 3, 0, 1, 0, 4, 0),
+    ],
+)
+def test_postgres_holds_a_rollout_to_the_widest_of_the_way_there_and_the_way_back(
+    n: int, before: int, with_revision: int | None, s: int | str, u: int | str, ceiling: int, keep: int
+) -> None:
+    sizes = {"desired_at_start": before, "desired_with_revision": with_revision}
+    guard = guard_of(deploying("", n, s, u, rollout=sizes))
+    assert (guard.ceiling, guard.keep) == (ceiling, keep)
+
+
+def test_outside_a_rollout_there_is_no_budget_of_one() -> None:
+    with pytest.raises(ValueError, match="web has no rollout"):
+        EVALUATOR.budget(resting("■■■"))

@@ -13,6 +13,7 @@ from domain.model import (
     Lifecycle,
     Verdict,
 )
+from domain.replicas.events import ON_EACH_HOST, ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from domain.strategies import STRATEGIES
 from domain.transitions import STAY, RevisionMove, Transition
 
@@ -101,6 +102,28 @@ def test_both_deploying_handlers_share_one_lock_and_the_others_have_their_own() 
     others = [lock for name, lock in locks.items() if lock is not None and not name.startswith("deploying")]
     assert len(set(others)) == len(others)
     assert "deploying" not in others
+
+
+def test_how_often_each_handler_looks_at_what_is_marked_and_at_everything() -> None:
+    assert {handler.name: (handler.cadence.short, handler.cadence.long) for handler in HANDLERS.values()} == {
+        "check_pending": (2, 30),
+        "check_replica": (5, 30),
+        "scaling": (5, 30),
+        "reconcile": (None, 30),
+        "deploying_provisioning": (5, 30),
+        "deploying_rolling_back": (5, 30),
+        "destroying": (5, 60),
+    }
+
+
+def test_every_look_at_routes_is_asked_for_by_the_clock_or_while_there_is_work() -> None:
+    assert set(ROUTE_CADENCES).isdisjoint(WHILE_THERE_IS_WORK)
+    assert {*ROUTE_CADENCES, *WHILE_THERE_IS_WORK} == set(RouteLifecycleType)
+    assert ROUTE_CADENCES == {"sweep": 30, "metrics": 5, "hosts": 2}
+
+
+def test_what_touches_a_replica_is_done_on_its_own_host() -> None:
+    assert {"start", "probe", "stop", "sweep"} == ON_EACH_HOST
 
 
 def test_if_needed_is_another_event_with_the_same_key() -> None:

@@ -135,6 +135,7 @@ def external(**section: Any) -> dict[str, Any]:
         (external(webhook="http://a:70000"), "external.webhook", "ort"),
         (docker(image="web:1") | {"working_directory": "app"}, "working_directory", "absolute folder of the container"),
         (docker(image="web:1") | {"command": []}, "command", "at least 1"),
+        ({"runtime": "magic", "docker": {"image": "web:1"}}, "runtime", "'process', 'docker' or 'external'"),
         (docker(), "docker.image", "required"),
         (docker(image="--help"), "docker.image", "pattern"),
         (docker(image="a b"), "docker.image", "pattern"),

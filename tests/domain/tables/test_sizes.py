@@ -1,10 +1,15 @@
 """Sizes that come with a revision: taken over in every state, taken back with it, and brought back with it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from domain.model import Deployment, RolloutOutcome
+from domain.after import after
+from domain.changes import Decision
+from domain.handlers.check_replica import CheckReplicaHandler
+from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from domain.model import Deployment, RolloutOutcome, Verdict
 from domain.steering import abort
 from tests.support.people import Ended, activate_revision, asking, retry_rollout
 from tests.support.pictures import (
@@ -69,3 +74,18 @@ def test_what_supersedes_begins_with_the_size_from_before_and_not_with_that_of_t
         assert (steered.deployment.desired_replicas, steered.deployment.deploying_revision_id) == (3, V3)
         assert steered.deployment.rollout is not None
         assert steered.deployment.rollout.desired_at_start == 3
+
+
+def test_only_a_rule_that_changes_the_size_counts_as_an_autoscaling() -> None:
+    before = resting("■■■", status=READY, last_autoscaled_at=NOW - timedelta(days=1))
+    handler = CheckReplicaHandler()
+    for desired, at in ((5, NOW), (3, before.last_autoscaled_at), (None, before.last_autoscaled_at)):
+        left = after(handler.classified(Decision(Verdict.SUCCESS, "", desired_replicas=desired), before, NOW), NOW)
+        assert (left.desired_replicas, left.last_autoscaled_at) == (desired or 3, at)
+
+
+def test_the_way_back_to_another_size_is_no_autoscaling() -> None:
+    rollout = deploying("■■|■", n=5, rollout={"desired_at_start": 3})
+    turning = DeployingProvisioningHandler().classified(Decision.give_up("it cannot come up"), rollout, NOW)
+    left = after(turning, NOW)
+    assert (left.desired_replicas, left.last_autoscaled_at) == (3, None)

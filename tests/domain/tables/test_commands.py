@@ -1,0 +1,113 @@
+"""Commands that people send: of each field the last value that is taken and the first that is refused."""
+
+from typing import Any
+
+import pytest
+
+from domain.commands import COMMANDS, Command
+from domain.errors import InvalidInputError, UnknownCommandError
+from domain.messages import parse_command
+from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
+
+
+@pytest.mark.parametrize(
+    ("command", "taken", "refused"),
+    [
+        ("pause", {"request_id": "r"}, {"request_id": ""}),
+        ("pause", {"request_id": "r" * 200}, {"request_id": "r" * 201}),
+        ("pause", {"actor": "a"}, {"actor": ""}),
+        ("pause", {"actor": "a" * 200}, {"actor": "a" * 201}),
+        ("pause", {"reason": "r" * 1000}, {"reason": "r" * 1001}),
+        ("pause", {"schema_version": 1}, {"schema_version": 2}),
+        ("pause", {"schema_version": 1}, {"schema_version": 0}),
+        ("pause", {"deployment": "w" * 54}, {"deployment": "w" * 55}),
+        ("undo", {"revision": "v" * 63}, {"revision": "v" * 64}),
+        ("create_deployment", {"desired_replicas": 0}, {"desired_replicas": -1}),
+        ("create_deployment", {"desired_replicas": 10_000}, {"desired_replicas": 10_001}),
+        ("activate_revision", {"desired_replicas": 0}, {"desired_replicas": -1}),
+        ("scale", {"desired_replicas": 10_000}, {"desired_replicas": 10_001}),
+        ("scale", {"desired_replicas": 1}, {"desired_replicas": "1"}),
+        ("scale", {"desired_replicas": 1}, {"desired_replicas": True}),
+        ("forget_host", {"host": "h"}, {"host": ""}),
+        ("forget_host", {"host": "h" * 63}, {"host": "h" * 64}),
+        ("report_route", {"address": "a" * 300}, {"address": "a" * 301}),
+        ("report_route", {"detail": "d" * 1000}, {"detail": "d" * 1001}),
+        ("report_route", {"status": "stopped"}, {"status": "degraded"}),
+        ("set_traffic", {"hosts": ["*.example.com"] * 100}, {"hosts": ["*.example.com"] * 101}),
+        ("set_traffic", {"request_timeout_seconds": 0.001}, {"request_timeout_seconds": 0}),
+        ("set_traffic", {"request_timeout_seconds": 86_400}, {"request_timeout_seconds": 86_400.1}),
+        ("set_autoscaling_rules", {"rules": [RULE] * 20}, {"rules": [RULE] * 21}),
+        ("push_metric", {"metric": "m" * 200}, {"metric": "m" * 201}),
+        ("push_metric", {"value": -1.5}, {"value": float("nan")}),
+    ],
+)
+def test_the_limits_of_a_command(command: str, taken: dict[str, Any], refused: dict[str, Any]) -> None:
+    expect_a_limit(command, taken, refused)
+
+
+def test_every_command_that_is_declared_can_be_sent() -> None:
+    def declared(command: type[Command]) -> set[type[Command]]:
+        return {command}.union(*map(declared, command.__subclasses__()))
+
+    assert set(COMMANDS.values()) == {command for command in declared(Command) if "task" in vars(command)}
+
+
+def test_what_a_command_leaves_open() -> None:
+    everywhere = {"request_id": "r", "actor": "unknown", "reason": "", "schema_version": 1, "deployment": "web"}
+    assert ask("create_deployment").model_dump() == {**everywhere, "desired_replicas": 1, "policy": None}
+    assert ask("activate_revision").model_dump() == {
+        **everywhere,
+        "expected_version": None,
+        "revision": "v1",
+        "supersede": False,
+        "desired_replicas": None,
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_what_it_does_not_know(command: str) -> None:
+    with pytest.raises(InvalidInputError, match="colour: Extra inputs are not permitted"):
+        ask(command.removeprefix("rollway."), colour="red")
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        ("add_revision", {"spec": {"command": ["serve"], "colour": "red"}}),
+        ("add_revision", check(colour="red")),
+        ("add_revision", docker(colour="red")),
+        ("add_revision", docker(resources={"colour": "red"})),
+        ("add_revision", external(task="t", colour="red")),
+        ("set_autoscaling_rules", rule(colour="red")),
+    ],
+)
+def test_every_section_refuses_what_it_does_not_know(command: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="colour: Extra inputs are not permitted"):
+        ask(command, **given)
+
+
+def test_a_command_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(UnknownCommandError, match=r"rollway.destory is no command; .* rollway.destroy, "):
+        parse_command("rollway.destory", {})
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "given"),
+    [
+        ("pause", "reason", {"reason": "a\0"}),
+        ("pause", "actor", {"actor": "\0", "reason": "\0"}),
+        ("create_deployment", "policy.spec.name", {"policy": {"spec": {"name": "\0"}}}),
+        ("create_deployment", "policy.steps.1", {"policy": {"steps": ["a", "\0", "b"]}}),
+        ("create_deployment", "policy.a\0", {"policy": {"a\0": 1}}),
+        ("add_revision", "spec.env.KEY", {"spec": {"command": ["serve"], "env": {"OTHER": "", "KEY": "\0"}}}),
+        ("add_revision", "spec.command.1", {"spec": {"command": ["serve", "\0"]}}),
+    ],
+)
+def test_a_text_with_the_character_nul_is_refused_at_its_field(command: str, field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="cannot contain the character NUL") as refused:
+        ask(command, **given)
+    assert refused.value.detail == {"field": field}
+
+
+def test_numbers_and_nothing_are_no_texts() -> None:
+    assert ask("create_deployment", policy={"a": 0, "b": None, "c": [1.5], "d": ""}).policy["c"] == [1.5]

@@ -1,0 +1,150 @@
+"""Where a deployment is reached: host names and prefixes that are taken or refused, and those a new one gets."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from domain.traffic.entrances import TrafficSettings, default_entrances, entrances_in_words, in_order
+from domain.traffic.published import Entrance, EntranceKind
+
+LABEL = "a" * 63
+LONGEST_HOST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"
+LONGEST_PREFIX = f"/{'a' * 198}/"
+
+
+def host(value: str) -> Entrance:
+    return Entrance(EntranceKind.HOST, value)
+
+
+def prefix(value: str, *, strip: bool = True) -> Entrance:
+    return Entrance(EntranceKind.PREFIX, value, strip)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "web",
+        "a",
+        "7",
+        "web.example.com",
+        "*.example.com",
+        "*.com",
+        "a-b.c",
+        LABEL,
+        LONGEST_HOST,
+        "previews.web",
+        "x.preview.y",
+    ],
+)
+def test_a_host_name_that_is_taken(value: str) -> None:
+    assert TrafficSettings(hosts=(value,)).entrances_of("web") == (host(value),)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("web:80", "without a port"),
+        ("Web", "lower-case host name"),
+        ("", "lower-case host name"),
+        ("a..b", "lower-case host name"),
+        ("-a", "lower-case host name"),
+        ("a-", "lower-case host name"),
+        ("a.*.b", "lower-case host name"),
+        ("*", "lower-case host name"),
+        ("a_b", "lower-case host name"),
+        (f"{LABEL}a", "lower-case host name"),
+        (f"{LONGEST_HOST}a", "lower-case host name"),
+        ("web.example.com/", "lower-case host name"),
+        ("preview.web", "must not begin with 'preview.'"),
+        ("*.preview.web", "must not begin with 'preview.'"),
+    ],
+)
+def test_a_host_name_that_is_refused(value: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        TrafficSettings(hosts=(value,))
+
+
+@pytest.mark.parametrize("value", ["/", "/web/", "/a/b/", "/A-z0.9_~/", "/.../", LONGEST_PREFIX])
+def test_a_prefix_that_is_taken(value: str) -> None:
+    assert TrafficSettings(path_prefix=value).entrances_of("web") == (prefix(value),)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "web",
+        "/web",
+        "web/",
+        "//",
+        "/a//b/",
+        "/./",
+        "/a/../b/",
+        "/a b/",
+        "/a?/",
+        f"{LONGEST_PREFIX}/",
+        "/" + "a" * 199 + "/",
+    ],
+)
+def test_a_prefix_that_is_refused(value: str) -> None:
+    with pytest.raises(ValidationError, match="must begin and end with '/'"):
+        TrafficSettings(path_prefix=value)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "entrances"),
+    [
+        ("web", (host("web"), host("web.localhost"), prefix("/web/"))),
+        ("a..b", (prefix("/a..b/"),)),
+        ("preview.web", (prefix("/preview.web/"),)),
+        (LABEL, (host(LABEL), host(f"{LABEL}.localhost"), prefix(f"/{LABEL}/"))),
+        ("..", ()),
+    ],
+)
+def test_a_new_deployment_is_reached_by_every_form_of_its_name_that_is_valid(
+    deployment: str, entrances: tuple[Entrance, ...]
+) -> None:
+    assert default_entrances(deployment) == entrances
+    assert TrafficSettings().entrances_of(deployment) == entrances
+
+
+@pytest.mark.parametrize(
+    ("settings", "entrances"),
+    [
+        ({}, (host("web"), host("web.localhost"), prefix("/web/"))),
+        ({"strip_prefix": False}, (host("web"), host("web.localhost"), prefix("/web/", strip=False))),
+        ({"hosts": ()}, ()),
+        ({"hosts": ("b", "a", "b")}, (host("a"), host("b"))),
+        ({"path_prefix": "/api/"}, (prefix("/api/"),)),
+        ({"path_prefix": "/api/", "strip_prefix": False}, (prefix("/api/", strip=False),)),
+        ({"hosts": ("z",), "path_prefix": "/a/"}, (host("z"), prefix("/a/"))),
+    ],
+)
+def test_what_is_named_replaces_all_and_naming_nothing_leaves_it_to_rollway(
+    settings: dict[str, Any], entrances: tuple[Entrance, ...]
+) -> None:
+    assert TrafficSettings(**settings).entrances_of("web") == entrances
+    assert TrafficSettings(**settings).is_default == (not {"hosts", "path_prefix"} & settings.keys())
+
+
+def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
+    assert in_order([prefix("/a/"), host("b"), prefix("/"), host("a")]) == (
+        host("a"),
+        host("b"),
+        prefix("/"),
+        prefix("/a/"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entrances", "timeout", "words"),
+    [
+        ([], None, "nowhere"),
+        ([prefix("/web/"), host("web")], None, "web, /web/"),
+        ([prefix("/web/", strip=False), host("web")], None, "web, /web/ (passed on)"),
+        ([host("web")], 2.5, "web, each request within 2.5 s"),
+    ],
+)
+def test_in_words(entrances: list[Entrance], timeout: float | None, words: str) -> None:
+    assert entrances_in_words(entrances, timeout) == words
