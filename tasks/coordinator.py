@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.replicas.events import RouteLifecycleType
-from domain.transitions import ClassifiedDecision, Limits, classify
+from domain.transitions import Bounds, ClassifiedDecision, classify
 from tasks.decision_log import log_chunk
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker
@@ -43,7 +43,7 @@ class ChunkResult:
     @property
     def seen(self) -> int:
         """The deployments looked at."""
-        return len(self.decided.everything)
+        return len(self.decided.decisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class DeploymentCoordinator:
             claimed[:] = claim.ids
             waits, others = _glanced(handler, claim)
             decided = handler.execute(load(connection, others), claim.now)
-            return _apply(connection, handler, replace(decided, skipped=(*decided.skipped, *waits)), claim)
+            return _apply(connection, handler, decided + DeploymentExecutionResult(tuple(waits)), claim)
 
         try:
             return self._in_transaction(handler, work)
@@ -147,7 +147,7 @@ class DeploymentCoordinator:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, [deployment_id])
             failed = [_failed(handler, each, said, claim) for each in _targeted(connection, handler, claim)]
-            return _apply(connection, handler, DeploymentExecutionResult.gather(failed), claim)
+            return _apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
 
         return self._in_transaction(handler, work)
 
@@ -174,7 +174,7 @@ def _targeted(connection: Connection, handler: DeploymentHandler, claim: Claim) 
 def _apply(
     connection: Connection, handler: DeploymentHandler, decided: DeploymentExecutionResult, claim: Claim
 ) -> ChunkResult:
-    decisions = decided.everything
+    decisions = decided.decisions
     if not decisions:
         return ChunkResult()
     applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim)
@@ -195,4 +195,4 @@ def _failed(handler: DeploymentHandler, deployment: Deployment, said: str, claim
     try:
         return handler.classified(decision, deployment, claim.now)
     except Exception:  # noqa: BLE001  (its limits may be what went wrong)
-        return classify(decision, deployment, handler.transitions, Limits(), claim.now)
+        return classify(decision, deployment, handler.transitions, Bounds(), claim.now)

@@ -18,7 +18,7 @@ def log_chunk(handler: str, decided: DeploymentExecutionResult, seconds: float) 
     """
     if not _levels.isEnabledFor(logging.INFO):
         return
-    decisions = decided.everything
+    decisions = decided.decisions
     changing = [decision for decision in decisions if decision.changes_anything]
     level = logging.INFO if changing else logging.DEBUG
     if not decisions or not _levels.isEnabledFor(level):

@@ -15,7 +15,7 @@ from domain.model import Lifecycle
 from domain.traffic.entrances import default_entrances, entrances_in_words
 from domain.traffic.published import Entrance
 
-_ENTRANCES = columns(kind="text", value="text", strip_prefix="bool")
+_ENTRANCES = columns("kind text, value text, strip_prefix bool")
 
 # in one order, so that two deployments that want the same ones do not wait for each other
 _TAKE = f"""

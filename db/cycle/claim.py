@@ -7,17 +7,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import kwargs_row
 
-from db.cycle.rules import NO_RULES, Ruled
-from db.cycle.snapshots import (
-    DEPLOYMENTS,
-    ROLLOUTS,
-    DeploymentRow,
-    RolloutRow,
-    counts_of,
-    deployment_of,
-    rollout_of,
-)
+from db.cycle.rules import NO_RULES, RuleSet
+from db.cycle.snapshots import DEPLOYMENTS, ROLLOUTS, DeploymentRow, deployment_of, rollout_row
 from db.engine import database_now
 from db.lifecycle import lifecycle_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
@@ -56,9 +49,9 @@ class Claimed(NamedTuple):
         """Where it is in its life."""
         return lifecycle_status(self.row.lifecycle, self.row.sub_step)
 
-    def deployment(self, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES) -> Deployment:
+    def deployment(self, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES) -> Deployment:
         """The snapshot, with these routes and rules; without them as much as can be told from its row."""
-        return deployment_of(self.row, self.rollout, routes, ruled)
+        return deployment_of(self.row, self.rollout, routes, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +102,6 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
 
 def _rollouts(connection: Connection, ids: Sequence[UUID]) -> dict[int, tuple[Rollout, RouteCounts]]:
     """By the number of their id: numbers are found faster than ids."""
-    cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
+    cursor = connection.cursor(binary=True, row_factory=kwargs_row(rollout_row))
     rows = cursor.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else ()
-    return {row.id.int: (rollout_of(row), counts_of(row)) for row in rows}
+    return {rollout.id.int: (rollout, counts) for rollout, counts in rows}

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from db.cycle.rules import NO_RULES, Ruled
+from db.cycle.rules import NO_RULES, RuleSet
 from db.lifecycle import lifecycle_status
 from db.schema.statuses import ACTIVE
 from domain.model import Deployment, Rollout, Route, RouteCounts, StartFailures
@@ -44,29 +44,6 @@ class DeploymentRow(NamedTuple):
 DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"
 
 
-class RolloutRow(NamedTuple):
-    """A row of `rollouts`, its settings as JSON text, with the active routes of its new revision counted."""
-
-    id: UUID
-    from_revision_id: UUID
-    to_revision_id: UUID
-    strategy: str
-    spec: str
-    limits: str
-    started_at: datetime
-    last_progress_at: datetime
-    deadline: datetime
-    desired_at_start: int
-    desired_with_revision: int | None
-    failed_routes: int
-    steps: int
-    clock_stopped_at: datetime | None
-    promote_requested: bool
-    starting: int
-    healthy: int
-    idle: int
-
-
 ROLLOUTS = f"""
     SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
            o.last_progress_at, o.deadline, o.desired_at_start, o.desired_with_revision, o.failed_routes,
@@ -83,7 +60,7 @@ ROLLOUTS = f"""
 
 
 def deployment_of(
-    row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES
+    row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES
 ) -> Deployment:
     """The snapshot of a deployment."""
     failures = None
@@ -105,35 +82,25 @@ def deployment_of(
         degraded_reason=row.degraded_reason,
         retry_at=row.retry_at,
         routes=tuple(routes),
-        rules=ruled.rules,
-        metrics=ruled.metrics,
+        rules=rules.rules,
+        metrics=rules.metrics,
         last_autoscaled_at=row.last_autoscaled_at,
         count_stopping=row.count_stopping,
     )
 
 
-def rollout_of(row: RolloutRow) -> Rollout:
-    """The rollout, with its own copy of the policy."""
-    return Rollout(
-        id=row.id,
-        from_revision_id=row.from_revision_id,
-        to_revision_id=row.to_revision_id,
-        policy=_policy(row.strategy, row.spec, row.limits),
-        started_at=row.started_at,
-        last_progress_at=row.last_progress_at,
-        deadline=row.deadline,
-        desired_at_start=row.desired_at_start,
-        desired_with_revision=row.desired_with_revision,
-        failed_routes=row.failed_routes,
-        steps=row.steps,
-        clock_stopped_at=row.clock_stopped_at,
-        promote_requested=row.promote_requested,
-    )
-
-
-def counts_of(row: RolloutRow) -> RouteCounts:
-    """How many active routes the rollout's new revision has."""
-    return RouteCounts(row.starting, row.healthy, row.idle)
+def rollout_row(  # noqa: PLR0913  (some columns of ROLLOUTS; the others are fields of a rollout)
+    *,
+    strategy: str,
+    spec: str,
+    limits: str,
+    starting: int,
+    healthy: int,
+    idle: int,
+    **fields: Any,  # noqa: ANN401
+) -> tuple[Rollout, RouteCounts]:
+    """A rollout with its own copy of the policy, and the active routes of its new revision, counted."""
+    return Rollout(policy=_policy(strategy, spec, limits), **fields), RouteCounts(starting, healthy, idle)
 
 
 @lru_cache(maxsize=1024)

@@ -28,7 +28,7 @@ _RELEASE = f"""
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
 """
 
-_SEEN = columns(node_id="text", kind="text", silence_seconds="float8")
+_SEEN = columns("node_id text, kind text, silence_seconds float8")
 
 _NOTE_PROXIES = f"""
     INSERT INTO proxies (node_id, kind, silence_seconds) SELECT * FROM {_SEEN} ORDER BY node_id
@@ -36,7 +36,7 @@ _NOTE_PROXIES = f"""
        SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds
 """
 
-_ACKS = columns(node_id="text", version="text", seen="text")
+_ACKS = columns("node_id text, version text, seen text")
 
 _NOTE_ACKS = f"""
     UPDATE proxies p SET acked_version = u.version, acked_snapshot = u.seen::pg_snapshot, acked_at = clock_timestamp()

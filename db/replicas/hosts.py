@@ -36,7 +36,7 @@ _OF_DEPLOYMENT = f"""
 
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
-_PLACED = columns(id="uuid", host="text")
+_PLACED = columns("id uuid, host text")
 
 _PLACE = f"""
     UPDATE routes r SET host = u.host

@@ -60,7 +60,7 @@ def evaluate_rules(
 ) -> Scaling | None:
     """What the first rule that fires makes of `desired`; None when all are quiet."""
     judged = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
-    return next((one for one in judged if isinstance(one, Scaling)), None)
+    return next((found for found in judged if isinstance(found, Scaling)), None)
 
 
 def judge_rules(
@@ -86,7 +86,11 @@ def value_of_replicas(
 
 def _of_one_replica(rule: AutoscalingRule, samples: Iterable[MetricSample]) -> float | None:
     """The sum of its samples that are meant and are numbers."""
-    meant = [one.value for one in samples if one.metric == rule.metric and rule.labels.items() <= one.labels.items()]
+    meant = [
+        sample.value
+        for sample in samples
+        if sample.metric == rule.metric and rule.labels.items() <= sample.labels.items()
+    ]
     numbers = [value for value in meant if isfinite(value)]
     total = sum(numbers)
     return total if numbers and isfinite(total) else None

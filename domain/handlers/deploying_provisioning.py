@@ -21,10 +21,10 @@ from domain.model import (
     RouteCounts,
 )
 from domain.transitions import (
+    Bounds,
     ClassifiedDecision,
     Deadline,
     DeploymentStatusTransitions,
-    Limits,
     RevisionMove,
     Transition,
 )
@@ -60,16 +60,16 @@ class DeployingProvisioningHandler(DeploymentHandler):
         classified = self.classified(wait, deployment, now)
         return None if classified.changes_anything else classified
 
-    def limits(self, deployment: Deployment) -> Limits:
+    def bounds(self, deployment: Deployment) -> Bounds:
         rollout = deployment.rollout
         if rollout is None:
-            return Limits()
+            return Bounds()
         limits = rollout.policy.limits
         deadlines = [Deadline(rollout.deadline, _timeout(limits.timeout_seconds))]
         if limits.progress_timeout_seconds is not None:
             ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
             deadlines.append(Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"))
-        return Limits(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))
+        return Bounds(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))
 
 
 @lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence

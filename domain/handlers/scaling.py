@@ -13,7 +13,7 @@ from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
 from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge
-from domain.transitions import Deadline, DeploymentStatusTransitions, Limits, Transition
+from domain.transitions import Bounds, Deadline, DeploymentStatusTransitions, Transition
 
 TIMEOUT_MINUTES = 30
 _READY = DeploymentLifecycleStatus(Lifecycle.READY)
@@ -37,6 +37,6 @@ class ScalingHandler(DeploymentHandler):
         budget = resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
         return converge(deployment, deployment.current_revision_id, budget, now)
 
-    def limits(self, deployment: Deployment) -> Limits:
+    def bounds(self, deployment: Deployment) -> Bounds:
         ends = deployment.phase_started_at + timedelta(minutes=TIMEOUT_MINUTES)
-        return Limits((Deadline(ends, f"the {TIMEOUT_MINUTES} minutes that scaling may take"),))
+        return Bounds((Deadline(ends, f"the {TIMEOUT_MINUTES} minutes that scaling may take"),))
