@@ -126,10 +126,10 @@ class DeploymentCoordinator:
         if len(ids) == 1:
             return self._blame(handler, ids[0], error)
         middle = len(ids) // 2
-        first, second = self._again(handler, ids[:middle]), self._again(handler, ids[middle:])
+        first, second = self._retry(handler, ids[:middle]), self._retry(handler, ids[middle:])
         return ChunkResult(first.decided + second.decided, first.applied + second.applied, first.due | second.due)
 
-    def _again(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
+    def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, ids)
             return _apply(connection, handler, handler.execute(_targeted(connection, handler, claim), claim.now), claim)
@@ -141,12 +141,14 @@ class DeploymentCoordinator:
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """The failed write becomes an error of that deployment alone."""
-        said = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
-        _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=said)
+        fault = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
+        _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=fault)
 
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, [deployment_id])
-            failed = [_failed(handler, each, said, claim) for each in _targeted(connection, handler, claim)]
+            failed = [
+                _failed(handler, deployment, fault, claim) for deployment in _targeted(connection, handler, claim)
+            ]
             return _apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
 
         return self._in_transaction(handler, work)
@@ -190,8 +192,8 @@ def _name(error: Exception) -> str:
     return (isinstance(cause, psycopg.Error) and cause.diag.constraint_name) or type(cause).__name__
 
 
-def _failed(handler: DeploymentHandler, deployment: Deployment, said: str, claim: Claim) -> ClassifiedDecision:
-    decision = Decision(Verdict.ERROR, said)
+def _failed(handler: DeploymentHandler, deployment: Deployment, fault: str, claim: Claim) -> ClassifiedDecision:
+    decision = Decision(Verdict.ERROR, fault)
     try:
         return handler.classified(decision, deployment, claim.now)
     except Exception:  # noqa: BLE001  (its limits may be what went wrong)

@@ -36,7 +36,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
     if kind in ON_EACH_HOST and host is None:
         ask_hosts(engine(), waker(), kind)
         return
-    with slots().hold(key, key, alone=True) as slot:
+    with slots().hold(key, key, single=True) as slot:
         if slot is None:
             return
         look, ends_at = LOOKS[kind](host or settings().host), monotonic() + settings().work_seconds

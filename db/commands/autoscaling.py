@@ -81,8 +81,8 @@ def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:
     """Replace the rules. Raises DeploymentNotFoundError and StaleVersionError."""
     deployment = lock_named(connection, command.deployment, command.expected_version)
     replace_rules(connection, deployment.id, command.rules)
-    said = "; ".join(map(str, command.rules)) or "no rules"
-    note(connection, deployment.id, command, "set_autoscaling_rules", f"autoscaling: {said}")
+    message = "; ".join(map(str, command.rules)) or "no rules"
+    note(connection, deployment.id, command, "set_autoscaling_rules", f"autoscaling: {message}")
     version = touch(connection, deployment)
     rules = [rule.model_dump(mode="json") for rule in command.rules]
     return {"deployment": command.deployment, "rules": rules, "version": version}

@@ -56,8 +56,8 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "UPDATE deployments SET request_timeout_seconds = %s WHERE id = %s",
         (command.request_timeout_seconds, deployment.id),
     )
-    said = f"reached as {entrances_in_words(got, command.request_timeout_seconds)}"
-    note(connection, deployment.id, command, "set_traffic", said)
+    message = f"reached as {entrances_in_words(got, command.request_timeout_seconds)}"
+    note(connection, deployment.id, command, "set_traffic", message)
     return {
         "deployment": command.deployment,
         "entrances": [

@@ -12,14 +12,8 @@ from domain.changes import Decision
 from domain.evaluator import EVALUATOR
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import (
-    Deployment,
-    DeploymentLifecycleStatus,
-    DeploymentLifecycleType,
-    DeploymentSubStep,
-    Lifecycle,
-    RouteCounts,
-)
+from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep, RouteCounts
+from domain.rollout import PROVISIONING, READY, ROLLING_BACK
 from domain.transitions import (
     Bounds,
     ClassifiedDecision,
@@ -29,7 +23,7 @@ from domain.transitions import (
     Transition,
 )
 
-_BACK = Transition(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK))
+_BACK = Transition(ROLLING_BACK)
 
 
 class DeployingProvisioningHandler(DeploymentHandler):
@@ -37,9 +31,9 @@ class DeployingProvisioningHandler(DeploymentHandler):
     event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.PROVISIONING)
     cadence = DeploymentTaskSpec(short=5, long=30)
     lock_id = "deploying"
-    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)})
+    targets = frozenset({PROVISIONING})
     transitions = DeploymentStatusTransitions(
-        success=Transition(DeploymentLifecycleStatus(Lifecycle.READY), RevisionMove.SWAP, degraded=False),
+        success=Transition(READY, RevisionMove.SWAP, degraded=False),
         expired=_BACK,
         give_up=_BACK,
     )
