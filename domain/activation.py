@@ -61,11 +61,7 @@ def decide_activation(deployment: Deployment, request: ActivationRequest) -> Act
     """Raises WrongStateError and DeploymentAlreadyInProgressError; changes nothing."""
     match deployment.status.lifecycle:
         case Lifecycle.DESTROYING | Lifecycle.DESTROYED:
-            raise WrongStateError(
-                f"{deployment.name} is {deployment.status}; a revision can be activated until it is destroyed",
-                deployment=deployment.name,
-                state=deployment.status,
-            )
+            raise WrongStateError.of_leaving(deployment.name, deployment.status, "a revision can be activated")
         case Lifecycle.PENDING:
             return Activation.FIRST
         case Lifecycle.DEPLOYING:

@@ -130,6 +130,12 @@ class WrongStateError(RollwayError):
 
     code = "wrong_state"
 
+    @classmethod
+    def of_leaving(cls, deployment: str, state: object, allowed: str) -> Self:
+        """The refusal to change a deployment that is being destroyed; `allowed` says what could be done before."""
+        message = f"{deployment} is {state}; {allowed} until it is destroyed"
+        return cls(message, deployment=deployment, state=state)
+
 
 class StaleVersionError(RollwayError):
     """The caller's version of the deployment is no longer the current one."""

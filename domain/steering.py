@@ -122,11 +122,7 @@ def scale(deployment: Deployment, desired: int) -> Steered:
     otherwise               -> the size; what was given up is tried again at once
     """
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
-        raise WrongStateError(
-            f"{deployment.name} is {deployment.status}; it can be scaled until it is destroyed",
-            deployment=deployment.name,
-            state=deployment.status,
-        )
+        raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be scaled")
     before = deployment.desired_replicas
     scaled = replace(
         deployment,

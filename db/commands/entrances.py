@@ -39,11 +39,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     """Replace the entrances. Raises EntranceTakenError, WrongStateError, DeploymentNotFoundError, StaleVersionError."""
     deployment = lock_named(connection, command.deployment, command.expected_version)
     if deployment.status.lifecycle is Lifecycle.DESTROYING:
-        raise WrongStateError(
-            f"{command.deployment} is {deployment.status}; where it is reached can be changed until it is destroyed",
-            deployment=command.deployment,
-            state=deployment.status,
-        )
+        raise WrongStateError.of_leaving(command.deployment, deployment.status, "where it is reached can be changed")
     wanted = command.entrances_of(command.deployment)
     connection.execute(_GIVE_UP, _arrays(deployment.id, wanted))
     _take(connection, deployment.id, wanted)
