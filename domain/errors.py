@@ -31,8 +31,8 @@ class InvalidInputError(RollwayError):
         faults = []
         for fault in error.errors(include_url=False, include_input=False, include_context=False):
             path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
-            said = fault["msg"].removeprefix("Value error, ")
-            faults.append(f"{path}: {said}" if path else said)
+            sentence = fault["msg"].removeprefix("Value error, ")
+            faults.append(f"{path}: {sentence}" if path else sentence)
         return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
 
 

@@ -24,7 +24,7 @@ def log_chunk(handler: str, decided: DeploymentExecutionResult, seconds: float) 
     if not decisions or not _levels.isEnabledFor(level):
         return
     for decision in changing:
-        _log.info("decided", handler=handler, **_told(decision))
+        _log.info("decided", handler=handler, **_facts(decision))
     _log.log(
         level,
         "chunk",
@@ -38,7 +38,7 @@ def log_chunk(handler: str, decided: DeploymentExecutionResult, seconds: float) 
     )
 
 
-def _told(decision: ClassifiedDecision) -> dict[str, object]:
+def _facts(decision: ClassifiedDecision) -> dict[str, object]:
     deployment, changes = decision.deployment, decision.changes
     rollout = {}
     if deployment.rollout is not None:

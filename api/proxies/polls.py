@@ -62,7 +62,7 @@ class Polls:
             found = await self._different(subscription, version, hung_up, deadline, last)
         if found is not None:
             refusals = last.refusals if last and last.version == found.version else 0
-            self._of(node)[subscription] = _Answer(found.version, time.monotonic(), refusals)
+            self._answers_to(node)[subscription] = _Answer(found.version, time.monotonic(), refusals)
         return found
 
     async def _different(
@@ -100,7 +100,7 @@ class Polls:
         """The last answer, noted as refused when the proxy came back at once and still holds something else."""
         if subscription == CLUSTERS:
             self._forget_gone()
-        answers = self._of(node)
+        answers = self._answers_to(node)
         last, now = answers.get(subscription), time.monotonic()
         if last is None:
             return None
@@ -121,7 +121,7 @@ class Polls:
         answers[subscription] = last
         return last
 
-    def _of(self, node: str) -> dict[Subscription, _Answer]:
+    def _answers_to(self, node: str) -> dict[Subscription, _Answer]:
         return self._answers.setdefault(node, {})
 
     def _forget_gone(self) -> None:

@@ -70,8 +70,8 @@ def record_steps(connection: Connection, phase: str, changing: Sequence[Classifi
             phase,
             at,
             decision.verdict.value,
-            Jsonb(inputs_json(decision.deployment, at), _as_it_is),
-            Jsonb(decision_json(decision), _as_it_is),
+            Jsonb(inputs_json(decision.deployment, at), _json_already),
+            Jsonb(decision_json(decision), _json_already),
         )
         for decision in changing
         if decision.deployment.rollout
@@ -110,5 +110,5 @@ def rollout_id(decision: ClassifiedDecision) -> UUID | None:
     return decision.deployment.rollout.id if decision.deployment.rollout else None
 
 
-def _as_it_is(text: bytes) -> bytes:
+def _json_already(text: bytes) -> bytes:
     return text

@@ -79,9 +79,9 @@ def value_of_replicas(
     rule: AutoscalingRule, replicas: Sequence[Sequence[MetricSample]], now: datetime
 ) -> MetricValue | None:
     """The value of the rule's series from the samples of each replica; no samples for one that did not answer."""
-    said = [value for samples in replicas if (value := _of_one_replica(rule, samples)) is not None]
-    value = rule.aggregate.of(said) if said else None
-    return None if value is None else MetricValue(rule.series, value, now, missing=len(replicas) - len(said))
+    answers = [value for samples in replicas if (value := _of_one_replica(rule, samples)) is not None]
+    value = rule.aggregate.of(answers) if answers else None
+    return None if value is None else MetricValue(rule.series, value, now, missing=len(replicas) - len(answers))
 
 
 def _of_one_replica(rule: AutoscalingRule, samples: Iterable[MetricSample]) -> float | None:

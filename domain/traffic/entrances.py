@@ -72,8 +72,8 @@ class TrafficSettings(BaseModel):
 
 def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[Entrance, ...]:
     """Hosts NAME and NAME.localhost, prefix /NAME/; without those that such a name cannot have."""
-    hosts = [host for host in (deployment, f"{deployment}.localhost") if _is(_checked_host, host)]
-    prefixes = [prefix for prefix in (f"/{deployment}/",) if _is(_checked_prefix, prefix)]
+    hosts = [host for host in (deployment, f"{deployment}.localhost") if _passes(_checked_host, host)]
+    prefixes = [prefix for prefix in (f"/{deployment}/",) if _passes(_checked_prefix, prefix)]
     return in_order(
         [
             *(Entrance(EntranceKind.HOST, host) for host in hosts),
@@ -97,7 +97,7 @@ def entrances_in_words(entrances: Iterable[Entrance], request_timeout_seconds: f
     return (", ".join(words) or "nowhere") + limit
 
 
-def _is(check: Callable[[str], str], value: str) -> bool:
+def _passes(check: Callable[[str], str], value: str) -> bool:
     try:
         check(value)
     except ValueError:
