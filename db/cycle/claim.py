@@ -7,10 +7,17 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import kwargs_row
 
 from db.cycle.rules import NO_RULES, RuleSet
-from db.cycle.snapshots import DEPLOYMENTS, ROLLOUTS, DeploymentRow, deployment_of, rollout_row
+from db.cycle.snapshots import (
+    DEPLOYMENTS,
+    ROLLOUTS,
+    DeploymentRow,
+    RolloutRow,
+    counts_of,
+    deployment_of,
+    rollout_of,
+)
 from db.engine import database_now
 from db.lifecycle import lifecycle_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
@@ -102,6 +109,6 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
 
 def _rollouts(connection: Connection, ids: Sequence[UUID]) -> dict[int, tuple[Rollout, RouteCounts]]:
     """By the number of their id: numbers are found faster than ids."""
-    cursor = connection.cursor(binary=True, row_factory=kwargs_row(rollout_row))
+    cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
     rows = cursor.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else ()
-    return {rollout.id.int: (rollout, counts) for rollout, counts in rows}
+    return {row.id.int: (rollout_of(row), counts_of(row)) for row in rows}

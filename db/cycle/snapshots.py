@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from db.cycle.rules import NO_RULES, RuleSet
@@ -42,6 +42,29 @@ class DeploymentRow(NamedTuple):
 
 
 DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"
+
+
+class RolloutRow(NamedTuple):
+    """A row of `rollouts`, its settings as JSON text, with the active routes of its new revision counted."""
+
+    id: UUID
+    from_revision_id: UUID
+    to_revision_id: UUID
+    strategy: str
+    spec: str
+    limits: str
+    started_at: datetime
+    last_progress_at: datetime
+    deadline: datetime
+    desired_at_start: int
+    desired_with_revision: int | None
+    failed_routes: int
+    steps: int
+    clock_stopped_at: datetime | None
+    promote_requested: bool
+    starting: int
+    healthy: int
+    idle: int
 
 
 ROLLOUTS = f"""
@@ -89,18 +112,28 @@ def deployment_of(
     )
 
 
-def rollout_row(  # noqa: PLR0913  (some columns of ROLLOUTS; the others are fields of a rollout)
-    *,
-    strategy: str,
-    spec: str,
-    limits: str,
-    starting: int,
-    healthy: int,
-    idle: int,
-    **fields: Any,  # noqa: ANN401
-) -> tuple[Rollout, RouteCounts]:
-    """A rollout with its own copy of the policy, and the active routes of its new revision, counted."""
-    return Rollout(policy=_policy(strategy, spec, limits), **fields), RouteCounts(starting, healthy, idle)
+def rollout_of(row: RolloutRow) -> Rollout:
+    """The rollout, with its own copy of the policy."""
+    return Rollout(
+        id=row.id,
+        from_revision_id=row.from_revision_id,
+        to_revision_id=row.to_revision_id,
+        policy=_policy(row.strategy, row.spec, row.limits),
+        started_at=row.started_at,
+        last_progress_at=row.last_progress_at,
+        deadline=row.deadline,
+        desired_at_start=row.desired_at_start,
+        desired_with_revision=row.desired_with_revision,
+        failed_routes=row.failed_routes,
+        steps=row.steps,
+        clock_stopped_at=row.clock_stopped_at,
+        promote_requested=row.promote_requested,
+    )
+
+
+def counts_of(row: RolloutRow) -> RouteCounts:
+    """How many active routes the rollout's new revision has."""
+    return RouteCounts(row.starting, row.healthy, row.idle)
 
 
 @lru_cache(maxsize=1024)
