@@ -19,7 +19,7 @@ from tasks.connections import waker
 from tasks.log import configure_logging
 from tasks.settings import settings
 
-_MOST_SECONDS_TO_END = 0.8
+_EXIT_SECONDS = 0.8
 
 
 class _Server(uvicorn.Server):
@@ -32,7 +32,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a signal, which may come in the middle of a step of the event loop."""
         super().handle_exit(sig, frame)
-        _end_anyway()
+        _exit_soon()
         parts = getattr(self._app.state, "parts", None)
         if isinstance(parts, Parts):
             parts.loop.call_soon_threadsafe(parts.publisher.stop)
@@ -60,9 +60,9 @@ def main() -> None:
         _Server(config, app).run()
 
 
-def _end_anyway() -> None:
+def _exit_soon() -> None:
     """End this process soon, though a thread may wait for a Postgres or a name server that does not answer."""
-    timer = threading.Timer(_MOST_SECONDS_TO_END, os._exit, (0,))
+    timer = threading.Timer(_EXIT_SECONDS, os._exit, (0,))
     timer.daemon = True
     timer.start()
 

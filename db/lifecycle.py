@@ -21,13 +21,16 @@ def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycl
 
 def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
     """The statuses these deployments are in: whose handlers a change of theirs wakes."""
-    query = "SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE id = ANY(%s)"
-    rows = connection.execute(query, (list(deployment_ids),)).fetchall()
-    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
+    return _statuses(connection, "id = ANY(%s)", (list(deployment_ids),))
 
 
 def due_statuses(connection: Connection) -> frozenset[DeploymentLifecycleStatus]:
     """The statuses of marked deployments whose time has come: one look at a partial index."""
-    query = "SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE due_at <= statement_timestamp()"
-    rows = connection.execute(query).fetchall()
-    return frozenset(lifecycle_status(lifecycle, sub_step) for lifecycle, sub_step in rows)
+    return _statuses(connection, "due_at <= statement_timestamp()")
+
+
+def _statuses(
+    connection: Connection, condition: str, parameters: tuple[object, ...] = ()
+) -> frozenset[DeploymentLifecycleStatus]:
+    rows = connection.execute(f"SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE {condition}", parameters)
+    return frozenset(lifecycle_status(*row) for row in rows)

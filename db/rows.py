@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from psycopg import Cursor
+from psycopg import Connection, Cursor, sql
 from psycopg.rows import RowMaker
 
 Row_co = TypeVar("Row_co", bound=NamedTuple, covariant=True)
@@ -33,11 +33,11 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns that travel as arrays, one value for each row: their names, and their types in Postgres.
+    """Columns whose values travel together: their names, and their types in Postgres.
 
-    In the text of a statement it stands for the rows, called `u`:
+    In the text of a statement it stands for rows that are sent as one array for each column, and called `u`:
 
-        sizes = columns(id="uuid", size="int4")
+        sizes = columns("id uuid, size int4")
         f"UPDATE hats h SET size = u.size FROM {sizes} WHERE h.id = u.id"
         -> ... FROM unnest(%(id)b::uuid[], %(size)b::int4[]) AS u (id, size) WHERE h.id = u.id
         cursor.execute(..., sizes.arrays([(id_1, 54), (id_2, 57)]))
@@ -46,6 +46,9 @@ class Columns:
     """
 
     types: Mapping[str, str]
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)({**self.types, **other.types})
 
     def __str__(self) -> str:
         arrays = ", ".join(f"%({name})b::{kind}[]" for name, kind in self.types.items())
@@ -56,7 +59,16 @@ class Columns:
         found = list(zip(*rows, strict=True)) or [()] * len(self.types)
         return {**dict(zip(self.types, map(list, found), strict=True)), **others}
 
+    def copy(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
+        """Add rows, whose values stand in the order of the columns, to a table: one binary COPY."""
+        names = sql.SQL(", ").join(map(sql.Identifier, self.types))
+        query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
+        with connection.cursor() as cursor, cursor.copy(query) as copy:
+            copy.set_types(list(self.types.values()))
+            for row in rows:
+                copy.write_row(row)
 
-def columns(**types: str) -> Columns:
-    """`columns(id="uuid", size="int4")`."""
-    return Columns(types)
+
+def columns(declared: str) -> Columns:
+    """`columns("id uuid, size int4")`."""
+    return Columns(dict(column.split() for column in declared.split(",")))

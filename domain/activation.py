@@ -54,18 +54,14 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Asking)
     """Carry out what the ladder says. Raises WrongStateError and DeploymentAlreadyInProgressError."""
     activation = decide_activation(deployment, request)
     steered = _activated(deployment, request, activation, asking)
-    return steered.telling(revision=request.revision_name, activation=activation.value)
+    return steered.with_details(revision=request.revision_name, activation=activation.value)
 
 
 def decide_activation(deployment: Deployment, request: ActivationRequest) -> Activation:
     """Raises WrongStateError and DeploymentAlreadyInProgressError; changes nothing."""
     match deployment.status.lifecycle:
         case Lifecycle.DESTROYING | Lifecycle.DESTROYED:
-            raise WrongStateError(
-                f"{deployment.name} is {deployment.status}; a revision can be activated until it is destroyed",
-                deployment=deployment.name,
-                state=deployment.status,
-            )
+            raise WrongStateError.of_leaving(deployment.name, deployment.status, "a revision can be activated")
         case Lifecycle.PENDING:
             return Activation.FIRST
         case Lifecycle.DEPLOYING:
@@ -101,21 +97,21 @@ def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activa
 
 
 def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Asking) -> Steered:
-    said = f"{request.revision_name}: {activation.value.replace('_', ' ')}"
+    sentence = f"{request.revision_name}: {activation.value.replace('_', ' ')}"
     match activation:
         case Activation.ALREADY_ACTIVE:
-            return Steered.as_it_was(deployment)
+            return Steered.unchanged(deployment)
         case Activation.FIRST | Activation.MOVED | Activation.CONVERGING:
-            return Steered.to(_pointing_to(deployment, request), said)
+            return Steered.to(_pointing_to(deployment, request), sentence)
         case Activation.RESUMED:
-            return Steered.to(_resumed(deployment, request), said)
+            return Steered.to(_resumed(deployment, request), sentence)
         case Activation.SUPERSEDED if request.revision_id == deployment.current_revision_id:
             back = turned_back(_with_size(deployment, request), asking.at)
-            return Steered.to(back, said, back_reason=f"{request.revision_name} asked for again {asking.why}")
+            return Steered.to(back, sentence, back_reason=f"{request.revision_name} asked for again {asking.why}")
         case Activation.SUPERSEDED:
-            return Steered.to(_begun(deployment, request, asking), said, ended=RolloutOutcome.SUPERSEDED)
+            return Steered.to(_begun(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
         case Activation.BEGUN:
-            return Steered.to(_begun(deployment, request, asking), said)
+            return Steered.to(_begun(deployment, request, asking), sentence)
 
 
 def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployment:

@@ -31,8 +31,8 @@ class InvalidInputError(RollwayError):
         faults = []
         for fault in error.errors():
             path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
-            said = fault["msg"].removeprefix("Value error, ")
-            faults.append(f"{path}: {said}" if path else said)
+            sentence = fault["msg"].removeprefix("Value error, ")
+            faults.append(f"{path}: {sentence}" if path else sentence)
         return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
 
 
@@ -129,6 +129,12 @@ class WrongStateError(RollwayError):
     """The deployment's state does not allow this command; the message names the states that do."""
 
     code = "wrong_state"
+
+    @classmethod
+    def of_leaving(cls, deployment: str, state: object, allowed: str) -> Self:
+        """The refusal to change a deployment that is being destroyed; `allowed` says what could be done before."""
+        message = f"{deployment} is {state}; {allowed} until it is destroyed"
+        return cls(message, deployment=deployment, state=state)
 
 
 class StaleVersionError(RollwayError):

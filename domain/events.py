@@ -1,12 +1,13 @@
 """The two events that make everything move, their keys, and how often beat sends them."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self, TypeVar
 
 from domain.errors import InvalidInputError
 from domain.model import DeploymentLifecycleType, DeploymentSubStep
 
-E = TypeVar("E", DeploymentLifecycleType, DeploymentSubStep)
+E = TypeVar("E", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,8 @@ class DoDeploymentLifecycleEvent:
     def parse(cls, lifecycle_type: str, sub_step: str | None) -> Self:
         """From a message. Raises InvalidInputError naming the field and the words it may be."""
         return cls(
-            _member(DeploymentLifecycleType, "lifecycle_type", lifecycle_type),
-            _member(DeploymentSubStep, "sub_step", sub_step) if sub_step is not None else None,
+            member_of(DeploymentLifecycleType, "lifecycle_type", lifecycle_type),
+            member_of(DeploymentSubStep, "sub_step", sub_step) if sub_step is not None else None,
         )
 
     @property
@@ -46,7 +47,8 @@ class DeploymentTaskSpec:
     long: float
 
 
-def _member(enum: type[E], name: str, value: str) -> E:
+def member_of(enum: type[E], name: str, value: str) -> E:
+    """The member of `enum` with this value. Raises InvalidInputError with the field's name and the words it may be."""
     try:
         return enum(value)
     except ValueError:

@@ -19,6 +19,6 @@ def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
         names = ", ".join(known.name for known in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
     deployment, now = inputs_from_json(inputs)
-    (classified,) = handler.execute([deployment], now).everything
+    (classified,) = handler.execute([deployment], now).decisions
     replayed: dict[str, Any] = json.loads(decision_json(classified))
     return replayed

@@ -10,6 +10,7 @@ from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubSte
 from domain.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
 
+READY = DeploymentLifecycleStatus(Lifecycle.READY)
 PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
 

@@ -46,10 +46,10 @@ class Steered:
         return cls(replace(deployment, version=deployment.version + 1), said, ended=ended, back_reason=back_reason)
 
     @classmethod
-    def as_it_was(cls, deployment: Deployment) -> Self:
+    def unchanged(cls, deployment: Deployment) -> Self:
         """Asked for before, or true anyway."""
         return cls(deployment, "", already=True)
 
-    def telling(self, **details: object) -> Self:
-        """The same, with more for the one who asked."""
+    def with_details(self, **details: object) -> Self:
+        """The same, with more details."""
         return replace(self, details={**self.details, **details})

@@ -24,7 +24,7 @@ def pause(deployment: Deployment, asking: Asking) -> Steered:
     """
     rollout = rollout_of(deployment, "pause")
     if deployment.paused_at is not None:
-        return Steered.as_it_was(deployment)
+        return Steered.unchanged(deployment)
     return Steered.to(
         replace(deployment, paused_at=asking.at, rollout=with_clock_stopped(rollout, asking.at)), "paused"
     )
@@ -62,7 +62,7 @@ def promote(deployment: Deployment) -> Steered:
     if deployment.paused_at is not None:
         raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
     if rollout.promote_requested:
-        return Steered.as_it_was(deployment)
+        return Steered.unchanged(deployment)
     promoted = replace(rollout, promote_requested=True)
     return Steered.to(replace(deployment, rollout=promoted), "promoted as soon as green is healthy")
 
@@ -122,11 +122,7 @@ def scale(deployment: Deployment, desired: int) -> Steered:
     otherwise               -> the size; what was given up is tried again at once
     """
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
-        raise WrongStateError(
-            f"{deployment.name} is {deployment.status}; it can be scaled until it is destroyed",
-            deployment=deployment.name,
-            state=deployment.status,
-        )
+        raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be scaled")
     before = deployment.desired_replicas
     scaled = replace(
         deployment,
@@ -135,8 +131,8 @@ def scale(deployment: Deployment, desired: int) -> Steered:
         retry_at=None,
         rollout=resized(deployment.rollout, desired) if deployment.rollout else None,
     )
-    said = f"from {before} to {desired} replicas" if before != desired else ""
-    return Steered.to(scaled, said).telling(**{"from": before, "to": desired})
+    sentence = f"from {before} to {desired} replicas" if before != desired else ""
+    return Steered.to(scaled, sentence).with_details(**{"from": before, "to": desired})
 
 
 def destroy(deployment: Deployment, asking: Asking) -> Steered:
@@ -146,7 +142,7 @@ def destroy(deployment: Deployment, asking: Asking) -> Steered:
     otherwise               -> destroying; a rollout that is under way ends with it
     """
     if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
-        return Steered.as_it_was(deployment)
+        return Steered.unchanged(deployment)
     destroyed = replace(
         deployment,
         status=DESTROYING,
@@ -161,5 +157,5 @@ def destroy(deployment: Deployment, asking: Asking) -> Steered:
 
 def _go_back(deployment: Deployment, verb: str, asking: Asking) -> Steered:
     if deployment.status == ROLLING_BACK and deployment.paused_at is None:
-        return Steered.as_it_was(deployment)
+        return Steered.unchanged(deployment)
     return Steered.to(turned_back(deployment, asking.at), f"{verb}, going back", back_reason=f"{verb} {asking.why}")

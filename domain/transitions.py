@@ -1,4 +1,4 @@
-"""Where a verdict leads: clocks and limits harden it, the handler's table gives the next status.
+"""Where a verdict leads: clocks and bounds harden it, the handler's table gives the next status.
 
 SUCCESS                                      -> success
 otherwise, waiting for a person              -> the verdict itself, clocks stopped
@@ -72,7 +72,7 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Bounds:
     """What a handler holds a deployment to: deadlines, and failed routes out of those allowed."""
 
     deadlines: tuple[Deadline, ...] = ()
@@ -109,11 +109,11 @@ class ClassifiedDecision:
 
 
 def classify(
-    decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, limits: Limits, now: datetime
+    decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, bounds: Bounds, now: datetime
 ) -> ClassifiedDecision:
     """The final verdict and what follows from it. A hardened verdict applies none of the decision's changes."""
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
-    verdict, reason = _harden(decision, limits, attempts, now)
+    verdict, reason = _harden(decision, bounds, attempts, now)
     transition = transitions.of(verdict)
     to = deployment.status if transition.to is None else transition.to
     stays = transition.to is None or transition.to == deployment.status
@@ -126,7 +126,7 @@ def classify(
         changes=decision.changes if verdict is decision.verdict else RouteChanges(),
         to=to,
         revision=transition.revision,
-        due_at=_due_at(decision, verdict, attempts, limits, now) if stays else _due_next(to, now),
+        due_at=_due_at(decision, verdict, attempts, bounds, now) if stays else _due_next(to, now),
         attempts=attempts if stays and verdict is not Verdict.GIVE_UP else 0,
         clock_stopped=decision.waits_for_person,
         desired_replicas=_desired(decision, deployment, to),
@@ -135,14 +135,14 @@ def classify(
     )
 
 
-def _harden(decision: Decision, limits: Limits, attempts: int, now: datetime) -> tuple[Verdict, str]:
+def _harden(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -> tuple[Verdict, str]:
     if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
         return decision.verdict, decision.reason
-    for deadline in limits.deadlines:
+    for deadline in bounds.deadlines:
         if now >= deadline.at:
             return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}"
-    if limits.failures_allowed is not None and limits.failed_routes >= limits.failures_allowed:
-        why = f"{limits.failed_routes} new replicas failed, {limits.failures_allowed} are the limit"
+    if bounds.failures_allowed is not None and bounds.failed_routes >= bounds.failures_allowed:
+        why = f"{bounds.failed_routes} new replicas failed, {bounds.failures_allowed} are the limit"
         return Verdict.GIVE_UP, f"{why}; last: {decision.reason}"
     if attempts >= MAX_ATTEMPTS:
         return Verdict.GIVE_UP, f"{attempts} errors in a row; last: {decision.reason}"
@@ -177,7 +177,7 @@ def _due_next(to: DeploymentLifecycleStatus, now: datetime) -> datetime | None:
     return None if to.lifecycle is Lifecycle.DESTROYED else now
 
 
-def _due_at(decision: Decision, verdict: Verdict, attempts: int, limits: Limits, now: datetime) -> datetime | None:
+def _due_at(decision: Decision, verdict: Verdict, attempts: int, bounds: Bounds, now: datetime) -> datetime | None:
     """When a deployment that stays where it is must be looked at again."""
     if verdict is Verdict.ERROR:
         return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
@@ -185,7 +185,7 @@ def _due_at(decision: Decision, verdict: Verdict, attempts: int, limits: Limits,
         return now + timedelta(seconds=RETRY_SECONDS)
     if decision.waits_for_person:
         return decision.recheck_at
-    clocks = [deadline.at for deadline in limits.deadlines]
+    clocks = [deadline.at for deadline in bounds.deadlines]
     if decision.recheck_at is not None:
         clocks.append(decision.recheck_at)
     return min(clocks, default=None)

@@ -20,7 +20,7 @@ from runtime.docker_container import (
     replica_of,
 )
 from runtime.docker_images import ImagePulls
-from runtime.docker_refusal import EngineRefusalError, docker_spec, why_not
+from runtime.docker_refusal import EngineRefusalError, docker_spec, refusal_in_words
 from runtime.ports import free_port
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class DockerRuntime:
             shared = self._choose_port() if docker_spec(request).network == "host" else None
             created = engine.create(name, container_config(request, self._owner, self._address, shared))
         except EngineRefusalError as error:
-            raise ReplicaStartError(why_not(request, str(error))) from error
+            raise ReplicaStartError(refusal_in_words(request, str(error))) from error
         if not created and (other := engine.inspect(name)) and not is_of(other, request.route_id):
             raise ReplicaStartError(f"a container that is not Rollway's has the name {name!r} on the Docker engine")
 
@@ -137,7 +137,7 @@ class DockerRuntime:
             self._engine().start(container)
         except EngineRefusalError as error:
             self._engine().remove(container)
-            raise ReplicaStartError(why_not(request, str(error))) from error
+            raise ReplicaStartError(refusal_in_words(request, str(error))) from error
 
     def _provide_image(self, request: ReplicaRequest) -> None:
         spec = docker_spec(request)

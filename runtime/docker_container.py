@@ -105,14 +105,14 @@ def listed_replica(container: Json, address: str) -> Replica | None:
 
 
 def _limits(docker: DockerSpec) -> dict[str, Any]:
-    asked = docker.resources
+    resources = docker.resources
     limits: dict[str, Any] = {}
-    if asked.memory:
-        limits["Memory"] = asked.memory
-    if asked.cpus:
-        limits["NanoCpus"] = round(asked.cpus * 1e9)
-    if asked.gpus:
-        count = -1 if asked.gpus == "all" else asked.gpus
+    if resources.memory:
+        limits["Memory"] = resources.memory
+    if resources.cpus:
+        limits["NanoCpus"] = round(resources.cpus * 1e9)
+    if resources.gpus:
+        count = -1 if resources.gpus == "all" else resources.gpus
         limits["DeviceRequests"] = [{"Count": count, "Capabilities": [["gpu"]]}]
     return limits
 

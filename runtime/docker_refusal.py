@@ -15,7 +15,7 @@ def docker_spec(request: ReplicaRequest) -> DockerSpec:
     return request.spec.docker
 
 
-def why_not(request: ReplicaRequest, refused: str) -> str:
+def refusal_in_words(request: ReplicaRequest, refused: str) -> str:
     """One sentence for a person, out of the engine's own words about a container that it did not start."""
     docker, text = docker_spec(request), refused.lower()
     if "port is already allocated" in text or "address already in use" in text:

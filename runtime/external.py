@@ -21,7 +21,7 @@ SendTask = Callable[[str, Payload, str], object]
 """Sends the Celery task of this name with this `payload` to this queue."""
 
 DEFAULT_QUEUE = "celery"
-_ASK_AGAIN = frozenset({408, 425, 429})
+_TRY_LATER = frozenset({408, 425, 429})
 _SERVER_ERROR = 500
 _REMEMBERED = 10_000
 _log = structlog.get_logger(__name__)
@@ -54,11 +54,11 @@ class ExternalRuntime:
             self._ask(request, "start")
         except RefusedError as error:
             raise ReplicaStartError(str(error)) from error
-        return _somewhere(request.route_id)
+        return _running_elsewhere(request.route_id)
 
     def find(self, route_id: UUID) -> Replica | None:
         """A running replica without an address: nobody here can ask, so it runs until it is reported or was killed."""
-        return None if route_id in self._gone else _somewhere(route_id)
+        return None if route_id in self._gone else _running_elsewhere(route_id)
 
     def everyone(self) -> Sequence[Replica]:
         """Empty: only the other system knows."""
@@ -119,7 +119,7 @@ class ExternalRuntime:
         if reply.is_success:
             return
         answer = f"the webhook {name} answered {reply.status_code} {_first_line(reply.text)}".rstrip()
-        if reply.status_code >= _SERVER_ERROR or reply.status_code in _ASK_AGAIN:
+        if reply.status_code >= _SERVER_ERROR or reply.status_code in _TRY_LATER:
             raise RuntimeUnavailableError(answer)
         raise RefusedError(answer)
 
@@ -151,7 +151,7 @@ def _spec(request: ReplicaRequest) -> ExternalSpec:
     return request.spec.external
 
 
-def _somewhere(route_id: UUID) -> Replica:
+def _running_elsewhere(route_id: UUID) -> Replica:
     return Replica(route_id, f"external:{route_id}", None, running=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_AGAIN_SECONDS = 0.002
+_RETRY_SECONDS = 0.002
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def _wait_for(descriptor: int, path: Path, patience_seconds: float) -> None:
     while not _is_taken_by_us(descriptor):
         if time.monotonic() > deadline:
             raise TimeoutError(f"another process has held {path} for {patience_seconds:g} s")
-        time.sleep(_AGAIN_SECONDS)
+        time.sleep(_RETRY_SECONDS)
 
 
 def _is_taken_by_us(descriptor: int) -> bool:

@@ -58,11 +58,11 @@ def runtimes() -> dict[str, Runtime]:
     return {
         "process": ProcessRuntime(settings().home, address=settings().host_address),
         "docker": DockerRuntime(owner_of(settings().host, settings().home), address=settings().host_address),
-        "external": ExternalRuntime(_send_to_others),
+        "external": ExternalRuntime(_send_to_other_system),
     }
 
 
-def _send_to_others(task: str, payload: Mapping[str, object], to: str) -> None:
+def _send_to_other_system(task: str, payload: Mapping[str, object], to: str) -> None:
     """Send a task to another system, whose workers read a queue of their own on this broker."""
     app.send_task(task, kwargs={"payload": payload}, queue=queue(to), ignore_result=True)
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.replicas.events import RouteLifecycleType
-from domain.transitions import ClassifiedDecision, Limits, classify
+from domain.transitions import Bounds, ClassifiedDecision, classify
 from tasks.decision_log import log_chunk
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker
@@ -43,7 +43,7 @@ class ChunkResult:
     @property
     def seen(self) -> int:
         """The deployments looked at."""
-        return len(self.decided.everything)
+        return len(self.decided.decisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class DeploymentCoordinator:
             claimed[:] = claim.ids
             waits, others = _glanced(handler, claim)
             decided = handler.execute(load(connection, others), claim.now)
-            return _apply(connection, handler, replace(decided, skipped=(*decided.skipped, *waits)), claim)
+            return _apply(connection, handler, decided + DeploymentExecutionResult(tuple(waits)), claim)
 
         try:
             return self._in_transaction(handler, work)
@@ -126,10 +126,10 @@ class DeploymentCoordinator:
         if len(ids) == 1:
             return self._blame(handler, ids[0], error)
         middle = len(ids) // 2
-        first, second = self._again(handler, ids[:middle]), self._again(handler, ids[middle:])
+        first, second = self._retry(handler, ids[:middle]), self._retry(handler, ids[middle:])
         return ChunkResult(first.decided + second.decided, first.applied + second.applied, first.due | second.due)
 
-    def _again(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
+    def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, ids)
             return _apply(connection, handler, handler.execute(_targeted(connection, handler, claim), claim.now), claim)
@@ -141,13 +141,15 @@ class DeploymentCoordinator:
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """The failed write becomes an error of that deployment alone."""
-        said = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
-        _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=said)
+        fault = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
+        _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=fault)
 
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, [deployment_id])
-            failed = [_failed(handler, each, said, claim) for each in _targeted(connection, handler, claim)]
-            return _apply(connection, handler, DeploymentExecutionResult.gather(failed), claim)
+            failed = [
+                _failed(handler, deployment, fault, claim) for deployment in _targeted(connection, handler, claim)
+            ]
+            return _apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
 
         return self._in_transaction(handler, work)
 
@@ -174,7 +176,7 @@ def _targeted(connection: Connection, handler: DeploymentHandler, claim: Claim) 
 def _apply(
     connection: Connection, handler: DeploymentHandler, decided: DeploymentExecutionResult, claim: Claim
 ) -> ChunkResult:
-    decisions = decided.everything
+    decisions = decided.decisions
     if not decisions:
         return ChunkResult()
     applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim)
@@ -190,9 +192,9 @@ def _name(error: Exception) -> str:
     return (isinstance(cause, psycopg.Error) and cause.diag.constraint_name) or type(cause).__name__
 
 
-def _failed(handler: DeploymentHandler, deployment: Deployment, said: str, claim: Claim) -> ClassifiedDecision:
-    decision = Decision(Verdict.ERROR, said)
+def _failed(handler: DeploymentHandler, deployment: Deployment, fault: str, claim: Claim) -> ClassifiedDecision:
+    decision = Decision(Verdict.ERROR, fault)
     try:
         return handler.classified(decision, deployment, claim.now)
     except Exception:  # noqa: BLE001  (its limits may be what went wrong)
-        return classify(decision, deployment, handler.transitions, Limits(), claim.now)
+        return classify(decision, deployment, handler.transitions, Bounds(), claim.now)

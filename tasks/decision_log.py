@@ -18,13 +18,13 @@ def log_chunk(handler: str, decided: DeploymentExecutionResult, seconds: float) 
     """
     if not _levels.isEnabledFor(logging.INFO):
         return
-    decisions = decided.everything
+    decisions = decided.decisions
     changing = [decision for decision in decisions if decision.changes_anything]
     level = logging.INFO if changing else logging.DEBUG
     if not decisions or not _levels.isEnabledFor(level):
         return
     for decision in changing:
-        _log.info("decided", handler=handler, **_told(decision))
+        _log.info("decided", handler=handler, **_facts(decision))
     _log.log(
         level,
         "chunk",
@@ -38,7 +38,7 @@ def log_chunk(handler: str, decided: DeploymentExecutionResult, seconds: float) 
     )
 
 
-def _told(decision: ClassifiedDecision) -> dict[str, object]:
+def _facts(decision: ClassifiedDecision) -> dict[str, object]:
     deployment, changes = decision.deployment, decision.changes
     rollout = {}
     if deployment.rollout is not None:

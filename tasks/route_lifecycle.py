@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from db.engine import engine
-from domain.errors import InvalidInputError
+from domain.events import member_of
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
 from tasks.app import app
 from tasks.composition import probe_pass, replicas_of, slots, stopping
@@ -27,7 +27,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
 
     Without `host`, a look that hosts make themselves is sent to each host that is up and has work for it.
     """
-    kind = _parse(route_lifecycle_type)
+    kind = member_of(RouteLifecycleType, "route_lifecycle_type", route_lifecycle_type)
     key = route_key(kind, host)
     if interval is None:
         waker().arrived(key)
@@ -36,7 +36,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
     if kind in ON_EACH_HOST and host is None:
         ask_hosts(engine(), waker(), kind)
         return
-    with slots().hold(key, key, alone=True) as slot:
+    with slots().hold(key, key, single=True) as slot:
         if slot is None:
             return
         look, ends_at = LOOKS[kind](host or settings().host), monotonic() + settings().work_seconds
@@ -53,13 +53,3 @@ LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
     RouteLifecycleType.HOSTS: lambda _: lambda: settle_routes(engine(), waker(), settings().host_silence_seconds),
 }
 """Each look says whether something is still on its way, so that it is worth looking again at once."""
-
-
-def _parse(kind: str) -> RouteLifecycleType:
-    try:
-        return RouteLifecycleType(kind)
-    except ValueError:
-        raise InvalidInputError(
-            f"route_lifecycle_type must be one of {', '.join(RouteLifecycleType)}, not {kind!r}",
-            field="route_lifecycle_type",
-        ) from None

@@ -112,8 +112,8 @@ def _routed(cluster: str, service: Service, match: dict[str, Any], rewrite: dict
         **rewrite,
     }
     methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}
-    again = {**match, "headers": [*match.get("headers", []), methods]}
-    yield {"match": again, "route": {**action, "retry_policy": _RETRY_IDEMPOTENT}}
+    idempotent = {**match, "headers": [*match.get("headers", []), methods]}
+    yield {"match": idempotent, "route": {**action, "retry_policy": _RETRY_IDEMPOTENT}}
     yield {"match": match, "route": {**action, "retry_policy": _RETRY_UNSENT}}
 
 

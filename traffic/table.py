@@ -73,8 +73,8 @@ class TrafficTable:
 def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
     """The table of a snapshot."""
     faults: list[str] = []
-    hosts = _Taken("host name", faults)
-    prefixes = _Taken("path prefix", faults)
+    hosts = _Owners("host name", faults)
+    prefixes = _Owners("path prefix", faults)
     reached = {
         deployment.name: (tuple(_hosts(deployment, hosts, faults)), tuple(_prefixes(deployment, prefixes, faults)))
         for deployment in snapshot.deployments
@@ -86,38 +86,38 @@ def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """Which deployment has which name."""
+class _Owners:
+    """Which deployment has which host name or path prefix; who comes second is a fault."""
 
     what: str
     faults: list[str]
-    by: dict[str, str] = field(default_factory=dict)
+    owner_of: dict[str, str] = field(default_factory=dict)
 
     def take(self, value: str, deployment: str) -> bool:
-        owner = self.by.setdefault(value, deployment)
+        owner = self.owner_of.setdefault(value, deployment)
         if owner != deployment:
             self.faults.append(f"{deployment}: {self.what} {value!r} belongs to {owner} already, so it is left out")
         return owner == deployment
 
     def take_if_free(self, value: str, deployment: str) -> bool:
-        free = value not in self.by
+        free = value not in self.owner_of
         return free and self.take(value, deployment)
 
 
-def _hosts(deployment: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[str]:
+def _hosts(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[str]:
     for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(deployment, EntranceKind.HOST)):
         if not HOST_NAME.fullmatch(value):
             faults.append(f"{deployment.name}: {value!r} is no host name, so it is left out")
-        elif taken.take(value, deployment.name):
+        elif owners.take(value, deployment.name):
             yield value
 
 
-def _prefixes(deployment: DeploymentInTraffic, taken: _Taken, faults: list[str]) -> Iterator[Prefix]:
+def _prefixes(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[Prefix]:
     given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(deployment, EntranceKind.PREFIX)}
     for value, strip in given.items():
         if not _PREFIX.fullmatch(value):
             faults.append(f"{deployment.name}: {value!r} is no path prefix, so it is left out")
-        elif taken.take(value, deployment.name):
+        elif owners.take(value, deployment.name):
             yield Prefix(value, strip)
 
 
@@ -133,7 +133,7 @@ def _service(
     deployment: DeploymentInTraffic,
     hosts: tuple[str, ...],
     prefixes: tuple[Prefix, ...],
-    taken: _Taken,
+    owners: _Owners,
     faults: list[str],
 ) -> Service:
     live = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
@@ -143,7 +143,7 @@ def _service(
         name=deployment.name,
         hosts=hosts,
         # who has this very name goes first: all host names were taken before any of a preview
-        preview_hosts=tuple(host for host in previews if taken.take_if_free(host, deployment.name)),
+        preview_hosts=tuple(host for host in previews if owners.take_if_free(host, deployment.name)),
         prefixes=prefixes,
         timeout_seconds=deployment.request_timeout_seconds,
         live=tuple(_upstreams(deployment.name, live, faults)),

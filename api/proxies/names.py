@@ -11,7 +11,7 @@ from functools import partial
 from domain.traffic.published import TrafficSnapshot
 from traffic.table import read_address
 
-_AGAIN_SECONDS = 10.0
+_RETRY_SECONDS = 10.0
 _THREADS = 4
 
 
@@ -52,7 +52,7 @@ class Names:
         looking: dict[str, asyncio.Task[None]] = {}
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._new.wait(), _AGAIN_SECONDS)
+                await asyncio.wait_for(self._new.wait(), _RETRY_SECONDS)
             self._new.clear()
             self._known = {name: ip for name, ip in self._known.items() if name in self._wanted}
             looking = {name: task for name, task in looking.items() if not task.done()}

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 
 from tasks.settings import TRAFFIC_CHANNEL
 
-_AGAIN_SECONDS = 0.5
+_RETRY_SECONDS = 0.5
 _log = structlog.get_logger(__name__)
 
 
@@ -32,7 +32,7 @@ class Notices:
                 if self.fault is None:
                     _log.warning("Redis is away; changes are found by reading twice a second", error=str(error))
                 self.fault = f"{type(error).__name__}: {error}"
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _listen(self) -> None:
         client = redis.asyncio.Redis.from_url(

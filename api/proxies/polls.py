@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -34,14 +34,14 @@ class _Answer:
     not_before: float = 0.0
 
 
+@dataclass(eq=False, slots=True)
 class Polls:
     """Holds polls open, and remembers what it answered to each proxy."""
 
-    def __init__(self, publisher: Publisher, recorder: Recorder, observed: Observed) -> None:
-        self._publisher = publisher
-        self._recorder = recorder
-        self._observed = observed
-        self._answers: dict[str, dict[Subscription, _Answer]] = {}
+    publisher: Publisher
+    recorder: Recorder
+    observed: Observed
+    _answers: dict[str, dict[Subscription, _Answer]] = field(default_factory=dict)
 
     async def poll(
         self, node: str, subscription: Subscription, version: str, hung_up: asyncio.Future[Any]
@@ -51,18 +51,18 @@ class Polls:
         `node`: the proxy's id; `version`: what it holds, "" for nothing; `hung_up`: done once it hung up.
         """
         deadline = time.monotonic() + HOLD_SECONDS
-        with self._recorder.open_poll(node), self._observed.polls_held.track_inprogress():
-            await self._recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS))
+        with self.recorder.open_poll(node), self.observed.polls_held.track_inprogress():
+            await self.recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS))
             last = self._note_refusal(node, subscription, version)
             if self._is_unknown(subscription, version, last):
-                newer = asyncio.ensure_future(self._publisher.read_after_now())
+                newer = asyncio.ensure_future(self.publisher.read_after_now())
                 await _until_any(deadline, hung_up, newer)
                 newer.cancel()
-            self._recorder.acknowledge(node, subscription, version)
+            self.recorder.acknowledge(node, subscription, version)
             found = await self._different(subscription, version, hung_up, deadline, last)
         if found is not None:
             refusals = last.refusals if last and last.version == found.version else 0
-            self._of(node)[subscription] = _Answer(found.version, time.monotonic(), refusals)
+            self._answers_to(node)[subscription] = _Answer(found.version, time.monotonic(), refusals)
         return found
 
     async def _different(
@@ -74,9 +74,9 @@ class Polls:
         last: _Answer | None,
     ) -> Resource | None:
         """The content, as soon as it is not the proxy's and not what it refused a moment ago."""
-        while not (hung_up.done() or self._publisher.stopping) and time.monotonic() < deadline:
-            with self._publisher.change_of(subscription) as change:
-                found = self._publisher.resource(subscription)
+        while not (hung_up.done() or self.publisher.stopping) and time.monotonic() < deadline:
+            with self.publisher.change_of(subscription) as change:
+                found = self.publisher.resource(subscription)
                 until = deadline
                 if found is not None and found.version != version:
                     not_before = last.not_before if last and last.version == found.version else 0.0
@@ -91,7 +91,7 @@ class Polls:
 
         It may be another server's answer, from a newer table; only a table as new as that one can show what it holds.
         """
-        present = self._publisher.resource(subscription)
+        present = self.publisher.resource(subscription)
         if not version or (present is not None and present.version == version):
             return False
         return last is None or last.version != version
@@ -100,7 +100,7 @@ class Polls:
         """The last answer, noted as refused when the proxy came back at once and still holds something else."""
         if subscription == CLUSTERS:
             self._forget_gone()
-        answers = self._of(node)
+        answers = self._answers_to(node)
         last, now = answers.get(subscription), time.monotonic()
         if last is None:
             return None
@@ -109,7 +109,7 @@ class Polls:
         elif now - last.at < _REFUSED_WITHIN:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**last.refusals)
             last = _Answer(last.version, last.at, last.refusals + 1, now + pause)
-            self._observed.refused.labels(node).inc()
+            self.observed.refused.labels(node).inc()
             _log.warning(
                 "the proxy did not take this over; its log says why",
                 node=node,
@@ -121,14 +121,14 @@ class Polls:
         answers[subscription] = last
         return last
 
-    def _of(self, node: str) -> dict[Subscription, _Answer]:
+    def _answers_to(self, node: str) -> dict[Subscription, _Answer]:
         return self._answers.setdefault(node, {})
 
     def _forget_gone(self) -> None:
-        for node in self._answers.keys() - self._recorder.nodes:
+        for node in self._answers.keys() - self.recorder.nodes:
             del self._answers[node]
         for answers in self._answers.values():
-            for key in [key for key in answers if self._publisher.resource(key) is None]:
+            for key in [key for key in answers if self.publisher.resource(key) is None]:
                 del answers[key]
 
 

@@ -132,7 +132,7 @@ class Recorder:
         advanced = self._advanced()
         if not beats and not advanced:
             return
-        alive = [proxy for proxy in self._proxies.values() if self._is_there(proxy.node_id, now)] if beats else []
+        alive = [proxy for proxy in self._proxies.values() if self._is_polling(proxy.node_id, now)] if beats else []
         acks = [Ack(node, mark.version, mark.seen) for node, mark in advanced.items()]
         released = await asyncio.to_thread(self._write, alive, acks, beats=beats)
         self._written |= {node: mark.number for node, mark in advanced.items()}
@@ -141,7 +141,7 @@ class Recorder:
             self._forget_silent(now)
             self._note_registered({proxy.node_id for proxy in alive})
         if released:
-            await self._tell_of(released)
+            await self._announce(released)
 
     def _advanced(self) -> dict[str, Watermark]:
         """The newest table of each proxy that knows a newer one than was written."""
@@ -151,7 +151,7 @@ class Recorder:
             if (mark := self.watermark(node)) and mark.number > self._written.get(node, 0)
         }
 
-    async def _tell_of(self, released: list[DrainedRoute]) -> None:
+    async def _announce(self, released: list[DrainedRoute]) -> None:
         for route in released:
             self._observed.drain_ack.observe(route.seconds)
         await asyncio.to_thread(self._on_release)
@@ -171,7 +171,7 @@ class Recorder:
         self._begun = True
         return in_transaction(self._engine, release_drained)
 
-    def _is_there(self, node: str, now: float) -> bool:
+    def _is_polling(self, node: str, now: float) -> bool:
         """It has an open poll, or polled since signs of life were last written."""
         return bool(self._polls[node]) or self._heard[node] >= self._beat_at or now - self._heard[node] < BEAT_SECONDS
 

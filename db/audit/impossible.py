@@ -13,7 +13,7 @@ from db.schema.statuses import ACTIVE, PRESENT, RUNNING
 MOST = 1000
 """Findings of one audit: more would not tell more."""
 
-_CHECKS = {
+CHECKS = {
     "open_rollout_unlinked": """
         SELECT d.name, concat('rollout ', o.id, ' is open, but the deployment, ', d.lifecycle, ', does not point to it')
           FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
@@ -89,10 +89,7 @@ _CHECKS = {
     """,
 }
 
-CODES = frozenset(_CHECKS)
-"""What a finding can be."""
-
-_FOUND = (f"SELECT name, '{code}', said FROM ({check}) AS found (name, said)" for code, check in _CHECKS.items())
+_FOUND = (f"SELECT name, '{code}', said FROM ({check}) AS found (name, said)" for code, check in CHECKS.items())
 _AUDIT = f"{' UNION ALL '.join(_FOUND)} ORDER BY 1, 2, 3 LIMIT {MOST}"
 
 

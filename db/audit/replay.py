@@ -32,8 +32,8 @@ class DifferingStep:
 
     def __str__(self) -> str:
         keys = [key for key in self.replayed if self.stored.get(key) != self.replayed[key]]
-        told = "; ".join(f"{key} was {self.stored.get(key)!r}, is now {self.replayed[key]!r}" for key in keys)
-        return f"{self.deployment}, rollout {self.rollout_id}, step {self.step_no}: {told}"
+        differences = "; ".join(f"{key} was {self.stored.get(key)!r}, is now {self.replayed[key]!r}" for key in keys)
+        return f"{self.deployment}, rollout {self.rollout_id}, step {self.step_no}: {differences}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Autoscaling in Postgres: the commands for rules and pushed metrics, and what the look at metrics reads and writes."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,10 +9,11 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.commands.locked import lock_named, note, touch
-from db.cycle.rules import NO_RULES, Ruled, replace_rules, rules_of, store_values
+from db.cycle.rules import NO_RULES, replace_rules, rules_of, store_values
 from db.engine import database_now
 from db.locked import mark_unheld
 from domain.autoscaling.judging import MetricValue, evaluate_rules
+from domain.autoscaling.rule import AutoscalingRule
 from domain.commands import PushMetric, SetAutoscalingRules
 from domain.errors import InvalidInputError
 from domain.model import Deployment
@@ -21,46 +21,34 @@ from domain.model import Deployment
 Result = dict[str, Any]
 
 _WATCHED = """
-    SELECT d.id, d.desired_replicas, d.last_autoscaled_at
+    SELECT d.id, d.desired_replicas, d.last_autoscaled_at,
+           ARRAY(SELECT r.address
+                   FROM routes r
+                  WHERE r.deployment_id = d.id AND r.revision_id = d.current_revision_id AND r.status = 'healthy'
+                    AND r.traffic_status = 'active' AND r.address IS NOT NULL
+                  ORDER BY r.id)
       FROM deployments d
      WHERE d.lifecycle = 'ready' AND (d.retry_at IS NULL OR d.retry_at <= clock_timestamp())
        AND EXISTS (SELECT FROM autoscaling_rules a WHERE a.deployment_id = d.id)
      ORDER BY d.id
 """
 
-_ADDRESSES = """
-    SELECT r.deployment_id, r.address
-      FROM routes r JOIN deployments d ON d.id = r.deployment_id
-     WHERE r.deployment_id = ANY(%s) AND r.revision_id = d.current_revision_id AND r.status = 'healthy'
-       AND r.traffic_status = 'active' AND r.address IS NOT NULL
-     ORDER BY r.deployment_id, r.id
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class WatchedDeployment:
-    """A ready deployment with rules, and the addresses of its replicas that serve."""
+    """A ready deployment with rules and the values they read, and the addresses of its replicas that serve."""
 
     id: UUID
     desired_replicas: int
     last_autoscaled_at: datetime | None
-    ruled: Ruled
-    addresses: tuple[str, ...]
+    addresses: Sequence[str]
+    rules: tuple[AutoscalingRule, ...]
+    metrics: tuple[MetricValue, ...]
 
     def fires(self, measured: Iterable[MetricValue], now: datetime) -> bool:
         """Whether a rule would move it, what was measured just now taken into account."""
-        metrics = (*self.ruled.metrics, *measured)
-        return (
-            evaluate_rules(self.ruled.rules, metrics, self.desired_replicas, self.last_autoscaled_at, now) is not None
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """What the look at metrics begins with, and the database's time before any replica was asked."""
-
-    deployments: tuple[WatchedDeployment, ...]
-    now: datetime
+        metrics = (*self.metrics, *measured)
+        return evaluate_rules(self.rules, metrics, self.desired_replicas, self.last_autoscaled_at, now) is not None
 
 
 def has_rules(connection: Connection) -> bool:
@@ -68,31 +56,17 @@ def has_rules(connection: Connection) -> bool:
     return connection.execute("SELECT FROM autoscaling_rules LIMIT 1").fetchone() is not None
 
 
-def watched_deployments(connection: Connection) -> Watched:
-    """Every deployment that a rule may move: three statements, one when there is none."""
-    cursor = connection.cursor(binary=True)
-    rows = cursor.execute(_WATCHED).fetchall()
+def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment], datetime]:
+    """Every deployment that a rule may move, and the database's time before any replica was asked."""
+    rows = connection.cursor(binary=True).execute(_WATCHED).fetchall()
     now = database_now(connection)
-    if not rows:
-        return Watched((), now)
-    ids = [deployment_id for deployment_id, _, _ in rows]
-    ruled = rules_of(connection, ids)
-    addresses: dict[UUID, list[str]] = defaultdict(list)
-    for deployment_id, address in cursor.execute(_ADDRESSES, (ids,)).fetchall():
-        addresses[deployment_id].append(address)
-    return Watched(
-        tuple(
-            WatchedDeployment(
-                deployment_id,
-                desired,
-                autoscaled_at,
-                ruled.get(deployment_id, NO_RULES),
-                tuple(addresses[deployment_id]),
-            )
-            for deployment_id, desired, autoscaled_at in rows
-        ),
-        now,
-    )
+    rules = rules_of(connection, [deployment_id for deployment_id, *_ in rows]) if rows else {}
+    deployments = []
+    for deployment_id, desired, autoscaled_at, addresses in rows:
+        known = rules.get(deployment_id, NO_RULES)
+        watched = WatchedDeployment(deployment_id, desired, autoscaled_at, addresses, known.rules, known.metrics)
+        deployments.append(watched)
+    return deployments, now
 
 
 def store_and_mark(
@@ -107,8 +81,8 @@ def set_rules(connection: Connection, command: SetAutoscalingRules) -> Result:
     """Replace the rules. Raises DeploymentNotFoundError and StaleVersionError."""
     deployment = lock_named(connection, command.deployment, command.expected_version)
     replace_rules(connection, deployment.id, command.rules)
-    said = "; ".join(map(str, command.rules)) or "no rules"
-    note(connection, deployment.id, command, "set_autoscaling_rules", f"autoscaling: {said}")
+    message = "; ".join(map(str, command.rules)) or "no rules"
+    note(connection, deployment.id, command, "set_autoscaling_rules", f"autoscaling: {message}")
     version = touch(connection, deployment)
     rules = [rule.model_dump(mode="json") for rule in command.rules]
     return {"deployment": command.deployment, "rules": rules, "version": version}

@@ -15,7 +15,7 @@ from domain.model import Lifecycle
 from domain.traffic.entrances import default_entrances, entrances_in_words
 from domain.traffic.published import Entrance
 
-_ENTRANCES = columns(kind="text", value="text", strip_prefix="bool")
+_ENTRANCES = columns("kind text, value text, strip_prefix bool")
 
 # in one order, so that two deployments that want the same ones do not wait for each other
 _TAKE = f"""
@@ -39,11 +39,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     """Replace the entrances. Raises EntranceTakenError, WrongStateError, DeploymentNotFoundError, StaleVersionError."""
     deployment = lock_named(connection, command.deployment, command.expected_version)
     if deployment.status.lifecycle is Lifecycle.DESTROYING:
-        raise WrongStateError(
-            f"{command.deployment} is {deployment.status}; where it is reached can be changed until it is destroyed",
-            deployment=command.deployment,
-            state=deployment.status,
-        )
+        raise WrongStateError.of_leaving(command.deployment, deployment.status, "where it is reached can be changed")
     wanted = command.entrances_of(command.deployment)
     connection.execute(_GIVE_UP, _arrays(deployment.id, wanted))
     _take(connection, deployment.id, wanted)
@@ -56,8 +52,8 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "UPDATE deployments SET request_timeout_seconds = %s WHERE id = %s",
         (command.request_timeout_seconds, deployment.id),
     )
-    said = f"reached as {entrances_in_words(got, command.request_timeout_seconds)}"
-    note(connection, deployment.id, command, "set_traffic", said)
+    message = f"reached as {entrances_in_words(got, command.request_timeout_seconds)}"
+    note(connection, deployment.id, command, "set_traffic", message)
     return {
         "deployment": command.deployment,
         "entrances": [

@@ -19,7 +19,7 @@ from db.lifecycle import lifecycle_status
 from db.replicas.hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
-from domain import commands as asked
+from domain import commands
 from domain.errors import (
     DeploymentExistsError,
     RequestIdReusedError,
@@ -43,12 +43,12 @@ class CommandResult:
     status: DeploymentLifecycleStatus | None = None
 
 
-def execute(engine: Engine, command: asked.Command) -> CommandResult:
+def execute(engine: Engine, command: commands.Command) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`."""
-    return in_transaction(engine, lambda connection: _once(connection, command))
+    return in_transaction(engine, lambda connection: _execute_once(connection, command))
 
 
-def _once(connection: Connection, command: asked.Command) -> CommandResult:
+def _execute_once(connection: Connection, command: commands.Command) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
     cursor = connection.cursor(row_factory=dict_row)
     first = cursor.execute(
@@ -57,7 +57,7 @@ def _once(connection: Connection, command: asked.Command) -> CommandResult:
     ).rowcount
     if not first:
         return _answer_again(connection, command, payload)
-    result = _perform(connection, command)
+    result = _EFFECTS[type(command)](connection, command)
     cursor.execute("UPDATE commands SET result = %s WHERE request_id = %s", (Jsonb(result), command.request_id))
     return CommandResult(result, status=_status(connection, result.get("deployment")))
 
@@ -66,12 +66,10 @@ def _status(connection: Connection, name: str | None) -> DeploymentLifecycleStat
     """Of the deployment as the command leaves it; None for a command that is not about one."""
     query = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
     row = connection.execute(query, (name,)).fetchone()
-    if row is None:
-        return None
-    return lifecycle_status(row[0], row[1])
+    return lifecycle_status(*row) if row else None
 
 
-def _answer_again(connection: Connection, command: asked.Command, payload: Result) -> CommandResult:
+def _answer_again(connection: Connection, command: commands.Command, payload: Result) -> CommandResult:
     query = "SELECT name, payload, result FROM commands WHERE request_id = %s"
     row = connection.cursor(row_factory=dict_row).execute(query, (command.request_id,)).fetchone()
     if row is None or (row["name"], row["payload"]) != (command.task, payload):
@@ -82,12 +80,7 @@ def _answer_again(connection: Connection, command: asked.Command, payload: Resul
     return CommandResult(row["result"], repeated=True)
 
 
-def _perform(connection: Connection, command: asked.Command) -> Result:
-    work: Callable[[Connection, Any], Result] = _WORK[type(command)]
-    return work(connection, command)
-
-
-def _create_deployment(connection: Connection, command: asked.CreateDeployment) -> Result:
+def _create_deployment(connection: Connection, command: commands.CreateDeployment) -> Result:
     policy = parse_policy(command.policy) if command.policy is not None else None
     cursor = connection.execute(
         """
@@ -110,7 +103,7 @@ def _create_deployment(connection: Connection, command: asked.CreateDeployment) 
     return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}
 
 
-def _add_revision(connection: Connection, command: asked.AddRevision) -> Result:
+def _add_revision(connection: Connection, command: commands.AddRevision) -> Result:
     deployment = lock_named(connection, command.deployment, command.expected_version)
     name = command.name or revision_name(command.deployment, command.spec)
     spec = command.spec.model_dump(mode="json")
@@ -130,12 +123,12 @@ def _add_revision(connection: Connection, command: asked.AddRevision) -> Result:
     return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
 
 
-def _set_policy(connection: Connection, command: asked.SetPolicy) -> Result:
+def _set_policy(connection: Connection, command: commands.SetPolicy) -> Result:
     policy = parse_policy(command.policy) if command.policy is not None else None
     deployment = lock_named(connection, command.deployment, command.expected_version)
     _store_policy(connection, deployment.id, policy)
-    said = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"
-    note(connection, deployment.id, command, "set_policy", said)
+    message = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"
+    note(connection, deployment.id, command, "set_policy", message)
     version = touch(connection, deployment)
     return {"deployment": command.deployment, "policy": policy.as_json() if policy else None, "version": version}
 
@@ -159,7 +152,7 @@ def _store_policy(connection: Connection, deployment_id: UUID, policy: Deploymen
     )
 
 
-def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
+def _report_route(connection: Connection, command: commands.ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
     status = status_told(command.status, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
@@ -170,19 +163,19 @@ def _report_route(connection: Connection, command: asked.ReportRoute) -> Result:
     return {"deployment": row.deployment, "route": str(row.id), "status": command.status, "applied": bool(applied)}
 
 
-def _forget_host(connection: Connection, command: asked.ForgetHost) -> Result:
+def _forget_host(connection: Connection, command: commands.ForgetHost) -> Result:
     touched = forget_host(connection, command.host)
     return {"host": command.host, "deployments": len(touched)}
 
 
-_WORK: dict[type[asked.Command], Callable[[Connection, Any], Result]] = {
-    asked.CreateDeployment: _create_deployment,
-    asked.AddRevision: _add_revision,
-    asked.SetPolicy: _set_policy,
-    asked.SetTraffic: set_traffic,
-    asked.SetAutoscalingRules: autoscaling.set_rules,
-    asked.PushMetric: autoscaling.push_metric,
+_EFFECTS: dict[type[commands.Command], Callable[[Connection, Any], Result]] = {
+    commands.CreateDeployment: _create_deployment,
+    commands.AddRevision: _add_revision,
+    commands.SetPolicy: _set_policy,
+    commands.SetTraffic: set_traffic,
+    commands.SetAutoscalingRules: autoscaling.set_rules,
+    commands.PushMetric: autoscaling.push_metric,
     **dict.fromkeys(RULES, steer),
-    asked.ForgetHost: _forget_host,
-    asked.ReportRoute: _report_route,
+    commands.ForgetHost: _forget_host,
+    commands.ReportRoute: _report_route,
 }

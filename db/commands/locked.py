@@ -42,7 +42,7 @@ def touch(connection: Connection, deployment: Deployment) -> int:
 def note(connection: Connection, deployment_id: UUID, command: Command, phase: str, message: str) -> None:
     """A record in the timeline with who and why; a user's record is never merged."""
     record_id = uuid4()
-    said = f"{message}: {command.reason}" if command.reason else message
+    sentence = f"{message}: {command.reason}" if command.reason else message
     cursor = connection.cursor()
     cursor.execute(
         """
@@ -50,7 +50,7 @@ def note(connection: Connection, deployment_id: UUID, command: Command, phase: s
         SELECT %s, id, rollout_id, %s, 'asked', concat_ws('/', lifecycle, sub_step), %s, %s
           FROM deployments WHERE id = %s
         """,
-        (record_id, phase, command.actor, said, deployment_id),
+        (record_id, phase, command.actor, sentence, deployment_id),
     )
     cursor.execute(
         "UPDATE deployments SET history_id = %s, history_key = NULL WHERE id = %s", (record_id, deployment_id)

@@ -1,14 +1,13 @@
 """The bulk write: a chunk of classified decisions becomes rows, set by set, in the transaction that claimed it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString, Self
+from typing import Self
 
 from psycopg import Connection
 
 from db.cycle.claim import Claim, HistoryHead
-from db.cycle.copying import copy_rows
 from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.rows import columns
@@ -17,18 +16,14 @@ from domain.after import deployment_after, rollout_after
 from domain.model import Rollout
 from domain.transitions import ClassifiedDecision
 
-_CREATED_ROUTE: Mapping[LiteralString, LiteralString] = {
-    "deployment_id": "uuid",
-    "revision_id": "uuid",
-    "rollout_id": "uuid",
-    "traffic_status": "text",
-    "created_at": "timestamptz",
-    "status_changed_at": "timestamptz",
-}
+_CREATED = columns("""
+    deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,
+    status_changed_at timestamptz
+""")
 
 _PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)b)"
 
-_PARKED = columns(id="uuid", until="timestamptz")
+_PARKED = columns("id uuid, until timestamptz")
 
 _PARK_ROUTES = f"""
     UPDATE routes r SET traffic_status = 'inactive', parked_until = u.until FROM {_PARKED} WHERE r.id = u.id
@@ -41,16 +36,14 @@ _DRAIN_ROUTES = f"""
      WHERE id = ANY(%(ids)b) AND {ACTIVE}
 """
 
-_WAITING = columns(id="uuid", version="int8", due_at="timestamptz", reason="text")
+_WAITING = columns("id uuid, version int8, due_at timestamptz, reason text")
 
 _WAIT = f"""
     UPDATE deployments d SET due_at = u.due_at, reason = u.reason, phase_attempts = 0
       FROM {_WAITING} WHERE d.id = u.id AND d.version = u.version
 """
 
-_CHANGED = columns(
-    **DEPLOYMENT.types, before="int8", due_at="timestamptz", reason="text", history_id="uuid", history_key="text"
-)
+_CHANGED = DEPLOYMENT + columns("before int8, due_at timestamptz, reason text, history_id uuid, history_key text")
 
 _CHANGE = f"""
     UPDATE deployments d
@@ -123,7 +116,7 @@ class StrategyResultApplier:
             for route_id in decision.changes.park_route_ids
         ]
         if created:
-            copy_rows(self.connection, "routes", _CREATED_ROUTE, created)
+            _CREATED.copy(self.connection, "routes", created)
         if promoted:
             self.connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
         if parked:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.cycle.rules import NO_RULES, Ruled
+from db.cycle.rules import NO_RULES, RuleSet
 from db.cycle.snapshots import (
     DEPLOYMENTS,
     ROLLOUTS,
@@ -56,9 +56,9 @@ class Claimed(NamedTuple):
         """Where it is in its life."""
         return lifecycle_status(self.row.lifecycle, self.row.sub_step)
 
-    def deployment(self, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES) -> Deployment:
+    def deployment(self, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES) -> Deployment:
         """The snapshot, with these routes and rules; without them as much as can be told from its row."""
-        return deployment_of(self.row, self.rollout, routes, ruled)
+        return deployment_of(self.row, self.rollout, routes, rules)
 
 
 @dataclass(frozen=True, slots=True)

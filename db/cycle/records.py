@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import LiteralString
 from uuid import UUID, uuid4
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.cycle.claim import HistoryHead
-from db.cycle.copying import copy_rows
 from db.cycle.values import ROLLOUT, assigned, rollout_values
 from db.rows import columns
 from domain.after import back_reason_of, outcome_of, rollout_after, turns_clock
@@ -18,7 +16,7 @@ from domain.model import Rollout
 from domain.recording import decision_json, inputs_json
 from domain.transitions import ClassifiedDecision
 
-_DECIDED = columns(**ROLLOUT.types, back_reason="text", outcome="text")
+_DECIDED = ROLLOUT + columns("back_reason text, outcome text")
 
 _UPDATE_ROLLOUTS = f"""
     UPDATE rollouts r
@@ -28,31 +26,14 @@ _UPDATE_ROLLOUTS = f"""
       FROM {_DECIDED} WHERE r.id = u.id
 """
 
-_STEP: Mapping[LiteralString, LiteralString] = {
-    "rollout_id": "uuid",
-    "step_no": "int4",
-    "phase": "text",
-    "at": "timestamptz",
-    "verdict": "text",
-    "inputs": "jsonb",
-    "decision": "jsonb",
-}
+_STEP = columns("rollout_id uuid, step_no int4, phase text, at timestamptz, verdict text, inputs jsonb, decision jsonb")
 
-_HISTORY: Mapping[LiteralString, LiteralString] = {
-    "id": "uuid",
-    "deployment_id": "uuid",
-    "rollout_id": "uuid",
-    "phase": "text",
-    "result": "text",
-    "error_code": "text",
-    "target": "text",
-    "actor": "text",
-    "message": "text",
-    "created_at": "timestamptz",
-    "updated_at": "timestamptz",
-}
+_HISTORY = columns("""
+    id uuid, deployment_id uuid, rollout_id uuid, phase text, result text, error_code text, target text, actor text,
+    message text, created_at timestamptz, updated_at timestamptz
+""")
 
-_REPEATED = columns(id="uuid", message="text")
+_REPEATED = columns("id uuid, message text")
 
 _MERGE_HISTORY = f"""
     UPDATE deployment_history h SET attempts = h.attempts + 1, message = u.message, updated_at = %(at)b
@@ -89,14 +70,14 @@ def record_steps(connection: Connection, phase: str, changing: Sequence[Classifi
             phase,
             at,
             decision.verdict.value,
-            Jsonb(inputs_json(decision.deployment, at), _as_it_is),
-            Jsonb(decision_json(decision), _as_it_is),
+            Jsonb(inputs_json(decision.deployment, at), _json_already),
+            Jsonb(decision_json(decision), _json_already),
         )
         for decision in changing
         if decision.deployment.rollout
     ]
     if steps:
-        copy_rows(connection, "rollout_steps", _STEP, steps)
+        _STEP.copy(connection, "rollout_steps", steps)
 
 
 def record_history(
@@ -120,7 +101,7 @@ def record_history(
     if repeated:
         connection.execute(_MERGE_HISTORY, _REPEATED.arrays(repeated, at=at))
     if new:
-        copy_rows(connection, "deployment_history", _HISTORY, new)
+        _HISTORY.copy(connection, "deployment_history", new)
     return last
 
 
@@ -129,5 +110,5 @@ def rollout_id(decision: ClassifiedDecision) -> UUID | None:
     return decision.deployment.rollout.id if decision.deployment.rollout else None
 
 
-def _as_it_is(text: bytes) -> bytes:
+def _json_already(text: bytes) -> bytes:
     return text

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from db.cycle.rules import NO_RULES, Ruled
+from db.cycle.rules import NO_RULES, RuleSet
 from db.lifecycle import lifecycle_status
 from db.schema.statuses import ACTIVE
 from domain.model import Deployment, Rollout, Route, RouteCounts, StartFailures
@@ -83,7 +83,7 @@ ROLLOUTS = f"""
 
 
 def deployment_of(
-    row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), ruled: Ruled = NO_RULES
+    row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES
 ) -> Deployment:
     """The snapshot of a deployment."""
     failures = None
@@ -105,8 +105,8 @@ def deployment_of(
         degraded_reason=row.degraded_reason,
         retry_at=row.retry_at,
         routes=tuple(routes),
-        rules=ruled.rules,
-        metrics=ruled.metrics,
+        rules=rules.rules,
+        metrics=rules.metrics,
         last_autoscaled_at=row.last_autoscaled_at,
         count_stopping=row.count_stopping,
     )

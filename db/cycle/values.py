@@ -1,36 +1,24 @@
 """A deployment and a rollout as the values of their rows: what the domain foretells is copied, name by name."""
 
+from collections.abc import Callable
+from operator import attrgetter
+
 from db.rows import Columns, columns
 from domain.model import Deployment, Rollout
 
-DEPLOYMENT = columns(
-    id="uuid",
-    lifecycle="text",
-    sub_step="text",
-    desired_replicas="int4",
-    current_revision_id="uuid",
-    deploying_revision_id="uuid",
-    rollout_id="uuid",
-    version="int8",
-    phase_started_at="timestamptz",
-    phase_attempts="int4",
-    paused_at="timestamptz",
-    degraded_reason="text",
-    retry_at="timestamptz",
-    last_autoscaled_at="timestamptz",
-)
+DEPLOYMENT = columns("""
+    id uuid, lifecycle text, sub_step text, desired_replicas int4, current_revision_id uuid, deploying_revision_id uuid,
+    rollout_id uuid, version int8, phase_started_at timestamptz, phase_attempts int4, paused_at timestamptz,
+    degraded_reason text, retry_at timestamptz, last_autoscaled_at timestamptz
+""")
 
-ROLLOUT = columns(
-    id="uuid",
-    last_progress_at="timestamptz",
-    deadline="timestamptz",
-    clock_stopped_at="timestamptz",
-    promote_requested="bool",
-    desired_at_start="int4",
-    desired_with_revision="int4",
-    failed_routes="int4",
-    steps="int4",
-)
+ROLLOUT = columns("""
+    id uuid, last_progress_at timestamptz, deadline timestamptz, clock_stopped_at timestamptz, promote_requested bool,
+    desired_at_start int4, desired_with_revision int4, failed_routes int4, steps int4
+""")
+
+rollout_values: Callable[[Rollout], tuple[object, ...]] = attrgetter(*ROLLOUT.types)
+"""In the order of ROLLOUT, whose columns are called as the fields are."""
 
 
 def deployment_values(deployment: Deployment) -> tuple[object, ...]:
@@ -50,21 +38,6 @@ def deployment_values(deployment: Deployment) -> tuple[object, ...]:
         deployment.degraded_reason,
         deployment.retry_at,
         deployment.last_autoscaled_at,
-    )
-
-
-def rollout_values(rollout: Rollout) -> tuple[object, ...]:
-    """In the order of ROLLOUT."""
-    return (
-        rollout.id,
-        rollout.last_progress_at,
-        rollout.deadline,
-        rollout.clock_stopped_at,
-        rollout.promote_requested,
-        rollout.desired_at_start,
-        rollout.desired_with_revision,
-        rollout.failed_routes,
-        rollout.steps,
     )
 
 

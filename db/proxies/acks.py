@@ -10,25 +10,24 @@ from psycopg.rows import class_row, scalar_row
 from db.locked import changed, lock
 from db.rows import columns
 
-_IS_LIVE = "last_seen_at > (SELECT max(seen_at) FROM publishers) - make_interval(secs => silence_seconds)"
-
-_MISSES = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
-
-_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
-
-_ALL_KNOW = f"""
-    {_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {_IS_LIVE} AND {_MISSES}))
+# Conditions on a proxy `p` and a route `r`. Silence counts only while there is a server that the proxy could talk to.
+_IS_LIVE = "p.last_seen_at > (SELECT max(seen_at) FROM publishers) - make_interval(secs => p.silence_seconds)"
+_IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
+# the table that the proxy acknowledged was read before the route was taken out of it
+_MAY_SEND = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
+_IS_LET_GO = f"""
+    {_IS_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {_IS_LIVE} AND {_MAY_SEND}))
 """
 
-_KNOWN = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_ALL_KNOW}"
+_OWNERS = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_IS_LET_GO}"
 
 _RELEASE = f"""
     UPDATE routes r SET out_of_traffic_at = clock_timestamp()
-     WHERE r.deployment_id = ANY(%s) AND {_ALL_KNOW}
+     WHERE r.deployment_id = ANY(%s) AND {_IS_LET_GO}
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
 """
 
-_SEEN = columns(node_id="text", kind="text", silence_seconds="float8")
+_SEEN = columns("node_id text, kind text, silence_seconds float8")
 
 _NOTE_PROXIES = f"""
     INSERT INTO proxies (node_id, kind, silence_seconds) SELECT * FROM {_SEEN} ORDER BY node_id
@@ -36,7 +35,7 @@ _NOTE_PROXIES = f"""
        SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds
 """
 
-_ACKS = columns(node_id="text", version="text", seen="text")
+_ACKS = columns("node_id text, version text, seen text")
 
 _NOTE_ACKS = f"""
     UPDATE proxies p SET acked_version = u.version, acked_snapshot = u.seen::pg_snapshot, acked_at = clock_timestamp()
@@ -52,7 +51,7 @@ _PROXIES = f"""
     SELECT node_id, kind, coalesce({_IS_LIVE}, false) AS is_live, acked_version,
            extract(epoch FROM clock_timestamp() - acked_at)::float8 AS acked_seconds_ago,
            extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS seen_seconds_ago,
-           (SELECT count(*)::int FROM routes r WHERE {_DRAINING} AND r.drain_xid IS NOT NULL AND {_MISSES})
+           (SELECT count(*)::int FROM routes r WHERE {_IS_DRAINING} AND r.drain_xid IS NOT NULL AND {_MAY_SEND})
                AS drains_waiting
       FROM proxies p ORDER BY node_id
 """
@@ -86,7 +85,7 @@ class DrainedRoute:
 
 @dataclass(frozen=True, slots=True)
 class ProxyView:
-    """A proxy as people see it. `drains_waiting`: replicas on their way out that it is not known to have let go."""
+    """A proxy as people see it. `drains_waiting`: draining replicas that it has not acknowledged."""
 
     node_id: str
     kind: str
@@ -105,7 +104,7 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
     cursor = connection.cursor()
     cursor.execute(
         f"""
-        WITH live AS (SELECT node_id FROM proxies WHERE {_IS_LIVE} ORDER BY node_id FOR UPDATE)
+        WITH live AS (SELECT node_id FROM proxies p WHERE {_IS_LIVE} ORDER BY node_id FOR UPDATE)
         UPDATE proxies p SET last_seen_at = clock_timestamp() FROM live WHERE p.node_id = live.node_id
         """
     )
@@ -137,12 +136,11 @@ def release_drained(connection: Connection) -> list[DrainedRoute]:
 
     Without a live proxy that is all of them: there is nothing to wait for.
     """
-    cursor = connection.cursor()
-    owners = connection.cursor(row_factory=scalar_row).execute(_KNOWN).fetchall()
+    owners = connection.cursor(row_factory=scalar_row).execute(_OWNERS).fetchall()
     if not owners:
         return []
     lock(connection, owners)
-    released = [DrainedRoute(*row) for row in cursor.execute(_RELEASE, (owners,)).fetchall()]
+    released = [DrainedRoute(*row) for row in connection.execute(_RELEASE, (owners,))]
     changed(connection, {route.deployment_id for route in released})
     return released
 

@@ -1,12 +1,12 @@
 """The read for proxies: every deployment's entrances and published routes, in one snapshot of Postgres."""
 
 from collections import defaultdict
-from typing import NamedTuple
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.rows import kwargs_row
 
-from db.rows import named_row
 from db.schema.statuses import RUNNING
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
@@ -20,25 +20,14 @@ _DEPLOYMENTS = "SELECT id, name, request_timeout_seconds FROM deployments WHERE 
 _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORDER BY kind, value"
 
 _ROUTES = f"""
-    SELECT r.deployment_id, r.id, v.name AS revision, r.address, r.status, r.traffic_status, r.traffic_ratio,
+    SELECT r.deployment_id, r.id, v.name AS revision, r.address, r.status, r.traffic_status AS traffic,
+           r.traffic_ratio AS ratio,
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
            r.parked_until IS NOT NULL AS is_parked
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
      WHERE r.{RUNNING} AND r.address IS NOT NULL
      ORDER BY r.id
 """
-
-
-class _RouteRow(NamedTuple):
-    deployment_id: UUID
-    id: UUID
-    revision: str
-    address: str
-    status: str
-    traffic_status: str
-    traffic_ratio: float
-    is_candidate: bool
-    is_parked: bool
 
 
 def read_traffic(connection: Connection) -> TrafficSnapshot:
@@ -51,8 +40,8 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
         entrances[deployment_id].append(Entrance(EntranceKind(kind), value, strip_prefix))
     routes: defaultdict[UUID, list[RouteInTraffic]] = defaultdict(list)
-    for row in connection.cursor(binary=True, row_factory=named_row(_RouteRow)).execute(_ROUTES).fetchall():
-        routes[row.deployment_id].append(_route(row))
+    for deployment_id, route in connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES):
+        routes[deployment_id].append(route)
     return TrafficSnapshot(
         seen=seen,
         deployments=tuple(
@@ -62,14 +51,5 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     )
 
 
-def _route(row: _RouteRow) -> RouteInTraffic:
-    return RouteInTraffic(
-        id=row.id,
-        revision=row.revision,
-        address=row.address,
-        status=RouteStatus(row.status),
-        traffic=TrafficStatus(row.traffic_status),
-        ratio=row.traffic_ratio,
-        is_candidate=row.is_candidate,
-        is_parked=row.is_parked,
-    )
+def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic]:  # noqa: ANN401
+    return deployment_id, RouteInTraffic(status=RouteStatus(status), traffic=TrafficStatus(traffic), **fields)

@@ -36,41 +36,27 @@ _OF_DEPLOYMENT = f"""
 
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
-_PLACED = columns(id="uuid", host="text")
+_PLACED = columns("id uuid, host text")
 
-_PLACE = f"""
-    UPDATE routes r SET host = u.host
-      FROM {_PLACED}
-     WHERE r.id = u.id AND r.host IS NULL
-"""
+_PLACE = f"UPDATE routes r SET host = u.host FROM {_PLACED} WHERE r.id = u.id AND r.host IS NULL"
 
-_WORK: dict[RouteLifecycleType, str] = {
+_HAS_WORK: dict[RouteLifecycleType, str] = {
     RouteLifecycleType.START: "status = 'provisioning' AND started_at IS NULL AND stopped_at IS NULL",
     RouteLifecycleType.PROBE: f"{ACTIVE} AND started_at IS NOT NULL AND stopped_at IS NULL",
     RouteLifecycleType.STOP: f"{TO_STOP} AND stopped_at IS NULL",
 }
 """Which routes make a look at their host worth while. A host is swept whatever its routes are."""
 
-_LOOK = """
+_IS_HEARD = "last_seen_at > clock_timestamp() - make_interval(secs => %(fresh)s)"
+
+# old and new: the row as it was before this statement, and as it is after it
+_COUNT_SILENT_LOOKS = f"""
     UPDATE hosts
-       SET silent_looks = CASE WHEN %(alive)s THEN 0 ELSE silent_looks + 1 END,
-           down_since = CASE WHEN %(alive)s THEN NULL
+       SET silent_looks = CASE WHEN {_IS_HEARD} THEN 0 ELSE silent_looks + 1 END,
+           down_since = CASE WHEN {_IS_HEARD} THEN NULL
                              WHEN silent_looks + 1 >= %(looks)s THEN coalesce(down_since, clock_timestamp()) END
-     WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT %(alive)s
-    RETURNING name, old.down_since IS NULL AND new.down_since IS NOT NULL, old.down_since IS NOT NULL AND
-              new.down_since IS NULL
-""".replace("%(alive)s", "last_seen_at > clock_timestamp() - make_interval(secs => %(fresh)s)")
-
-_DOWN = "SELECT name FROM hosts WHERE down_since IS NOT NULL"
-
-_SILENT = "SELECT name FROM hosts WHERE silent_looks >= %s AND down_since IS NULL"
-
-_ROUTES_OF_HOSTS = """
-    SELECT r.id, r.deployment_id, r.status, r.host,
-           extract(epoch FROM clock_timestamp() - h.last_seen_at)::int AS silent_seconds
-      FROM routes r JOIN hosts h ON h.name = r.host
-     WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{which}
-     ORDER BY r.id LIMIT %s
+     WHERE silent_looks > 0 OR down_since IS NOT NULL OR NOT {_IS_HEARD}
+    RETURNING name, old.down_since IS NOT NULL AS was_down, new.down_since IS NOT NULL AS is_down
 """
 
 
@@ -101,15 +87,14 @@ def place_routes(connection: Connection, limit: int) -> int:
 
 def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[str]:
     """The hosts that are up and have something for this look; EXTERNAL among them when it has."""
-    some = _WORK.get(kind)
-    if some is None:
-        query = "SELECT name FROM hosts WHERE down_since IS NULL"
-    else:
-        # not EXISTS, which Postgres makes a join that reads every route
-        query = f"""
-            SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
-             WHERE (SELECT true FROM routes WHERE host = up.name AND {some} LIMIT 1)
-        """
+    has_work = _HAS_WORK.get(kind)
+    if has_work is None:
+        return _values(connection, "SELECT name FROM hosts WHERE down_since IS NULL")
+    # not EXISTS, which Postgres makes a join that reads every route
+    query = f"""
+        SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
+         WHERE (SELECT true FROM routes WHERE host = up.name AND {has_work} LIMIT 1)
+    """
     return _values(connection, query)
 
 
@@ -121,8 +106,9 @@ def look_at_signs_of_life(
     Looks are counted, not seconds: while nobody looked, nobody could be heard, so that Postgres or all workers being
     away for a while does not make every host silent.
     """
-    rows = connection.execute(_LOOK, {"fresh": fresh_seconds, "looks": looks}).fetchall()
-    return frozenset(name for name, fell, _ in rows if fell), frozenset(name for name, _, came in rows if came)
+    rows = connection.execute(_COUNT_SILENT_LOOKS, {"fresh": fresh_seconds, "looks": looks}).fetchall()
+    down = frozenset(name for name, was_down, is_down in rows if is_down and not was_down)
+    return down, frozenset(name for name, was_down, is_down in rows if was_down and not is_down)
 
 
 def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> frozenset[UUID]:
@@ -130,13 +116,13 @@ def degrade_silent_routes(connection: Connection, looks: int, limit: int) -> fro
 
     Only their host can probe them, so their last probes are too old to go by. The first probe after that ends it.
     """
-    silent = _values(connection, _SILENT, (looks,))
+    silent = _values(connection, "SELECT name FROM hosts WHERE silent_looks >= %s AND down_since IS NULL", (looks,))
     return _report_all(connection, silent, JUDGED, RouteStatus.DEGRADED, limit)
 
 
 def fail_routes_of_lost_hosts(connection: Connection, limit: int | None) -> frozenset[UUID]:
     """Fail up to `limit` routes of hosts that are down; returns their deployments."""
-    down = _values(connection, _DOWN)
+    down = _values(connection, "SELECT name FROM hosts WHERE down_since IS NOT NULL")
     return _report_all(connection, down, ACTIVE, RouteStatus.FAILED, limit)
 
 
@@ -146,7 +132,14 @@ def _report_all(
     """Report those routes of these hosts that the condition `which` is true of; blames no revision."""
     if not hosts:  # nearly always; the join reads every route
         return frozenset()
-    routes = connection.execute(_ROUTES_OF_HOSTS.format(which=which), (hosts, limit)).fetchall()
+    query = f"""
+        SELECT r.id, r.deployment_id, r.status, r.host,
+               extract(epoch FROM clock_timestamp() - h.last_seen_at)::int AS silent_seconds
+          FROM routes r JOIN hosts h ON h.name = r.host
+         WHERE r.host = ANY(%s) AND r.stopped_at IS NULL AND r.{which}
+         ORDER BY r.id LIMIT %s
+    """
+    routes = connection.execute(query, (hosts, limit)).fetchall()
     reports = [
         RouteReport(
             route_id,

@@ -1,9 +1,10 @@
 """What became of routes, in bulk: written once, their deployments marked, failures counted where they count."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,57 +16,6 @@ from db.rows import columns, named_row
 from db.schema.statuses import ACTIVE
 from domain.model import RouteStatus, StartFailures
 from domain.replicas.reported import News, counters_after, failures_after, news_of
-
-_REPORTS = columns(
-    id="uuid",
-    was="text",
-    status="text",
-    streak="int4",
-    reason="text",
-    log_tail="text",
-    address="text",
-    handle="text",
-)
-
-_REPORT = f"""
-    UPDATE routes r
-       SET status = u.status, probe_streak = u.streak,
-           status_changed_at = CASE WHEN u.status <> r.status THEN %(at)s ELSE r.status_changed_at END,
-           status_reason = CASE WHEN u.status <> r.status THEN coalesce(u.reason, '') ELSE r.status_reason END,
-           traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
-           log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
-           replica_handle = coalesce(u.handle, r.replica_handle),
-           started_at = CASE WHEN u.address IS NOT NULL OR u.handle IS NOT NULL
-                             THEN coalesce(r.started_at, %(at)s) ELSE r.started_at END
-      FROM {_REPORTS}
-     WHERE r.id = u.id AND r.status = u.was AND r.{ACTIVE}
-    RETURNING r.deployment_id, r.revision_id, old.status AS was, new.status
-"""
-
-_COUNTERS = """
-    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, o.id AS rollout_id, o.to_revision_id,
-           o.failed_routes, o.last_progress_at
-      FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id
-     WHERE d.id = ANY(%s)
-"""
-
-_FAILURES = columns(id="uuid", revision_id="uuid", in_a_row="int4", last_at="timestamptz")
-
-_COUNT_FAILED_STARTS = f"""
-    UPDATE deployments d
-       SET failed_revision_id = u.revision_id, failed_starts = u.in_a_row, last_failed_at = u.last_at
-      FROM {_FAILURES}
-     WHERE d.id = u.id
-"""
-
-_PROGRESS = columns(id="uuid", failed_routes="int4", last_progress_at="timestamptz")
-
-_COUNT_IN_ROLLOUTS = f"""
-    UPDATE rollouts o
-       SET failed_routes = u.failed_routes, last_progress_at = u.last_progress_at
-      FROM {_PROGRESS}
-     WHERE o.id = u.id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +36,52 @@ class RouteReport:
     log_tail: str | None = None
     address: str | None = None
     handle: str | None = None
+
+
+_REPORTS = columns("""
+    route_id uuid, was text, status text, streak int4, reason text, log_tail text, address text, handle text
+""")
+_report_values: Callable[[RouteReport], tuple[object, ...]] = attrgetter(*_REPORTS.types)
+
+_REPORT = f"""
+    UPDATE routes r
+       SET status = u.status, probe_streak = u.streak,
+           status_changed_at = CASE WHEN u.status <> r.status THEN %(at)s ELSE r.status_changed_at END,
+           status_reason = CASE WHEN u.status <> r.status THEN coalesce(u.reason, '') ELSE r.status_reason END,
+           traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
+           log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
+           replica_handle = coalesce(u.handle, r.replica_handle),
+           started_at = CASE WHEN u.address IS NOT NULL OR u.handle IS NOT NULL
+                             THEN coalesce(r.started_at, %(at)s) ELSE r.started_at END
+      FROM {_REPORTS}
+     WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE}
+    RETURNING r.deployment_id, r.revision_id, old.status AS was, new.status
+"""
+
+_COUNTERS = """
+    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, o.id AS rollout_id, o.to_revision_id,
+           o.failed_routes, o.last_progress_at
+      FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id
+     WHERE d.id = ANY(%s)
+"""
+
+_FAILURES = columns("id uuid, revision_id uuid, in_a_row int4, last_at timestamptz")
+
+_COUNT_FAILED_STARTS = f"""
+    UPDATE deployments d
+       SET failed_revision_id = u.revision_id, failed_starts = u.in_a_row, last_failed_at = u.last_at
+      FROM {_FAILURES}
+     WHERE d.id = u.id
+"""
+
+_PROGRESS = columns("id uuid, failed_routes int4, last_progress_at timestamptz")
+
+_COUNT_IN_ROLLOUTS = f"""
+    UPDATE rollouts o
+       SET failed_routes = u.failed_routes, last_progress_at = u.last_progress_at
+      FROM {_PROGRESS}
+     WHERE o.id = u.id
+"""
 
 
 class _Written(NamedTuple):
@@ -128,7 +124,11 @@ def apply_reports(
         return frozenset()
     lock(connection, {report.deployment_id for report in reports})
     at = database_now(connection)
-    written = connection.cursor(row_factory=named_row(_Written)).execute(_REPORT, _arrays(reports, at)).fetchall()
+    written = (
+        connection.cursor(row_factory=named_row(_Written))
+        .execute(_REPORT, _REPORTS.arrays(map(_report_values, reports), at=at))
+        .fetchall()
+    )
     became = [route for route in written if route.was != route.status]
     if not became:
         return frozenset()
@@ -157,22 +157,3 @@ def _count(connection: Connection, news: Mapping[UUID, Sequence[News]], at: date
         connection.execute(_COUNT_FAILED_STARTS, _FAILURES.arrays(failing))
     if counted:
         connection.execute(_COUNT_IN_ROLLOUTS, _PROGRESS.arrays(counted))
-
-
-def _arrays(reports: Sequence[RouteReport], at: datetime) -> dict[str, object]:
-    return _REPORTS.arrays(
-        (
-            (
-                report.route_id,
-                report.was.value,
-                report.status.value,
-                report.streak,
-                report.reason,
-                report.log_tail,
-                report.address,
-                report.handle,
-            )
-            for report in reports
-        ),
-        at=at,
-    )

@@ -22,24 +22,15 @@ _ROUTE = """
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
-_TO_START = f"""
-    {_ROUTE}
-     WHERE r.host = %s AND r.status = 'provisioning' AND r.started_at IS NULL AND r.stopped_at IS NULL
-     ORDER BY r.id LIMIT %s
-"""
 
-_RUNNING = f"""
-    {_ROUTE}
-     WHERE r.host = %s AND r.{ACTIVE} AND r.started_at IS NOT NULL AND r.stopped_at IS NULL
-     ORDER BY r.id
-"""
+def _on_host(condition: str) -> str:
+    return f"{_ROUTE} WHERE r.host = %s AND r.stopped_at IS NULL AND {condition} ORDER BY r.id"
 
-_STARTING = _RUNNING.replace(f"r.{ACTIVE}", "r.status = 'provisioning'")
 
-_TO_STOP = f"""
-    {_ROUTE} WHERE r.host = %s AND r.{TO_STOP} AND r.stopped_at IS NULL ORDER BY r.id
-"""
-
+_TO_START = _on_host("r.status = 'provisioning' AND r.started_at IS NULL") + " LIMIT %s"
+_STARTING = _on_host("r.status = 'provisioning' AND r.started_at IS NOT NULL")
+_RUNNING = _on_host(f"r.{ACTIVE} AND r.started_at IS NOT NULL")
+_TO_STOP = _on_host(f"r.{TO_STOP}")
 _BY_ID = f"{_ROUTE} WHERE r.id = %s"
 
 _WAITING_FOR_ENDS = frozenset({Lifecycle.SCALING, Lifecycle.DEPLOYING, Lifecycle.DESTROYING})

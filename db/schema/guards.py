@@ -65,7 +65,7 @@ DECLARE
                 UNION ALL -- and no join, which would be planned for one row and compare each row with each
                 SELECT id, deployment_id FROM became
                  WHERE {DRAINED}
-                    OR (traffic_status = 'inactive' AND status <> 'failed')) one
+                    OR (traffic_status = 'inactive' AND status <> 'failed')) served
          GROUP BY id, deployment_id
         HAVING count(*) = 2);
     broken record;

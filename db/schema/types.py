@@ -5,21 +5,19 @@ from typing import Any
 from sqlalchemy.types import UserDefinedType
 
 
-class Xid8(UserDefinedType[str]):
-    """The id of a transaction."""
+class PostgresType(UserDefinedType[str]):
+    """The type that Postgres calls `name`."""
 
     cache_ok = True
 
-    def get_col_spec(self, **_: Any) -> str:  # noqa: ANN401  (as SQLAlchemy declares it)
-        """Its name in Postgres."""
-        return "xid8"
-
-
-class PgSnapshot(UserDefinedType[str]):
-    """Which transactions a statement saw."""
-
-    cache_ok = True
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def get_col_spec(self, **_: Any) -> str:  # noqa: ANN401  (as SQLAlchemy declares it)
-        """Its name in Postgres."""
-        return "pg_snapshot"
+        """As it stands in CREATE TABLE."""
+        return self.name
+
+
+TRANSACTION_ID = PostgresType("xid8")
+SNAPSHOT = PostgresType("pg_snapshot")
+"""Which transactions a statement saw."""

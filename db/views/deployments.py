@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -79,21 +79,8 @@ class RolloutView:
     @property
     def snapshot(self) -> Rollout:
         """As decisions see it."""
-        return Rollout(
-            id=self.id,
-            from_revision_id=self.from_revision_id,
-            to_revision_id=self.to_revision_id,
-            policy=stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits}),
-            started_at=self.started_at,
-            last_progress_at=self.last_progress_at,
-            deadline=self.deadline,
-            desired_at_start=self.desired_at_start,
-            desired_with_revision=self.desired_with_revision,
-            failed_routes=self.failed_routes,
-            steps=self.steps,
-            clock_stopped_at=self.clock_stopped_at,
-            promote_requested=self.promote_requested,
-        )
+        policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
+        return Rollout(policy=policy, **_shared_fields(self, Rollout))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,22 +120,14 @@ class DeploymentView:
     @property
     def snapshot(self) -> Deployment:
         """As commands see it: without what only cycles read, which is start failures, rules and metrics."""
-        return Deployment(
-            id=self.id,
-            name=self.name,
-            desired_replicas=self.desired_replicas,
-            status=DeploymentLifecycleStatus(self.lifecycle, self.sub_step),
-            current_revision_id=self.current_revision_id,
-            deploying_revision_id=self.deploying_revision_id,
-            version=self.version,
-            phase_started_at=self.phase_started_at,
-            paused_at=self.paused_at,
-            rollout=self.rollout.snapshot if self.rollout else None,
-            degraded_reason=self.degraded_reason,
-            retry_at=self.retry_at,
-            routes=self.routes,
-            count_stopping=self.count_stopping,
-        )
+        status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
+        rollout = self.rollout.snapshot if self.rollout else None
+        return Deployment(status=status, **_shared_fields(self, Deployment) | {"rollout": rollout})
+
+
+def _shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, Any]:
+    """The fields of `kind` that the view has under the same names."""
+    return {field.name: getattr(view, field.name) for field in fields(kind) if hasattr(view, field.name)}
 
 
 def existing_deployments(connection: Connection[Any], names: Sequence[str] | None = None) -> list[DeploymentView]:

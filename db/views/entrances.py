@@ -17,7 +17,7 @@ _REACHED = """
      WHERE d.id = %s
 """
 
-_WANTED = columns(kind="text", value="text")
+_WANTED = columns("kind text, value text")
 
 _OWNERS = f"""
     SELECT n.kind, n.value, d.name

@@ -60,7 +60,7 @@ def evaluate_rules(
 ) -> Scaling | None:
     """What the first rule that fires makes of `desired`; None when all are quiet."""
     judged = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
-    return next((one for one in judged if isinstance(one, Scaling)), None)
+    return next((found for found in judged if isinstance(found, Scaling)), None)
 
 
 def judge_rules(
@@ -79,14 +79,18 @@ def value_of_replicas(
     rule: AutoscalingRule, replicas: Sequence[Sequence[MetricSample]], now: datetime
 ) -> MetricValue | None:
     """The value of the rule's series from the samples of each replica; no samples for one that did not answer."""
-    said = [value for samples in replicas if (value := _of_one_replica(rule, samples)) is not None]
-    value = rule.aggregate.of(said) if said else None
-    return None if value is None else MetricValue(rule.series, value, now, missing=len(replicas) - len(said))
+    answers = [value for samples in replicas if (value := _of_one_replica(rule, samples)) is not None]
+    value = rule.aggregate.of(answers) if answers else None
+    return None if value is None else MetricValue(rule.series, value, now, missing=len(replicas) - len(answers))
 
 
 def _of_one_replica(rule: AutoscalingRule, samples: Iterable[MetricSample]) -> float | None:
     """The sum of its samples that are meant and are numbers."""
-    meant = [one.value for one in samples if one.metric == rule.metric and rule.labels.items() <= one.labels.items()]
+    meant = [
+        sample.value
+        for sample in samples
+        if sample.metric == rule.metric and rule.labels.items() <= sample.labels.items()
+    ]
     numbers = [value for value in meant if isfinite(value)]
     total = sum(numbers)
     return total if numbers and isfinite(total) else None

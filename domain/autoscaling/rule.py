@@ -1,9 +1,10 @@
 """An autoscaling rule: which metric, held against what, moves the count by how much and within which limits."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from math import isfinite
+from operator import ge, gt, le, lt
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -36,15 +37,15 @@ class Comparator(StrEnum):
 
     def holds(self, value: float, threshold: float) -> bool:
         """`value` (this) `threshold`."""
-        match self:
-            case Comparator.ABOVE:
-                return value > threshold
-            case Comparator.AT_LEAST:
-                return value >= threshold
-            case Comparator.BELOW:
-                return value < threshold
-            case Comparator.AT_MOST:
-                return value <= threshold
+        return _HOLDS[self](value, threshold)
+
+
+_HOLDS: dict[Comparator, Callable[[float, float], bool]] = {
+    Comparator.ABOVE: gt,
+    Comparator.AT_LEAST: ge,
+    Comparator.BELOW: lt,
+    Comparator.AT_MOST: le,
+}
 
 
 class Aggregate(StrEnum):
@@ -57,16 +58,15 @@ class Aggregate(StrEnum):
 
     def of(self, values: Sequence[float]) -> float | None:
         """The one value of one or more; None when it is no finite number."""
-        match self:
-            case Aggregate.AVG:
-                one = sum(values) / len(values)
-            case Aggregate.SUM:
-                one = sum(values)
-            case Aggregate.MAX:
-                one = max(values)
-            case Aggregate.MIN:
-                one = min(values)
-        return one if isfinite(one) else None
+        combined = sum(values) / len(values) if self is Aggregate.AVG else _COMBINES[self](values)
+        return combined if isfinite(combined) else None
+
+
+_COMBINES: dict[Aggregate, Callable[[Sequence[float]], float]] = {
+    Aggregate.SUM: sum,
+    Aggregate.MAX: max,
+    Aggregate.MIN: min,
+}
 
 
 class AutoscalingRule(BaseModel):

@@ -11,49 +11,40 @@ from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model import Deployment, DeploymentLifecycleStatus, RouteCounts, Verdict
 from domain.rollout import with_clock_running
-from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Limits, classify
+from domain.transitions import Bounds, ClassifiedDecision, DeploymentStatusTransitions, classify
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentExecutionResult:
-    """What a batch came to, by what each deployment did: ended its phase, moved, waits, or went wrong."""
+    """What a batch came to, in the order in which its deployments came."""
 
-    successes: tuple[ClassifiedDecision, ...] = ()
-    need_retry: tuple[ClassifiedDecision, ...] = ()
-    skipped: tuple[ClassifiedDecision, ...] = ()
-    errors: tuple[ClassifiedDecision, ...] = ()
+    decisions: tuple[ClassifiedDecision, ...] = ()
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(
-            self.successes + other.successes,
-            self.need_retry + other.need_retry,
-            self.skipped + other.skipped,
-            self.errors + other.errors,
-        )
-
-    @classmethod
-    def gather(cls, classified: Iterable[ClassifiedDecision]) -> Self:
-        """Sort by verdict; EXPIRED and GIVE_UP go with the errors."""
-        successes: list[ClassifiedDecision] = []
-        need_retry: list[ClassifiedDecision] = []
-        skipped: list[ClassifiedDecision] = []
-        errors: list[ClassifiedDecision] = []
-        for one in classified:
-            match one.verdict:
-                case Verdict.SUCCESS:
-                    successes.append(one)
-                case Verdict.NEED_RETRY:
-                    need_retry.append(one)
-                case Verdict.SKIPPED:
-                    skipped.append(one)
-                case Verdict.ERROR | Verdict.EXPIRED | Verdict.GIVE_UP:
-                    errors.append(one)
-        return cls(tuple(successes), tuple(need_retry), tuple(skipped), tuple(errors))
+        return type(self)(self.decisions + other.decisions)
 
     @property
-    def everything(self) -> tuple[ClassifiedDecision, ...]:
-        """All of the batch, group by group: not in the order in which the deployments came."""
-        return self.successes + self.need_retry + self.skipped + self.errors
+    def successes(self) -> tuple[ClassifiedDecision, ...]:
+        """Those that end their phase."""
+        return self._with(Verdict.SUCCESS)
+
+    @property
+    def need_retry(self) -> tuple[ClassifiedDecision, ...]:
+        """Those that move something."""
+        return self._with(Verdict.NEED_RETRY)
+
+    @property
+    def skipped(self) -> tuple[ClassifiedDecision, ...]:
+        """Those that wait."""
+        return self._with(Verdict.SKIPPED)
+
+    @property
+    def errors(self) -> tuple[ClassifiedDecision, ...]:
+        """Those that went wrong, came too late, or were given up."""
+        return self._with(Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP)
+
+    def _with(self, *verdicts: Verdict) -> tuple[ClassifiedDecision, ...]:
+        return tuple(decision for decision in self.decisions if decision.verdict in verdicts)
 
 
 class DeploymentHandler(ABC):
@@ -73,9 +64,9 @@ class DeploymentHandler(ABC):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         """What one deployment needs next."""
 
-    def limits(self, deployment: Deployment) -> Limits:  # noqa: ARG002  (most phases have no limit)
+    def bounds(self, deployment: Deployment) -> Bounds:  # noqa: ARG002  (most phases have no limit)
         """The deadlines and the failures allowed of this phase."""
-        return Limits()
+        return Bounds()
 
     def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:  # noqa: ARG002
         """Decide from counts, for a `deployment` whose routes are not loaded.
@@ -88,13 +79,12 @@ class DeploymentHandler(ABC):
         """Decide and classify a batch."""
         batch = tuple(deployments)
         summary = contained(self.decide, batch, now)
-        return DeploymentExecutionResult.gather(
-            self.classified(
-                summary.assignments.get(deployment.id) or Decision(Verdict.ERROR, summary.errors[deployment.id]),
-                deployment,
-                now,
-            )
+        found = (
+            summary.assignments.get(deployment.id) or Decision(Verdict.ERROR, summary.errors[deployment.id])
             for deployment in batch
+        )
+        return DeploymentExecutionResult(
+            tuple(self.classified(decision, of, now) for decision, of in zip(found, batch, strict=True))
         )
 
     def classified(self, decision: Decision, deployment: Deployment, now: datetime) -> ClassifiedDecision:
@@ -102,4 +92,4 @@ class DeploymentHandler(ABC):
         rollout, limited = deployment.rollout, deployment
         if rollout is not None and rollout.clock_stopped_at is not None:
             limited = replace(deployment, rollout=with_clock_running(rollout, now))
-        return classify(decision, deployment, self.transitions, self.limits(limited), now)
+        return classify(decision, deployment, self.transitions, self.bounds(limited), now)

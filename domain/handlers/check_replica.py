@@ -44,11 +44,11 @@ def _autoscaled(deployment: Deployment, found: Decision, now: datetime) -> Decis
     known = (deployment.rules, deployment.metrics, deployment.desired_replicas, deployment.last_autoscaled_at, now)
     if (scaling := evaluate_rules(*known)) is not None:
         return replace(Decision.success(scaling.reason), desired_replicas=scaling.desired)
-    quiet = [one for one in judge_rules(*known) if isinstance(one, Quiet)]
-    times = (found.recheck_at, *(one.until for one in quiet), now + timedelta(seconds=RULES_SHOWN_SECONDS))
+    quiet = [rule for rule in judge_rules(*known) if isinstance(rule, Quiet)]
+    times = (found.recheck_at, *(rule.until for rule in quiet), now + timedelta(seconds=RULES_SHOWN_SECONDS))
     return replace(
         found,
-        reason="; ".join((found.reason, *dict.fromkeys(one.reason for one in quiet))),
+        reason="; ".join((found.reason, *dict.fromkeys(rule.reason for rule in quiet))),
         recheck_at=min(at for at in times if at is not None),
     )
 

@@ -12,24 +12,18 @@ from domain.changes import Decision
 from domain.evaluator import EVALUATOR
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import (
-    Deployment,
-    DeploymentLifecycleStatus,
-    DeploymentLifecycleType,
-    DeploymentSubStep,
-    Lifecycle,
-    RouteCounts,
-)
+from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep, RouteCounts
+from domain.rollout import PROVISIONING, READY, ROLLING_BACK
 from domain.transitions import (
+    Bounds,
     ClassifiedDecision,
     Deadline,
     DeploymentStatusTransitions,
-    Limits,
     RevisionMove,
     Transition,
 )
 
-_BACK = Transition(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK))
+_BACK = Transition(ROLLING_BACK)
 
 
 class DeployingProvisioningHandler(DeploymentHandler):
@@ -37,9 +31,9 @@ class DeployingProvisioningHandler(DeploymentHandler):
     event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.PROVISIONING)
     cadence = DeploymentTaskSpec(short=5, long=30)
     lock_id = "deploying"
-    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)})
+    targets = frozenset({PROVISIONING})
     transitions = DeploymentStatusTransitions(
-        success=Transition(DeploymentLifecycleStatus(Lifecycle.READY), RevisionMove.SWAP, degraded=False),
+        success=Transition(READY, RevisionMove.SWAP, degraded=False),
         expired=_BACK,
         give_up=_BACK,
     )
@@ -60,16 +54,16 @@ class DeployingProvisioningHandler(DeploymentHandler):
         classified = self.classified(wait, deployment, now)
         return None if classified.changes_anything else classified
 
-    def limits(self, deployment: Deployment) -> Limits:
+    def bounds(self, deployment: Deployment) -> Bounds:
         rollout = deployment.rollout
         if rollout is None:
-            return Limits()
+            return Bounds()
         limits = rollout.policy.limits
         deadlines = [Deadline(rollout.deadline, _timeout(limits.timeout_seconds))]
         if limits.progress_timeout_seconds is not None:
             ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
             deadlines.append(Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"))
-        return Limits(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))
+        return Bounds(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))
 
 
 @lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence

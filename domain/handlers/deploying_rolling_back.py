@@ -10,13 +10,8 @@ from domain.changes import Decision
 from domain.evaluator import EVALUATOR
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import (
-    Deployment,
-    DeploymentLifecycleStatus,
-    DeploymentLifecycleType,
-    DeploymentSubStep,
-    Lifecycle,
-)
+from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
+from domain.rollout import READY, ROLLING_BACK
 from domain.strategies.converge import converge
 from domain.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition
 
@@ -26,9 +21,9 @@ class DeployingRollingBackHandler(DeploymentHandler):
     event = DoDeploymentLifecycleEvent(DeploymentLifecycleType.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
     cadence = DeploymentTaskSpec(short=5, long=30)
     lock_id = "deploying"
-    targets = frozenset({DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)})
+    targets = frozenset({ROLLING_BACK})
     transitions = DeploymentStatusTransitions(
-        success=Transition(DeploymentLifecycleStatus(Lifecycle.READY), RevisionMove.CLEAR, degraded=False),
+        success=Transition(READY, RevisionMove.CLEAR, degraded=False),
         expired=STAY,
         give_up=STAY,
     )

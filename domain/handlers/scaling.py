@@ -11,12 +11,12 @@ from domain.changes import Decision
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.rollout import READY
 from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge
-from domain.transitions import Deadline, DeploymentStatusTransitions, Limits, Transition
+from domain.transitions import Bounds, Deadline, DeploymentStatusTransitions, Transition
 
 TIMEOUT_MINUTES = 30
-_READY = DeploymentLifecycleStatus(Lifecycle.READY)
 
 
 class ScalingHandler(DeploymentHandler):
@@ -26,9 +26,9 @@ class ScalingHandler(DeploymentHandler):
     lock_id = "scaling"
     targets = frozenset({DeploymentLifecycleStatus(Lifecycle.SCALING)})
     transitions = DeploymentStatusTransitions(
-        success=Transition(_READY, degraded=False),
-        expired=Transition(_READY, degraded=True),
-        give_up=Transition(_READY, degraded=True),
+        success=Transition(READY, degraded=False),
+        expired=Transition(READY, degraded=True),
+        give_up=Transition(READY, degraded=True),
     )
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
@@ -37,6 +37,6 @@ class ScalingHandler(DeploymentHandler):
         budget = resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
         return converge(deployment, deployment.current_revision_id, budget, now)
 
-    def limits(self, deployment: Deployment) -> Limits:
+    def bounds(self, deployment: Deployment) -> Bounds:
         ends = deployment.phase_started_at + timedelta(minutes=TIMEOUT_MINUTES)
-        return Limits((Deadline(ends, f"the {TIMEOUT_MINUTES} minutes that scaling may take"),))
+        return Bounds((Deadline(ends, f"the {TIMEOUT_MINUTES} minutes that scaling may take"),))

@@ -27,7 +27,7 @@ class StopStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class LeavingRoute:
     """A route on its way out. `drain_started_at`: when that was decided; None for one that failed.
 
     `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
@@ -41,7 +41,7 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DrainTimes:
     """How long a leaving replica is waited for: for proxies, for requests in flight, and for it to end by itself."""
 
     deadline: timedelta
@@ -49,20 +49,20 @@ class Patience:
     stop_grace: timedelta
 
 
-def next_stop_step(route: Leaving, patience: Patience, now: datetime) -> StopStep:
+def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> StopStep:
     """The next step of the ladder above."""
     if not route.running:
         return StopStep.GONE
-    if route.status is RouteStatus.TERMINATING and now < _end_of_drain(route, patience):
+    if route.status is RouteStatus.TERMINATING and now < _end_of_drain(route, times):
         return StopStep.WAIT
     if route.stop_requested_at is None:
         return StopStep.ASK
-    if now >= route.stop_requested_at + patience.stop_grace:
+    if now >= route.stop_requested_at + times.stop_grace:
         return StopStep.KILL
     return StopStep.WAIT
 
 
-def _end_of_drain(route: Leaving, patience: Patience) -> datetime:
+def _end_of_drain(route: LeavingRoute, times: DrainTimes) -> datetime:
     if route.drain_started_at is None:
         raise ValueError("a terminating route has no drain_started_at")
-    return (route.out_of_traffic_at or route.drain_started_at + patience.deadline) + patience.drain
+    return (route.out_of_traffic_at or route.drain_started_at + times.deadline) + times.drain

@@ -6,20 +6,14 @@
 Looks are counted, not seconds: while nobody looked, nobody could be heard.
 """
 
-from dataclasses import dataclass
-
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 
 
-@dataclass(frozen=True, slots=True)
-class SilenceLimits:
-    """Silent looks in a row after which running routes are degraded, and after which the host is down."""
-
-    degraded: int
-    down: int
+def looks_until_down(seconds: float) -> int:
+    """Silent looks in a row after which a host is down: those that fit into `seconds` of silence, one at least."""
+    return max(1, round(seconds / ROUTE_CADENCES[RouteLifecycleType.HOSTS]))
 
 
-def limits_of_silence(seconds: float) -> SilenceLimits:
-    """The looks that fit into `seconds` of silence, one at least; half of them, rounded up, degrade."""
-    down = max(1, round(seconds / ROUTE_CADENCES[RouteLifecycleType.HOSTS]))
-    return SilenceLimits((down + 1) // 2, down)
+def looks_until_degraded(seconds: float) -> int:
+    """Silent looks in a row after which a host's running routes are degraded: half of the others, rounded up."""
+    return (looks_until_down(seconds) + 1) // 2

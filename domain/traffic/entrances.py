@@ -32,7 +32,7 @@ def _checked_host(value: str) -> str:
 def _checked_prefix(value: str) -> str:
     segments = value.split("/")[1:-1]
     known = value.startswith("/") and value.endswith("/") and len(value) <= _LONGEST_PREFIX
-    if known and all(_SEGMENT.fullmatch(one) and one not in {".", ".."} for one in segments):
+    if known and all(_SEGMENT.fullmatch(segment) and segment not in {".", ".."} for segment in segments):
         return value
     raise ValueError(
         f"{value!r} must begin and end with '/', such as /api/, and hold letters, digits, '.', '_', '~' and '-' only"
@@ -72,8 +72,8 @@ class TrafficSettings(BaseModel):
 
 def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[Entrance, ...]:
     """Hosts NAME and NAME.localhost, prefix /NAME/; without those that such a name cannot have."""
-    hosts = [host for host in (deployment, f"{deployment}.localhost") if _is(_checked_host, host)]
-    prefixes = [prefix for prefix in (f"/{deployment}/",) if _is(_checked_prefix, prefix)]
+    hosts = [host for host in (deployment, f"{deployment}.localhost") if _passes(_checked_host, host)]
+    prefixes = [prefix for prefix in (f"/{deployment}/",) if _passes(_checked_prefix, prefix)]
     return in_order(
         [
             *(Entrance(EntranceKind.HOST, host) for host in hosts),
@@ -84,20 +84,20 @@ def default_entrances(deployment: str, *, strip_prefix: bool = True) -> tuple[En
 
 def in_order(entrances: Iterable[Entrance]) -> tuple[Entrance, ...]:
     """Hosts before prefixes, each by name."""
-    return tuple(sorted(entrances, key=lambda one: (one.kind, one.value)))
+    return tuple(sorted(entrances, key=lambda entrance: (entrance.kind, entrance.value)))
 
 
 def entrances_in_words(entrances: Iterable[Entrance], request_timeout_seconds: float | None = None) -> str:
     """web, web.localhost, /web/, each request within 30 s; a prefix that is passed on says so."""
-    said = [
-        one.value if one.kind is EntranceKind.HOST or one.strip_prefix else f"{one.value} (passed on)"
-        for one in in_order(entrances)
+    words = [
+        entrance.value + ("" if entrance.kind is EntranceKind.HOST or entrance.strip_prefix else " (passed on)")
+        for entrance in in_order(entrances)
     ]
     limit = f", each request within {request_timeout_seconds:g} s" if request_timeout_seconds else ""
-    return (", ".join(said) or "nowhere") + limit
+    return (", ".join(words) or "nowhere") + limit
 
 
-def _is(check: Callable[[str], str], value: str) -> bool:
+def _passes(check: Callable[[str], str], value: str) -> bool:
     try:
         check(value)
     except ValueError:

@@ -64,26 +64,28 @@ class Slots:
     `count` is what this worker was started with; a number in Redis (`tasks.redis.slot_count`) replaces it.
 
     An event that finds no slot leaves a note with its key, because its reason may be newer than what the holder has
-    read. A holder that lets go hands the keys of all notes to `again`, which sends these events once more.
+    read. A holder that lets go hands the keys of all notes to `send_events`, which sends these events once more.
     """
 
-    def __init__(self, client: redis.Redis, count: int, seconds: float, again: Callable[[Iterable[str]], None]) -> None:
+    def __init__(
+        self, client: redis.Redis, count: int, seconds: float, send_events: Callable[[Iterable[str]], None]
+    ) -> None:
         self._client = client
         self._count = SlotCount(client, count)
         self._seconds = seconds
-        self._again = again
+        self._send_events = send_events
         self._mine: set[str] = set()
 
     @contextmanager
-    def hold(self, lock_id: str | None, key: str, *, alone: bool = False) -> Iterator[Slot | None]:
+    def hold(self, lock_id: str | None, key: str, *, single: bool = False) -> Iterator[Slot | None]:
         """A free slot for the event `key`, or None at once when there is none.
 
-        `alone`: the handler has one slot only, whatever `count` says. Without a lock id every event gets a slot.
+        `single`: the handler has one slot only, whatever `count` says. Without a lock id every event gets a slot.
         """
         if lock_id is None:
             yield Slot(None, self._seconds)
             return
-        count = 1 if alone else self._count()
+        count = 1 if single else self._count()
         lock = self._first_free(lock_id, count) or self._leave_note_and_retry(lock_id, key, count)
         if lock is None:
             yield None
@@ -93,7 +95,7 @@ class Slots:
                 yield slot
         finally:
             self._mine.discard(lock_id)
-            self._again(self._take_notes(lock_id))
+            self._send_events(self._take_notes(lock_id))
 
     def is_one_free(self, lock_id: str | None) -> bool:
         """Whether another worker could help. False without a lock id: all workers may run such a handler anyway."""

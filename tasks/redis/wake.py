@@ -57,7 +57,7 @@ class Waker:
     def send(self, keys: Iterable[str]) -> None:
         """Send the events of these keys, those that are queued already excepted."""
         for key in keys:
-            self._send_one(key, *_message(key))
+            self._send_unless_queued(key, *_message(key))
 
     def arrived(self, key: str) -> None:
         """The event has left the queue, so the next wake is sent again."""
@@ -71,7 +71,7 @@ class Waker:
         life = int(interval * 800)  # milliseconds; less than the interval, or a beat's own next tick would be dropped
         return bool(self.client.set(f"{KEY_PREFIX}tick:{key}:{interval}", 1, nx=True, px=life))
 
-    def _send_one(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue | str) -> None:
+    def _send_unless_queued(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue | str) -> None:
         try:
             if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS):
                 # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now

@@ -17,7 +17,7 @@ from db.replicas.hosts import (
     show_sign_of_life,
 )
 from domain.replicas.events import RouteLifecycleType
-from domain.replicas.silence import limits_of_silence
+from domain.replicas.silence import looks_until_degraded, looks_until_down
 from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 
@@ -46,7 +46,7 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
 
     True while `settle_routes` may find more of them. Each call counts as one look, so only the alarm calls it.
     """
-    looks = limits_of_silence(silence_seconds).down
+    looks = looks_until_down(silence_seconds)
     count = partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=looks)
     down, back = in_transaction(engine, count)
     for host in down:
@@ -61,7 +61,7 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
 
 def settle_routes(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     """Degrade the routes of silent hosts and fail those of lost ones, some at a time. True while there may be more."""
-    looks = limits_of_silence(silence_seconds).degraded
+    looks = looks_until_degraded(silence_seconds)
     degraded = change_and_wake(engine, waker, partial(degrade_silent_routes, looks=looks, limit=_AT_ONCE))
     failed = change_and_wake(engine, waker, partial(fail_routes_of_lost_hosts, limit=_AT_ONCE))
     return bool(degraded or failed)

@@ -24,22 +24,22 @@ def look_at_metrics(engine: Engine, waker: Waker) -> bool:
 
     check_replica decides anew from what is stored here; it is not run for a deployment whose rules are quiet.
     """
-    watched = in_transaction(engine, watched_deployments)
-    if not watched.deployments:
+    deployments, now = in_transaction(engine, watched_deployments)
+    if not deployments:
         return False
-    pages = {deployment.id: _pages(deployment) for deployment in watched.deployments}
+    pages = {deployment.id: _pages(deployment) for deployment in deployments}
     samples = read_pages([page for own in pages.values() for page in own.values()])
     measured, fires = {}, []
-    for deployment in watched.deployments:
-        values = measured[deployment.id] = _measured(deployment, pages[deployment.id], samples, watched.now)
-        if deployment.fires(values, watched.now):
+    for deployment in deployments:
+        values = measured[deployment.id] = _measured(deployment, pages[deployment.id], samples, now)
+        if deployment.fires(values, now):
             fires.append(deployment.id)
     change_and_wake(engine, waker, partial(store_and_mark, measured=measured, fires=fires))
     return False
 
 
 def _scraped(deployment: WatchedDeployment) -> list[AutoscalingRule]:
-    return [rule for rule in deployment.ruled.rules if rule.source is MetricSource.REPLICAS]
+    return [rule for rule in deployment.rules if rule.source is MetricSource.REPLICAS]
 
 
 def _pages(deployment: WatchedDeployment) -> _Pages:

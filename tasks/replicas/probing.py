@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
@@ -35,6 +36,7 @@ _STAYS_ABOVE = 25
 """Probes a second. Below this rate one look at each tick sends them all, and the thread is free in between."""
 
 
+@dataclass(eq=False, slots=True)
 class ProbePass:
     """Looks at the running routes of one host, again and again while it is worth it. For one thread.
 
@@ -42,26 +44,20 @@ class ProbePass:
     so in `prober`, which the next pass goes on with: so a replica may hang for longer than any pass lasts.
     """
 
-    def __init__(  # noqa: PLR0913  (what it works with, and whose replicas)
-        self,
-        engine: Engine,
-        runtimes: Mapping[str, Runtime],
-        waker: Waker,
-        client: redis.Redis,
-        host: str,
-        prober: Prober,
-    ) -> None:
-        self._engine = engine
-        self._runtimes = runtimes
-        self._waker = waker
-        self._client = client
-        self._host = host
-        self._prober = prober
-        self._liveness = Liveness(runtimes)
-        self._timetable = Timetable()
-        self._next_read = 0.0
-        self._looked_at: datetime | None = None
-        self._last_details: dict[UUID, str] = {}
+    engine: Engine
+    runtimes: Mapping[str, Runtime]
+    waker: Waker
+    client: redis.Redis
+    host: str
+    prober: Prober
+    _timetable: Timetable = field(default_factory=Timetable)
+    _next_read: float = 0.0
+    _looked_at: datetime | None = None
+    _last_details: dict[UUID, str] = field(default_factory=dict)
+    _liveness: Liveness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._liveness = Liveness(self.runtimes)
 
     def look(self) -> bool:
         """Send the probes that are due, judge what was answered since the last look, write what changed.
@@ -70,8 +66,8 @@ class ProbePass:
         """
         now = self._read()
         since = self._since(now)
-        self._prober.submit(self._timetable.due(since, now))
-        answers = self._prober.answers(_PATIENCE_SECONDS)
+        self.prober.submit(self._timetable.due(since, now))
+        answers = self.prober.answers(_PATIENCE_SECONDS)
         self._note(answers)
         found = self._liveness.ask(self._timetable.routes.values())
         seen = found.keys() | answers.keys() | self._timetable.starting
@@ -80,16 +76,16 @@ class ProbePass:
         return (
             bool(self._timetable.starting)
             or self._timetable.per_second > _STAYS_ABOVE
-            or self._prober.is_busy
+            or self.prober.is_busy
             or self._liveness.is_behind
         )
 
     def _read(self) -> datetime:
         everything = monotonic() >= self._next_read
         rows, now = in_transaction(
-            self._engine,
+            self.engine,
             lambda connection: (
-                running_routes(connection, self._host, only_starting=not everything),
+                running_routes(connection, self.host, only_starting=not everything),
                 database_now(connection),
             ),
         )
@@ -104,7 +100,7 @@ class ProbePass:
         """When the last look was, whichever worker process made it; one tick ago when nobody remembers."""
         before = None
         with suppress(RedisError):
-            before = self._client.getset(f"{_LAST_LOOK}:{self._host}", now.isoformat())
+            before = self.client.getset(f"{_LAST_LOOK}:{self.host}", now.isoformat())
         last = datetime.fromisoformat(before.decode()) if isinstance(before, bytes) else self._looked_at
         self._looked_at = now
         return min(last or now - _TICK, now)
@@ -150,12 +146,12 @@ class ProbePass:
 
     def _log_tail(self, route: RouteRow) -> str | None:
         with suppress(OSError):
-            return self._runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES)
+            return self.runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES)
         return None
 
     def _write(self, reports: Sequence[RouteReport]) -> None:
         if reports:
-            change_and_wake(self._engine, self._waker, partial(apply_reports, reports=reports))
+            change_and_wake(self.engine, self.waker, partial(apply_reports, reports=reports))
             self._next_read = 0.0
 
 

@@ -20,7 +20,7 @@ from db.replicas.routes import (
     unstopped,
 )
 from domain.model import RouteStatus
-from domain.replicas.drain import Leaving, Patience, StopStep, next_stop_step
+from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
 from domain.replicas.events import RouteLifecycleType
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
 from tasks.change import change_and_wake
@@ -117,19 +117,19 @@ class HostReplicas:
         return step
 
     def _next_step(self, route: RouteRow, replica: Replica | None, now: datetime) -> StopStep:
-        leaving = Leaving(
+        leaving = LeavingRoute(
             status=route.status,
             running=replica is not None and replica.running,
             drain_started_at=route.drain_started_at,
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
         )
-        patience = Patience(
+        times = DrainTimes(
             deadline=self.drain_deadline,
             drain=timedelta(seconds=route.spec.drain_seconds),
             stop_grace=timedelta(seconds=route.spec.stop_grace_seconds),
         )
-        return next_stop_step(leaving, patience, now)
+        return next_stop_step(leaving, times, now)
 
 
 def _request(route: RouteRow) -> ReplicaRequest:

@@ -85,7 +85,7 @@ class Fleet:
         handler = self.data.draw(
             st.sampled_from([handler for handler in HANDLERS.values() if status in handler.targets]), "handler"
         )
-        decisions = handler.execute(deployments, claim.now).everything
+        decisions = handler.execute(deployments, claim.now).decisions
         StrategyResultApplier(self.connection, handler.name).apply(decisions, claim)
         foretold = after(decisions[0], claim.now)
         assert self.read() == self.with_real_ids(deployments[0], foretold)

@@ -22,7 +22,7 @@ def handler_of(deployment: Deployment) -> DeploymentHandler:
 
 def cycle(deployment: Deployment, now: datetime, handler: DeploymentHandler | None = None) -> ClassifiedDecision:
     """One pass of the handler of the deployment's status."""
-    (classified,) = (handler or handler_of(deployment)).execute([deployment], now).everything
+    (classified,) = (handler or handler_of(deployment)).execute([deployment], now).decisions
     return classified
 
 

@@ -82,7 +82,7 @@ def claims(coordinator: DeploymentCoordinator, ids: Sequence[UUID], status: Depl
 
 def insists(coordinator: DeploymentCoordinator, ids: Sequence[UUID], status: DeploymentLifecycleStatus) -> None:
     """As after a failed chunk: each waits for the other's lock and then decides about the same ones anew."""
-    coordinator._again(handler_for(status), ids)
+    coordinator._retry(handler_for(status), ids)
 
 
 @pytest.mark.parametrize("way", [claims, insists])

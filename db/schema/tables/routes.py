@@ -4,7 +4,7 @@ from sqlalchemy import CheckConstraint, Column, Float, ForeignKey, Index, Intege
 
 from db.schema.statuses import ACTIVE, NOT_RUNNING, PRESENT, RUNNING, words
 from db.schema.tables.base import at, metadata, new_id, revision_of_deployment
-from db.schema.types import Xid8
+from db.schema.types import TRANSACTION_ID
 from domain.model import RouteStatus, TrafficStatus
 
 routes = Table(
@@ -27,7 +27,7 @@ routes = Table(
     at("parked_until"),
     Column("host", Text),
     at("drain_started_at"),
-    Column("drain_xid", Xid8),
+    Column("drain_xid", TRANSACTION_ID),
     at("out_of_traffic_at"),
     at("stop_requested_at"),
     at("stopped_at"),

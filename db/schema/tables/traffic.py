@@ -4,7 +4,7 @@ from sqlalchemy import Boolean, CheckConstraint, Column, Float, ForeignKey, Inde
 
 from db.schema.statuses import words
 from db.schema.tables.base import at, metadata
-from db.schema.types import PgSnapshot
+from db.schema.types import SNAPSHOT
 from domain.traffic.published import EntranceKind
 
 entrances = Table(
@@ -25,7 +25,7 @@ proxies = Table(
     Column("kind", Text, nullable=False),
     Column("silence_seconds", Float, nullable=False),
     Column("acked_version", Text),
-    Column("acked_snapshot", PgSnapshot),
+    Column("acked_snapshot", SNAPSHOT),
     at("acked_at"),
     at("first_seen_at", now=True),
     at("last_seen_at", now=True),

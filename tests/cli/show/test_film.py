@@ -10,7 +10,7 @@ from tests.support.pictures import NOW, deploying
 
 
 def step(drawn: str) -> StepView:
-    (classified,) = DeployingProvisioningHandler().execute([deploying(drawn)], NOW).everything
+    (classified,) = DeployingProvisioningHandler().execute([deploying(drawn)], NOW).decisions
     return StepView(
         step_no=1,
         phase="deploying_provisioning",

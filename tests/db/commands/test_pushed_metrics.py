@@ -112,9 +112,9 @@ def test_only_ready_deployments_with_rules_are_watched_with_the_addresses_that_s
         "UPDATE deployments SET degraded_reason = 'x', retry_at = now() + interval '1 hour' WHERE name = 'gave-up'",
     )
     make_deployment(engine, name="without")
-    (watched,) = in_transaction(engine, watched_deployments).deployments
-    assert (watched.id, watched.desired_replicas, len(watched.ruled.rules)) == (made.id, 3, 1)
-    assert watched.addresses == ("127.0.0.1:1",) * 2
+    (watched,), _ = in_transaction(engine, watched_deployments)
+    assert (watched.id, watched.desired_replicas, len(watched.rules)) == (made.id, 3, 1)
+    assert watched.addresses == ["127.0.0.1:1"] * 2
 
 
 def test_marking_leaves_alone_what_is_marked_or_held_or_not_ready(engine: Engine) -> None:

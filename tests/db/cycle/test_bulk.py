@@ -63,7 +63,7 @@ def test_a_wait_told_by_counts_is_the_one_that_the_routes_tell(engine: Engine, d
         (full,) = load(connection, [claimed])
     assert claimed.counts is not None
     wait = handler.glance(claimed.deployment(), claimed.counts, claim.now)
-    (decided,) = handler.execute([full], claim.now).everything
+    (decided,) = handler.execute([full], claim.now).decisions
     assert (wait is not None) is (decided.verdict is Verdict.SKIPPED and "◇" in drawn_as)
     if wait is not None:
         assert wait == replace(decided, deployment=replace(full, routes=()))
@@ -86,7 +86,7 @@ def test_a_snapshot_gone_stale_is_refused_and_nothing_of_the_chunk_is_kept(engin
         deployments = load(connection, claim.deployments)
     write(other, "UPDATE deployments SET version = version + 1 WHERE id = %s", ids[0])
     other.dispose()
-    decided = handler.execute(deployments, claim.now).everything
+    decided = handler.execute(deployments, claim.now).decisions
 
     with pytest.raises(StaleSnapshotError, match="1 of 2"):
         in_transaction(engine, lambda connection: StrategyResultApplier(connection, "x").apply(decided, claim))
@@ -107,6 +107,6 @@ def test_a_deployment_that_changed_its_status_while_its_half_waited_is_left_alon
     ids = fleet(engine, 2)
     write(engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", ids[0])
     coordinator = coordinator_without_redis(engine)
-    done = coordinator._again(handler_for(PROVISIONING), ids)
+    done = coordinator._retry(handler_for(PROVISIONING), ids)
     assert done.seen == 1
     assert snapshot(engine, ids[0]).version == 1

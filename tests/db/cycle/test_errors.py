@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment
-from domain.transitions import Limits
+from domain.transitions import Bounds
 from tests.support.chunks import fleet, reason_of
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 from tests.support.deployments import ask, drawn, mark, read, snapshot, write
@@ -97,16 +97,16 @@ def test_errors_are_tried_again_ever_later_and_a_success_begins_the_count_anew(e
     assert snapshot(engine, bad).phase_attempts == 0
 
 
-class LimitsRaise(DeployingProvisioningHandler):
-    def limits(self, deployment: Deployment) -> Limits:
+class BoundsRaise(DeployingProvisioningHandler):
+    def bounds(self, deployment: Deployment) -> Bounds:
         if deployment.name == "web-1":
             raise AssertionError
-        return super().limits(deployment)
+        return super().bounds(deployment)
 
 
 def test_a_handler_whose_limits_raise_without_a_word_spares_the_others(engine: Engine) -> None:
     ids = fleet(engine, 3)
-    coordinator_without_redis(engine).process_chunk(LimitsRaise())
+    coordinator_without_redis(engine).process_chunk(BoundsRaise())
     assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]
     assert snapshot(engine, ids[1]).phase_attempts == 1
     assert "AssertionError" in reason_of(engine, ids[1])

@@ -28,7 +28,7 @@ PAST_DEADLINE = NOW + timedelta(minutes=30)
 def rolled(decision: Decision, now: datetime = NOW, deployment: Deployment | None = None) -> ClassifiedDecision:
     one = deployment or deploying("■■|■")
     handler = DeployingProvisioningHandler()
-    return classify(decision, one, handler.transitions, handler.limits(one), now)
+    return classify(decision, one, handler.transitions, handler.bounds(one), now)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_scaling_on_its_way_keeps_the_mark() -> None:
 def test_five_errors_while_scaling_end_degraded() -> None:
     handler = ScalingHandler()
     one = resting("■■■", phase_attempts=4)
-    given_up = classify(ERROR, one, handler.transitions, handler.limits(one), NOW)
+    given_up = classify(ERROR, one, handler.transitions, handler.bounds(one), NOW)
     assert (given_up.verdict, given_up.to, given_up.attempts) == (Verdict.GIVE_UP, READY, 0)
     assert given_up.degraded_reason is not None
 
@@ -140,10 +140,10 @@ def test_an_autoscaling_decision_carries_its_new_count() -> None:
     handler = ScalingHandler()
     one = resting("■■■")
     more = replace(DONE, desired_replicas=7)
-    assert classify(more, one, handler.transitions, handler.limits(one), NOW).desired_replicas == 7
+    assert classify(more, one, handler.transitions, handler.bounds(one), NOW).desired_replicas == 7
     none = replace(DONE, desired_replicas=0)
-    assert classify(none, one, handler.transitions, handler.limits(one), NOW).desired_replicas == 0
-    assert classify(DONE, one, handler.transitions, handler.limits(one), NOW).desired_replicas == 3
+    assert classify(none, one, handler.transitions, handler.bounds(one), NOW).desired_replicas == 0
+    assert classify(DONE, one, handler.transitions, handler.bounds(one), NOW).desired_replicas == 3
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=lambda handler: handler.name)
@@ -153,9 +153,9 @@ def test_every_verdict_of_every_handler_leads_on_or_has_a_clock(handler: Any, de
         one = replace(deploying("■■|■"), status=target)
         if target.sub_step is None:
             one = resting("■■", status=target)
-        limits = handler.limits(one)
+        bounds = handler.bounds(one)
         for now in (NOW, NOW + timedelta(days=1)):
-            classified = classify(decision, one, handler.transitions, limits, now)
+            classified = classify(decision, one, handler.transitions, bounds, now)
             if classified.verdict in (Verdict.SKIPPED, Verdict.NEED_RETRY):
                 continue  # a change of a route wakes it, as long as it stays a target of some handler
             assert classified.to != one.status or classified.due_at is not None

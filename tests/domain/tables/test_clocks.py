@@ -22,7 +22,7 @@ PAST_DEADLINE = NOW + timedelta(minutes=30)
 def rolled(decision: Decision, now: datetime = NOW, deployment: Deployment | None = None) -> ClassifiedDecision:
     one = deployment or deploying("■■|■")
     handler = DeployingProvisioningHandler()
-    return classify(decision, one, handler.transitions, handler.limits(one), now)
+    return classify(decision, one, handler.transitions, handler.bounds(one), now)
 
 
 def test_the_progress_timeout_counts_from_the_last_progress() -> None:

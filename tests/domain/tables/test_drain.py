@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model import RouteStatus
-from domain.replicas.drain import Leaving, Patience, StopStep, next_stop_step
+from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
 
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
-PATIENCE = Patience(deadline=timedelta(seconds=60), drain=timedelta(seconds=2), stop_grace=timedelta(seconds=10))
-DRAINING = Leaving(
+PATIENCE = DrainTimes(deadline=timedelta(seconds=60), drain=timedelta(seconds=2), stop_grace=timedelta(seconds=10))
+DRAINING = LeavingRoute(
     RouteStatus.TERMINATING, running=True, drain_started_at=BEGAN, out_of_traffic_at=None, stop_requested_at=None
 )
-FAILED = Leaving(
+FAILED = LeavingRoute(
     RouteStatus.FAILED, running=True, drain_started_at=None, out_of_traffic_at=None, stop_requested_at=None
 )
 
@@ -43,7 +43,7 @@ ASKED = replace(ACKNOWLEDGED, stop_requested_at=after(7))
         (FAILED, 0, StopStep.ASK),
     ],
 )
-def test_a_replica_leaves_step_by_step(leaving: Leaving, seconds: float, step: StopStep) -> None:
+def test_a_replica_leaves_step_by_step(leaving: LeavingRoute, seconds: float, step: StopStep) -> None:
     assert next_stop_step(leaving, PATIENCE, after(seconds)) is step
 
 
@@ -62,7 +62,7 @@ def test_a_running_replica_is_never_asked_to_end_before_proxies_and_requests_had
     acknowledged: float | None, now: float, deadline: float, drain: float
 ) -> None:
     leaving = replace(DRAINING, out_of_traffic_at=None if acknowledged is None else after(acknowledged))
-    patience = Patience(timedelta(seconds=deadline), timedelta(seconds=drain), timedelta())
+    patience = DrainTimes(timedelta(seconds=deadline), timedelta(seconds=drain), timedelta())
     step = next_stop_step(leaving, patience, after(now))
     out_of_traffic = after(deadline if acknowledged is None else acknowledged)
     assert (step is StopStep.WAIT) == (after(now) < out_of_traffic + patience.drain)

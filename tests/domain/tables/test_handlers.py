@@ -149,7 +149,7 @@ def test_trap_no_flag_for_a_whole_batch_each_deployment_gets_its_own_verdict() -
     assert [one.deployment.id for one in result.need_retry] == [moving.id]
     assert [one.deployment.id for one in result.skipped] == [waiting.id]
     assert [one.deployment.id for one in result.successes] == [done.id]
-    assert [one.changes_anything for one in result.everything] == [True, True, False]
+    assert [decision.deployment.id for decision in result.decisions] == [moving.id, waiting.id, done.id]
 
 
 def test_trap_swap_and_ready_are_one_decision() -> None:
@@ -173,4 +173,4 @@ def test_the_results_of_two_batches_are_one_result() -> None:
     assert results[0] + results[1] + results[2] + results[3] == together
     both = together + together
     assert [len(part) for part in (both.successes, both.need_retry, both.skipped, both.errors)] == [2, 2, 2, 2]
-    assert both.everything == (*both.successes, *both.need_retry, *both.skipped, *both.errors)
+    assert both.decisions == together.decisions * 2

@@ -2,11 +2,11 @@
 
 import pytest
 
-from domain.replicas.silence import SilenceLimits, limits_of_silence
+from domain.replicas.silence import looks_until_degraded, looks_until_down
 
 
 @pytest.mark.parametrize(
     ("seconds", "degraded", "down"), [(1, 1, 1), (2, 1, 1), (4, 1, 2), (6, 2, 3), (15, 4, 8), (60, 15, 30)]
 )
 def test_half_of_the_looks_degrade(seconds: float, degraded: int, down: int) -> None:
-    assert limits_of_silence(seconds) == SilenceLimits(degraded, down)
+    assert (looks_until_degraded(seconds), looks_until_down(seconds)) == (degraded, down)

@@ -54,7 +54,7 @@ def test_a_worker_takes_one_slot_of_a_handler_and_leaves_the_others_to_workers_o
 
 def test_what_is_done_alone_has_one_slot_whatever_their_number(client: redis.Redis, sent: Sent) -> None:
     two = slots(client, sent, count=3), slots(client, sent, count=3)
-    with two[0].hold("probe", "probe", alone=True) as first, two[1].hold("probe", "probe", alone=True) as other:
+    with two[0].hold("probe", "probe", single=True) as first, two[1].hold("probe", "probe", single=True) as other:
         assert first is not None
         assert other is None
 
