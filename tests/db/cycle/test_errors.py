@@ -104,7 +104,7 @@ class BoundsRaise(DeployingProvisioningHandler):
         return super().bounds(deployment)
 
 
-def test_a_handler_whose_limits_raise_without_a_word_spares_the_others(engine: Engine) -> None:
+def test_a_handler_whose_bounds_raise_without_a_word_spares_the_others(engine: Engine) -> None:
     ids = fleet(engine, 3)
     coordinator_without_redis(engine).process_chunk(BoundsRaise())
     assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]

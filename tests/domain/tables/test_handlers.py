@@ -150,6 +150,7 @@ def test_trap_no_flag_for_a_whole_batch_each_deployment_gets_its_own_verdict() -
     assert [one.deployment.id for one in result.skipped] == [waiting.id]
     assert [one.deployment.id for one in result.successes] == [done.id]
     assert [decision.deployment.id for decision in result.decisions] == [moving.id, waiting.id, done.id]
+    assert [decision.changes_anything for decision in result.decisions] == [True, False, True]
 
 
 def test_trap_swap_and_ready_are_one_decision() -> None:
