@@ -1,4 +1,4 @@
-"""The demo's load: a steady stream of requests through Envoy, sent on time whatever becomes of those before."""
+"""The demo's load: a steady stream of requests through Envoy, sent on time while few of those before are unanswered."""
 
 import asyncio
 import threading
@@ -11,6 +11,7 @@ import httpx
 from cli.exits import WaitTimedOutError
 
 _PER_SECOND = 100
+_MOST_IN_FLIGHT = 50  # a machine that is too busy for more is asked less often: that is no failure of the rollout
 _TICK_SECONDS = 0.01
 _TIMEOUT_SECONDS = 10.0
 _SLOW_SECONDS = 1.0
@@ -92,7 +93,8 @@ class Load:
             pending: set[asyncio.Task[None]] = set()
             begun = time.monotonic()
             while not self._stopping.is_set():
-                due = int((time.monotonic() - begun) * _PER_SECOND)
+                room = self.tally.requests + _MOST_IN_FLIGHT - len(pending)
+                due = min(int((time.monotonic() - begun) * _PER_SECOND), room)
                 for number in range(self.tally.requests, due):
                     client = keeping if number % _NEW_CONNECTION_EVERY else closing
                     task = asyncio.create_task(self._ask(client, slow=number % _SLOW_EVERY == 1))

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from runtime.process import stop_all
-from tests.support.runtimes import processes_of
+from tests.support.runtimes import environments_of, processes_of
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
 
@@ -54,8 +54,7 @@ def placed(fleet: Fleet, statuses: str = "healthy") -> Counter[tuple[str, str]]:
 
 def running_routes(home: Path) -> set[UUID]:
     """The routes of the replicas that run in a host's home."""
-    environments = [psutil.Process(pid).environ() for pid in processes_of(home)]
-    return {UUID(environment["ROLLWAY_ROUTE"]) for environment in environments if "ROLLWAY_ROUTE" in environment}
+    return {UUID(carried["ROLLWAY_ROUTE"]) for _, carried in environments_of(home) if "ROLLWAY_ROUTE" in carried}
 
 
 def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, homes: dict[str, Path]) -> None:

@@ -36,6 +36,10 @@ class DeploymentRows:
             statuses,
         )
 
+    def healthy(self, name: str) -> list[str]:
+        """The ids of the healthy routes, sorted."""
+        return sorted(str(route["id"]) for route in self.routes(name))
+
     def answers(self, name: str) -> list[str]:
         """What each live replica says over HTTP that it is."""
         live = self.routes(name, "provisioning healthy unhealthy degraded")

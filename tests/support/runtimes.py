@@ -1,6 +1,7 @@
 """Real replicas to test with."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -46,20 +47,27 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def processes_of(home: Path, route_id: UUID | None = None) -> list[int]:
-    """Every running process, descendants too, that carries this home (and route id) in its environment.
+def environments_of(home: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Every running process, descendants too, that carries this home in its environment; its pid, and all it carries.
 
-    A program that is just being loaded has none yet: after a start, wait until it shows.
+    A program that is just being loaded carries nothing yet: after a start, wait until it shows.
     """
-    found = []
     for process in psutil.process_iter():
         try:
-            env = process.environ()
+            carried = process.environ()
         except psutil.Error:
             continue
-        if env.get("ROLLWAY_HOME") == str(home) and (route_id is None or env.get("ROLLWAY_ROUTE") == str(route_id)):
-            found.append(process.pid)
-    return found
+        if carried.get("ROLLWAY_HOME") == str(home):
+            yield process.pid, carried
+
+
+def processes_of(home: Path, route_id: UUID | None = None) -> list[int]:
+    """The pids of those, or of those that carry this route id too."""
+    return [
+        pid
+        for pid, carried in environments_of(home)
+        if route_id is None or carried.get("ROLLWAY_ROUTE") == str(route_id)
+    ]
 
 
 def log_of(runtime: ProcessRuntime, route_id: UUID, text: str) -> str:

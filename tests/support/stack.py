@@ -138,6 +138,11 @@ class Fleet(DeploymentRows):
         wanted = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_DEPLOYMENT": name}
         return [process for process in psutil.process_iter() if wanted.items() <= _replica(process).items()]
 
+    def replica_routes(self, name: str) -> list[str]:
+        """The routes that those are replicas of, sorted."""
+        carried = [_replica(process) for process in self.replica_processes(name)]
+        return sorted(environment.get("ROLLWAY_ROUTE", "") for environment in carried)
+
     def _is_ready(self, name: str) -> bool:
         return " ready." in self.log(name)
 

@@ -29,6 +29,8 @@ class Replica(BaseHTTPRequestHandler):
         if self.mode == "cut":
             self.close_connection = True
             return None
+        if self.mode == "stuck":
+            time.sleep(3)
         if self.path.startswith("/slow"):
             time.sleep(0.2 if self.mode == "good" else 3)
         return self.answer(200, b"oops" if self.mode == "nonsense" else json.dumps({"revision": "v1"}).encode())
@@ -45,6 +47,9 @@ class Replica(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     request_queue_size = 128
+
+    def handle_error(self, *_: object) -> None:
+        """Who has hung up is told no more."""
 
 
 @pytest.fixture
@@ -94,9 +99,23 @@ def test_what_has_no_answer_at_the_end_failed(replica: tuple[str, type[Replica]]
     eventually(lambda: load.tally.requests > 60)
     began = time.monotonic()
     load.stop(patience=0)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10, "it was told to wait for none of them"
     assert load.tally.failures["no answer"] >= 1
     assert load.tally.failed + load.tally.revisions.total() == load.tally.requests
+
+
+def test_no_more_than_fifty_requests_wait_for_their_answers(replica: tuple[str, type[Replica]]) -> None:
+    load = Load(replica[0], "demo")
+    load.start()
+    replica[1].mode = "stuck"
+
+    def unanswered() -> int:
+        return load.tally.requests - load.tally.failed - load.tally.revisions.total()
+
+    eventually(lambda: unanswered() == 50)
+    with pytest.raises(AssertionError):
+        eventually(lambda: unanswered() > 50, within=0.5)
+    load.stop(patience=0)
 
 
 def test_a_load_that_reaches_nobody_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
