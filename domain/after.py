@@ -62,13 +62,22 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
     clock = with_clock_stopped(before, now) if decision.clock_stopped else with_clock_running(before, now)
     if not decision.changes_anything:
         return clock
-    drained = set(decision.changes.drain_route_ids)
-    routes = [route for route in decision.deployment.routes if route.id in drained]
-    return replace(
-        clock,
+    drained = {route_id.int for route_id in decision.changes.drain_route_ids}  # numbers are found faster than ids
+    routes = [route for route in decision.deployment.routes if route.id.int in drained] if drained else []
+    return Rollout(  # named field by field: `replace` takes twice as long, in each cycle of a fleet
+        id=before.id,
+        from_revision_id=before.from_revision_id,
+        to_revision_id=before.to_revision_id,
+        policy=before.policy,
+        started_at=before.started_at,
         last_progress_at=now if _is_progress(routes, before) else clock.last_progress_at,
+        deadline=clock.deadline,
+        desired_at_start=before.desired_at_start,
+        desired_with_revision=before.desired_with_revision,
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
         steps=before.steps + 1,
+        clock_stopped_at=clock.clock_stopped_at,
+        promote_requested=before.promote_requested,
     )
 
 

@@ -107,6 +107,17 @@ class ClassifiedDecision:
         """False for a wait: it writes no history and no step."""
         return self.verdict is not Verdict.SKIPPED or self.desired_replicas != self.deployment.desired_replicas
 
+    @property
+    def stays(self) -> bool:
+        """True for one step of many: it moves routes, and of the deployment no more than its errors in a row."""
+        before = self.deployment
+        return (
+            self.revision is RevisionMove.KEEP
+            and self.to == before.status
+            and self.desired_replicas == before.desired_replicas
+            and (self.degraded_reason, self.retry_at) == (before.degraded_reason, before.retry_at)
+        )
+
 
 def classify(
     decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, bounds: Bounds, now: datetime

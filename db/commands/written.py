@@ -29,9 +29,10 @@ _BEGIN_ROLLOUT = f"""
       FROM {ROLLOUT}
 """
 
-_CHANGE_DEPLOYMENT = (
-    f"UPDATE deployments d SET {assigned(DEPLOYMENT)}, due_at = %(now)s FROM {DEPLOYMENT} WHERE d.id = u.id"
-)
+_CHANGE_DEPLOYMENT = f"""
+    UPDATE deployments d SET {assigned(DEPLOYMENT)}, version = %(version)s, due_at = %(now)s
+      FROM {DEPLOYMENT} WHERE d.id = u.id
+"""
 
 
 def write_steered(
@@ -43,7 +44,8 @@ def write_steered(
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
     if after.rollout is not None:
         _write_rollout(connection, before, after.rollout, steered, command)
-    connection.execute(_CHANGE_DEPLOYMENT, DEPLOYMENT.arrays([deployment_values(after)], now=now))
+    values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now)
+    connection.execute(_CHANGE_DEPLOYMENT, values)
     if steered.said:
         verb = command.task.rpartition(".")[2].removesuffix("_revision")
         note(connection, after.id, command, verb, steered.said)

@@ -43,14 +43,16 @@ _WAIT = f"""
       FROM {_WAITING} WHERE d.id = u.id AND d.version = u.version
 """
 
-_CHANGED = DEPLOYMENT + columns("before int8, due_at timestamptz, reason text, history_id uuid, history_key text")
+_TOLD = columns("version int8, due_at timestamptz, reason text, history_id uuid, history_key text")
+"""What every change writes: the next version, the next look, and what people are told."""
 
-_CHANGE = f"""
-    UPDATE deployments d
-       SET {assigned(DEPLOYMENT)},
-           due_at = u.due_at, reason = u.reason, history_id = u.history_id, history_key = u.history_key
-      FROM {_CHANGED} WHERE d.id = u.id AND d.version = u.before
-"""
+_STEP = columns("id uuid, phase_attempts int4") + _TOLD
+
+_MOVE = DEPLOYMENT + _TOLD
+
+_TAKE_STEP = f"UPDATE deployments d SET {assigned(_STEP)} FROM {_STEP} WHERE d.id = u.id AND d.version = u.version - 1"
+
+_MAKE_MOVE = f"UPDATE deployments d SET {assigned(_MOVE)} FROM {_MOVE} WHERE d.id = u.id AND d.version = u.version - 1"
 
 
 class StaleSnapshotError(Exception):
@@ -142,17 +144,14 @@ class StrategyResultApplier:
         heads: Sequence[HistoryHead],
         at: datetime,
     ) -> int:
-        if not changing:
-            return 0
-        rows = [
-            (
-                *deployment_values(deployment_after(decision, rollout, at)),
-                decision.deployment.version,
-                decision.due_at,
-                decision.reason,
-                head.id,
-                head.key,
-            )
-            for decision, rollout, head in zip(changing, rollouts, heads, strict=True)
-        ]
-        return self.connection.execute(_CHANGE, _CHANGED.arrays(rows)).rowcount
+        """Most decisions are one step of many, for which few columns have to travel."""
+        steps, moves = [], []
+        for decision, rollout, head in zip(changing, rollouts, heads, strict=True):
+            version = decision.deployment.version + 1
+            told = (version, decision.due_at, decision.reason, head.id, head.key)
+            if decision.stays:
+                steps.append((decision.deployment.id, decision.attempts, *told))
+            else:
+                moves.append((*deployment_values(deployment_after(decision, rollout, at)), *told))
+        written = self.connection.execute(_TAKE_STEP, _STEP.arrays(steps)).rowcount if steps else 0
+        return written + (self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves)).rowcount if moves else 0)

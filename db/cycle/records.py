@@ -8,7 +8,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.cycle.claim import HistoryHead
-from db.cycle.values import ROLLOUT, assigned, rollout_values
+from db.cycle.values import COUNTED, assigned, counted_values
 from db.rows import columns
 from domain.after import back_reason_of, outcome_of, rollout_after, turns_clock
 from domain.history import history_key
@@ -16,11 +16,11 @@ from domain.model import Rollout
 from domain.recording import decision_json, inputs_json
 from domain.transitions import ClassifiedDecision
 
-_DECIDED = ROLLOUT + columns("back_reason text, outcome text")
+_DECIDED = COUNTED + columns("back_reason text, outcome text")
 
 _UPDATE_ROLLOUTS = f"""
     UPDATE rollouts r
-       SET {assigned(ROLLOUT)},
+       SET {assigned(COUNTED)},
            back_reason = coalesce(r.back_reason, u.back_reason), outcome = u.outcome,
            ended_at = CASE WHEN u.outcome IS NOT NULL THEN %(at)b END
       FROM {_DECIDED} WHERE r.id = u.id
@@ -53,7 +53,7 @@ def record_rollouts(
     """
     turning = ((decision, rollout_after(decision, at)) for decision in waiting if turns_clock(decision))
     rows = [
-        (*rollout_values(rollout), back_reason_of(decision), outcome_of(decision))
+        (*counted_values(rollout), back_reason_of(decision), outcome_of(decision))
         for decision, rollout in (*changing, *turning)
         if rollout is not None
     ]

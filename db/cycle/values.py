@@ -8,17 +8,23 @@ from domain.model import Deployment, Rollout
 
 DEPLOYMENT = columns("""
     id uuid, lifecycle text, sub_step text, desired_replicas int4, current_revision_id uuid, deploying_revision_id uuid,
-    rollout_id uuid, version int8, phase_started_at timestamptz, phase_attempts int4, paused_at timestamptz,
+    rollout_id uuid, phase_started_at timestamptz, phase_attempts int4, paused_at timestamptz,
     degraded_reason text, retry_at timestamptz, last_autoscaled_at timestamptz
 """)
 
-ROLLOUT = columns("""
-    id uuid, last_progress_at timestamptz, deadline timestamptz, clock_stopped_at timestamptz, promote_requested bool,
-    desired_at_start int4, desired_with_revision int4, failed_routes int4, steps int4
+COUNTED = columns("""
+    id uuid, last_progress_at timestamptz, deadline timestamptz, clock_stopped_at timestamptz, failed_routes int4,
+    steps int4
 """)
+"""What cycles change of a rollout."""
+
+ROLLOUT = COUNTED + columns("promote_requested bool, desired_at_start int4, desired_with_revision int4")
+
+counted_values: Callable[[Rollout], tuple[object, ...]] = attrgetter(*COUNTED.types)
+"""In the order of COUNTED, whose columns are called as the fields are."""
 
 rollout_values: Callable[[Rollout], tuple[object, ...]] = attrgetter(*ROLLOUT.types)
-"""In the order of ROLLOUT, whose columns are called as the fields are."""
+"""In the order of ROLLOUT, likewise."""
 
 
 def deployment_values(deployment: Deployment) -> tuple[object, ...]:
@@ -31,7 +37,6 @@ def deployment_values(deployment: Deployment) -> tuple[object, ...]:
         deployment.current_revision_id,
         deployment.deploying_revision_id,
         deployment.rollout.id if deployment.rollout else None,
-        deployment.version,
         deployment.phase_started_at,
         deployment.phase_attempts,
         deployment.paused_at,
