@@ -7,5 +7,6 @@ EXPLAINED: dict[str, str] = {
     "base.DeploymentHandler.classified: rollout.clock_stopped_at is not None -> nothing": (
         "a clock that runs is left as it is by `with_clock_running` too"
     ),
+    "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
 }

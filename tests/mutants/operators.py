@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+# the opposite of each; of an order also the one with the boundary moved
 _OTHER_COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.GtE, ast.LtE),
     ast.GtE: (ast.Lt, ast.Gt),
@@ -21,7 +22,6 @@ _OTHER_COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
-"""Its opposite; of an order also the one with the boundary moved."""
 _OTHER_OPERATOR: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -32,12 +32,10 @@ _OTHER_OPERATOR: dict[type[ast.operator], type[ast.operator]] = {
     ast.Pow: ast.Mult,
 }
 _OTHER_FUNCTION = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_DECLARED = {"frozen", "description"}
-"""Keyword arguments that say what a thing is."""
+_DECLARED = {"frozen", "description"}  # keyword arguments that say what a thing is
 
 
-Placed = ast.expr | ast.stmt | ast.pattern
-"""What has a place in the source."""
+Placed = ast.expr | ast.stmt | ast.pattern  # what has a place in the source
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +58,8 @@ def children_of(node: ast.AST) -> Iterator[ast.AST]:
     """The children that are worth a change."""
     if isinstance(node, ast.JoinedStr | ast.Raise | ast.MatchValue) or getattr(node, "arg", None) in _DECLARED:
         return
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        node = ast.Tuple([node.value, *node.slice.elts])
     for field, value in ast.iter_fields(node):
         if field in {"annotation", "returns", "decorator_list", "bases", "keywords"} and not isinstance(node, ast.Call):
             continue

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import RouteStatus, StartFailures, Verdict
+from domain.policy import RolloutLimits
 from tests.support.blue_green import AUTO, IN_GRACE, MANUAL, PAST_GRACE, of_v3, step
 from tests.support.pictures import NOW, READY, ROLLING_BACK, V1, V2, deploying, happens, rolling_back, route_id
 from tests.support.simulation import World, all_started, applied, cycle, with_status
@@ -30,6 +31,12 @@ def test_every_green_failed_goes_back_at_once() -> None:
 def test_every_green_failed_goes_back_at_once_whatever_the_failure_budget_allows() -> None:
     assert step(deploying("■|", 1, policy=AUTO, rollout={"failed_routes": 1})) == "give up"
     assert step(deploying("■■|", 2, policy=AUTO, rollout={"failed_routes": 1})) == "create 2"
+
+
+def test_one_green_that_lives_is_a_reason_to_go_on() -> None:
+    patient = RolloutLimits(failure_budget=10)
+    assert step(deploying("■■■|", policy=AUTO, limits=patient, rollout={"failed_routes": 3})) == "give up"
+    assert step(deploying("■■■|□", policy=AUTO, limits=patient, rollout={"failed_routes": 3})) == "create 2"
 
 
 def test_a_partial_failure_is_repaired() -> None:

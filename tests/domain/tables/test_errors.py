@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from domain.errors import EntranceTakenError, InvalidInputError, RollwayError, StaleVersionError
+from domain.errors import EntranceTakenError, InvalidInputError, RevisionExistsError, RollwayError, StaleVersionError
 
 
 class Size(BaseModel):
@@ -74,6 +74,12 @@ def test_several_faults_are_all_told_each_once_and_none_with_what_was_given() ->
 
 def test_a_fault_of_the_whole_has_no_path() -> None:
     assert refused({"least": 2, "most": 1}, model=Size).message == "least must be at most most"
+
+
+def test_another_content_for_a_revision_is_refused_naming_it() -> None:
+    error = RevisionExistsError.of("web", "v1")
+    assert error.message.startswith("revision v1 of web exists with another content; ")
+    assert error.detail == {"deployment": "web", "revision": "v1"}
 
 
 def test_a_taken_entrance_is_refused_naming_both_deployments() -> None:

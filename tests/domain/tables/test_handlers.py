@@ -1,7 +1,9 @@
 """The small handlers: check_pending, check_replica, reconcile, destroying; and how a batch is executed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.handlers.scaling import ScalingHandler
-from domain.model import RouteStatus, Verdict
+from domain.model import Deployment, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy, StrategySpec
 from tests.support.pictures import (
     DESTROYED,
@@ -91,8 +93,9 @@ def test_a_degraded_deployment_that_is_well_again_loses_its_mark() -> None:
     assert world.deployment.retry_at is None
 
 
-def test_a_rollback_that_succeeded_leaves_no_mark_from_before() -> None:
-    world = World(rolling_back("■■■|", degraded_reason="given up", retry_at=NOW + timedelta(hours=1)))
+@pytest.mark.parametrize("ends", [partial(rolling_back, "■■■|"), partial(deploying, "|■■■")])
+def test_a_rollout_that_ended_leaves_no_mark_from_before(ends: Callable[..., Deployment]) -> None:
+    world = World(ends(degraded_reason="given up", retry_at=NOW + timedelta(hours=1)))
     world.run(seconds=10)
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
 

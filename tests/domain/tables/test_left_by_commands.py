@@ -176,6 +176,10 @@ def test_a_rollout_begins_with_clocks_counters_and_sizes_of_its_own_whatever_was
             deadline=LATER + timedelta(minutes=30),
             desired_at_start=3,
             desired_with_revision=8,
+            failed_routes=0,
+            steps=0,
+            clock_stopped_at=None,
+            promote_requested=False,
         ),
     )
 

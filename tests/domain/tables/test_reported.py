@@ -17,10 +17,10 @@ HEALTHY, UNHEALTHY, FAILED = RouteStatus.HEALTHY, RouteStatus.UNHEALTHY, RouteSt
 TWICE = StartFailures(V2, 2, NOW)
 
 
-def news(deployment: Deployment, found: dict[int, RouteStatus], *, blame: bool = True) -> Deployment:
+def news(deployment: Deployment, found: dict[int, RouteStatus], **blame: bool) -> Deployment:
     """Found: the n-th route of the picture, from 0, in this status."""
     statuses = {route_id(number): status for number, status in found.items()}
-    return reported(deployment, statuses, LATER, blame=blame)
+    return reported(deployment, statuses, LATER, **blame)
 
 
 def drawn(deployment: Deployment) -> str:

@@ -109,6 +109,11 @@ def test_a_change_of_revision_with_slow_stops_stays_within_n_plus_1() -> None:
     assert max(len(decision.deployment.routes) for decision in world.decisions) == 4
 
 
+def test_what_starts_is_too_many_only_where_it_stands_in_for_no_sick_one() -> None:
+    assert scaling(resting("■■◇◇")) == "drain ◇"
+    assert scaling(resting("■▲◇◇", status_for=IN_GRACE)) == "wait"
+
+
 def test_a_wait_for_a_sick_replica_ends_with_its_grace() -> None:
     decision = ScalingHandler().decide(resting("■■▲", status_for=IN_GRACE), NOW)
     assert decision.recheck_at == NOW + timedelta(seconds=25)
