@@ -61,11 +61,10 @@ class Process:
             raise
 
     def stat(self, name: str) -> int:
-        """One of Envoy's own counters."""
-        found = plain_http.get(
-            f"{self.ready.rpartition('/')[0]}/stats", params={"filter": f"^{name}$", "format": "json"}
-        )
-        return int(found.json()["stats"][0]["value"])
+        """One of Envoy's own counters, once it has it."""
+        url, asked = f"{self.ready.rpartition('/')[0]}/stats", {"filter": f"^{name}$", "format": "json"}
+        (found,) = eventually(lambda: plain_http.get(url, params=asked).json()["stats"])
+        return int(found["value"])
 
     def answers(self) -> bool:
         assert self.process is not None
