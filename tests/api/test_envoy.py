@@ -44,7 +44,8 @@ def test_a_prefix_may_stay_and_the_longest_one_goes_first(edge: Edge) -> None:
         write(edge.routes.engine, UNSTRIPPED, "/v1/", edge.make("■", short).id)
         write(edge.routes.engine, UNSTRIPPED, "/v1/deep", edge.make("■", long).id)
         edge.routes.tell()
-        wait_for(edge, "/v1/deep")
+        wait_for(edge, "/v1/a")
+        eventually(lambda: "long" in edge.ask("/v1/deep").text)
         assert (edge.ask("/v1/a").json()["replica"], edge.ask("/v1/a").json()["path"]) == ("short", "/v1/a")
         assert edge.ask("/v1/deep/a").json()["replica"] == "long"
         assert edge.ask("/v1/deep/a").json()["path"] == "/v1/deep/a"
