@@ -88,3 +88,15 @@ def test_what_is_no_number_is_not_counted_and_replicas_without_a_value_are_missi
     too_much = samples(1e308, 1e308)
     assert value_of_replicas(rule(), [too_much], NOW) is None
     assert value_of_replicas(rule(), [too_much, samples(2)], NOW) == MetricValue(rule().series, 2, NOW, missing=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ({}, "requests_in_flight > 30: +2 (1 to 8)"),
+        ({"step": -1, "comparator": "<="}, "requests_in_flight <= 30: -1 (1 to 8)"),
+        ({"aggregate": "max", "labels": {"queue": "gpu"}}, 'max of requests_in_flight{queue="gpu"} > 30: +2 (1 to 8)'),
+    ],
+)
+def test_a_rule_in_words(kind: dict[str, Any], words: str) -> None:
+    assert str(rule(**kind)) == words
