@@ -8,5 +8,6 @@ EXPLAINED: dict[str, str] = {
         "a clock that runs is left as it is by `with_clock_running` too"
     ),
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
+    "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
     "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
 }

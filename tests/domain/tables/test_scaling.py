@@ -135,6 +135,10 @@ def test_sick_replicas_are_replaced_one_at_a_time_within_n_plus_1() -> None:
     assert [route.status for route in deployment.routes] == [RouteStatus.HEALTHY] * 3
 
 
+def test_of_sick_ones_that_are_in_the_way_of_their_replacement_one_goes_at_a_time() -> None:
+    assert scaling(resting("■■|▲▲")) == "drain ▲"
+
+
 def test_a_sick_replica_that_comes_back_makes_its_replacement_superfluous() -> None:
     deployment = applied(cycle(resting("■■▲"), NOW), NOW)
     deployment = with_status(deployment, [route_id(2)], RouteStatus.HEALTHY, NOW)

@@ -26,6 +26,7 @@ def test_variables_that_are_not_set_or_empty_leave_the_defaults() -> None:
         ({"DOOR_URL": ""}, "DOOR_URL is not set; it is where the door is, or run 'rollway up'"),
         ({"DOOR_URL": "a"}, "DOOR_URL must be where the door is, not 'a'"),
         ({"DOOR_URL": "http://door", "DOOR_WIDTH": "wide"}, "DOOR_WIDTH must be whole centimetres, not 'wide'"),
+        ({"DOOR_URL": "a", "DOOR_WIDTH": "wide"}, "DOOR_URL must be where the door is, not 'a'"),
         ({"DOOR_URL": "http://door", "DOOR_CODE": "secret"}, "DOOR_CODE must be digits"),
     ],
 )
