@@ -185,3 +185,9 @@ def test_a_replica_that_fails_with_its_host_blames_no_revision() -> None:
     (new,) = (route.id for route in deployment.routes if route.revision_id == V2)
     found = with_status(deployment, [new], RouteStatus.FAILED, at(40), blame=False)
     assert (rollout_of(found).failed_routes, found.start_failures) == (0, None)
+
+
+def test_an_old_replica_that_leaves_is_progress_though_a_new_one_goes_with_it() -> None:
+    drain = Decision.moved("draining 2", RouteChanges.drain([route_id(0), route_id(1)]))
+    decision = DeployingProvisioningHandler().classified(drain, deploying("■|▲"), at(60))
+    assert rollout_of(after(decision, at(60))).last_progress_at == at(60)

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import RouteStatus, StartFailures, Verdict
 from domain.policy import RolloutLimits
@@ -93,3 +95,8 @@ def test_a_sick_green_too_many_is_looked_at_when_its_grace_ends_even_while_it_wa
     deployment = deploying("■|□▲", 1, policy=MANUAL, status_for=IN_GRACE)
     assert cycle(deployment, NOW).due_at == NOW + timedelta(seconds=25)
     assert step(deploying("■|□▲", 1, policy=MANUAL, status_for=PAST_GRACE)) == "drain ▲"
+
+
+def test_without_a_current_revision_there_is_no_blue_to_keep() -> None:
+    with pytest.raises(ValueError, match="web is deploying without a current revision"):
+        step(deploying("■■■|□", policy=AUTO, current_revision_id=None))
