@@ -6,7 +6,6 @@ from alembic import context
 from sqlalchemy import Connection, text
 
 from db.engine import make_engine
-from db.schema.tables import metadata
 from db.settings import DatabaseSettings
 
 LOCK_TIMEOUT = "4s"
@@ -14,7 +13,7 @@ STATEMENT_TIMEOUT = "60s"
 
 
 def _migrate(connection: Connection) -> None:
-    context.configure(connection=connection, target_metadata=metadata, compare_server_default=True)
+    context.configure(connection=connection, target_metadata=None)
     with context.begin_transaction():
         # another migration is waited for, however long it takes
         connection.execute(text("SET LOCAL lock_timeout = 0"))

@@ -11,7 +11,7 @@ from db.cycle.claim import Claim, HistoryHead
 from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.rows import columns
-from db.schema.statuses import ACTIVE
+from db.statuses import ACTIVE
 from domain.after import deployment_after, rollout_after
 from domain.model import Rollout
 from domain.transitions import ClassifiedDecision
@@ -86,7 +86,7 @@ class StrategyResultApplier:
         """Write a chunk. Raises StaleSnapshotError when a version is not the one that was read.
 
         Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
-        of db/schema/guards.py as its deployment stands at that moment: still deploying, its new replicas in traffic.
+        of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
         """
         at = claim.now
         changing = [decision for decision in decisions if decision.changes_anything]

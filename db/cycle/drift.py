@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from db.cycle.claim import as_columns
 from db.locked import mark_unheld
-from db.schema.statuses import ACTIVE, WELL
+from db.statuses import ACTIVE, WELL
 from domain.model import DeploymentLifecycleStatus
 
 # Off is what `domain.handlers.check_replica.drift` finds to be so, and sick replicas before their grace has ended.

@@ -8,7 +8,7 @@ from psycopg import Connection
 
 from db.cycle.claim import Claimed
 from db.cycle.rules import NO_RULES, rules_of
-from db.schema.statuses import PRESENT
+from db.statuses import PRESENT
 from domain.model import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
 
 _ROUTES = f"""

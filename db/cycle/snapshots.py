@@ -9,7 +9,7 @@ from uuid import UUID
 
 from db.cycle.rules import NO_RULES, RuleSet
 from db.lifecycle import lifecycle_status
-from db.schema.statuses import ACTIVE
+from db.statuses import ACTIVE
 from domain.model import Deployment, Rollout, Route, RouteCounts, StartFailures
 from domain.policy import DeploymentPolicy
 from domain.strategies import stored_policy

@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
-from db.schema.statuses import RUNNING
+from db.statuses import RUNNING
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
 

@@ -11,7 +11,7 @@ from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
 from db.rows import columns
-from db.schema.statuses import ACTIVE, JUDGED, TO_STOP
+from db.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType

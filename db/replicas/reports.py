@@ -13,7 +13,7 @@ from psycopg import Connection
 from db.engine import database_now
 from db.locked import ALWAYS, changed, lock
 from db.rows import columns, named_row
-from db.schema.statuses import ACTIVE
+from db.statuses import ACTIVE
 from domain.model import RouteStatus, StartFailures
 from domain.replicas.reported import News, counters_after, failures_after, news_of
 

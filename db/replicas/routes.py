@@ -11,7 +11,7 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row, scalar_row
 
 from db.locked import changed, lock
-from db.schema.statuses import ACTIVE, TO_STOP
+from db.statuses import ACTIVE, TO_STOP
 from domain.errors import RouteNotFoundError
 from domain.model import Lifecycle, RouteStatus
 from domain.replicas.revision import RevisionSpec

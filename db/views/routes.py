@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from db.schema.statuses import PRESENT
+from db.statuses import PRESENT
 from domain.model import Route, RouteStatus, TrafficStatus
 
 _ROUTES = """

@@ -1,3 +1,4 @@
+-- each request id with its payload and its answer: what was sent twice is done once
 CREATE TABLE commands (
     request_id text NOT NULL,
     name text NOT NULL,
@@ -8,6 +9,7 @@ CREATE TABLE commands (
     CONSTRAINT commands_pkey PRIMARY KEY (request_id)
 );
 
+-- a deployment: where it stands, what it runs, when somebody should look at it again
 CREATE TABLE deployments (
     id uuid DEFAULT uuidv7() NOT NULL,
     name text NOT NULL,
@@ -51,6 +53,7 @@ CREATE TABLE deployments (
 CREATE INDEX deployments_due_idx ON deployments (due_at) WHERE due_at IS NOT NULL;
 CREATE UNIQUE INDEX deployments_name_key ON deployments (name) WHERE lifecycle <> 'destroyed';
 
+-- the machines that run replicas, and how long each has been silent
 CREATE TABLE hosts (
     name text NOT NULL,
     address text NOT NULL,
@@ -62,6 +65,7 @@ CREATE TABLE hosts (
     CONSTRAINT hosts_silent_looks_check CHECK (silent_looks >= 0)
 );
 
+-- what each proxy has acknowledged, and when it was heard of
 CREATE TABLE proxies (
     node_id text NOT NULL,
     kind text NOT NULL,
@@ -75,12 +79,14 @@ CREATE TABLE proxies (
     CONSTRAINT proxies_silence_seconds_check CHECK (silence_seconds > 0)
 );
 
+-- the servers of routes that a proxy could talk to
 CREATE TABLE publishers (
     id text NOT NULL,
     seen_at timestamptz DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT publishers_pkey PRIMARY KEY (id)
 );
 
+-- when the count should change by itself
 CREATE TABLE autoscaling_rules (
     deployment_id uuid NOT NULL,
     position integer NOT NULL,
@@ -108,6 +114,7 @@ CREATE TABLE autoscaling_rules (
     CONSTRAINT autoscaling_rules_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments (id)
 );
 
+-- host names and path prefixes, each taken once
 CREATE TABLE entrances (
     kind text NOT NULL,
     value text NOT NULL,
@@ -119,6 +126,7 @@ CREATE TABLE entrances (
 );
 CREATE INDEX entrances_deployment_id_idx ON entrances (deployment_id);
 
+-- the last values that the rules look at
 CREATE TABLE metric_values (
     deployment_id uuid NOT NULL,
     series text NOT NULL,
@@ -131,6 +139,7 @@ CREATE TABLE metric_values (
     CONSTRAINT metric_values_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments (id)
 );
 
+-- strategy and limits for the rollouts that begin from now on
 CREATE TABLE policies (
     deployment_id uuid NOT NULL,
     strategy text NOT NULL,
@@ -141,6 +150,7 @@ CREATE TABLE policies (
     CONSTRAINT policies_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments (id)
 );
 
+-- what to run; never changed
 CREATE TABLE revisions (
     id uuid DEFAULT uuidv7() NOT NULL,
     deployment_id uuid NOT NULL,
@@ -153,6 +163,7 @@ CREATE TABLE revisions (
     CONSTRAINT revisions_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments (id)
 );
 
+-- a rollout with its own copy of the policy; at most one is open for each deployment
 CREATE TABLE rollouts (
     id uuid DEFAULT uuidv7() NOT NULL,
     deployment_id uuid NOT NULL,
@@ -191,6 +202,7 @@ CREATE TABLE rollouts (
 CREATE INDEX rollouts_deployment_id_idx ON rollouts (deployment_id, started_at);
 CREATE UNIQUE INDEX rollouts_one_open_key ON rollouts (deployment_id) WHERE ended_at IS NULL;
 
+-- the timeline for people
 CREATE TABLE deployment_history (
     id uuid DEFAULT uuidv7() NOT NULL,
     deployment_id uuid NOT NULL,
@@ -211,6 +223,7 @@ CREATE TABLE deployment_history (
 );
 CREATE INDEX deployment_history_deployment_id_idx ON deployment_history (deployment_id, updated_at);
 
+-- what each changing cycle saw and decided, so that it can be decided again
 CREATE TABLE rollout_steps (
     rollout_id uuid NOT NULL,
     step_no integer NOT NULL,
@@ -224,6 +237,7 @@ CREATE TABLE rollout_steps (
     CONSTRAINT rollout_steps_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id)
 );
 
+-- a replica: its health, its traffic, its way out
 CREATE TABLE routes (
     id uuid DEFAULT uuidv7() NOT NULL,
     deployment_id uuid NOT NULL,
@@ -271,6 +285,25 @@ CREATE INDEX routes_unstopped_idx ON routes (status) WHERE stopped_at IS NULL;
 ALTER TABLE deployments ADD CONSTRAINT deployments_deploying_revision_id_fkey FOREIGN KEY(deploying_revision_id, id) REFERENCES revisions (id, deployment_id);
 ALTER TABLE deployments ADD CONSTRAINT deployments_current_revision_id_fkey FOREIGN KEY(current_revision_id, id) REFERENCES revisions (id, deployment_id);
 ALTER TABLE deployments ADD CONSTRAINT deployments_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id);
+
+-- The budgets: triggers that refuse what our own decisions must never do, whoever asks for it.
+--
+-- RW001  a statement creates live routes, and leaves more of them than the ceiling
+-- RW002  a statement takes healthy serving routes out of traffic, and leaves fewer of them than the floor
+--
+--                     ceiling                    floor
+--     in a rollout    rollouts.ceiling           rollouts.floor
+--     otherwise       desired + 1                desired
+--     being destroyed 0, nothing is created      none, everything is drained
+--
+-- The ceiling counts live routes that are not parked; where count_stopping is true, of the rollout or otherwise of the
+-- deployment, it counts those that are stopping too.
+--
+-- Judged is what a statement does, not what it finds: replicas that fall ill are never refused, nor is draining those
+-- that do not serve. Each trigger looks once at all rows of its statement, and sees the deployment as it stands then:
+-- routes are written before their deployment changes its state, promotions before drains. Whoever changes routes holds
+-- the lock of the deployment, so nothing is locked here.
+
 CREATE FUNCTION routes_within_ceiling() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     ids uuid[] := ARRAY(
@@ -338,4 +371,3 @@ END $$;
 
 CREATE TRIGGER routes_above_floor AFTER UPDATE ON routes REFERENCING OLD TABLE AS was NEW TABLE AS became
     FOR EACH STATEMENT EXECUTE FUNCTION routes_above_floor();
-

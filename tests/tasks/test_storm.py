@@ -1,8 +1,7 @@
 """Everything at once, by dice: coordinators, reports of health, users, and connections that are cut.
 
-The guards of db/schema/guards.py look over the shoulder of every transaction; that none had to refuse one is seen in
-the timeline, which holds no error. At the end the weather calms down, and everything must come to rest as it was asked
-for.
+The guards of Postgres look over the shoulder of every transaction; that none had to refuse one is seen in the timeline,
+which holds no error. At the end the weather calms down, and everything must come to rest as it was asked for.
 """
 
 import random

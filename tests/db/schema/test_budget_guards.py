@@ -1,4 +1,4 @@
-"""Budgets as Postgres sees them: which statements the triggers of db/schema/guards.py refuse, which they let pass."""
+"""Budgets as Postgres sees them: which statements the triggers of migrations/ refuse, which they let pass."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,16 +1,21 @@
-"""Migrations make the tables of db/schema/tables/, there and back; two at once do each other no harm."""
+"""Migrations go there and back, and write statuses as the enums do; two at once do each other no harm."""
 
 import os
+import re
 import subprocess
 import sys
-from typing import Any
+from enum import StrEnum
+from typing import Any, LiteralString
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, event
 
 from db.engine import transaction
-from db.schema.tables import metadata
+from db.statuses import ACTIVE, DRAINED, PRESENT
+from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
+from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
+from domain.traffic.published import EntranceKind
 from stack.home import project_root
 from tests.support.deployments import read
 from tests.support.waiting import eventually
@@ -56,13 +61,33 @@ def migrate(engine: Engine, to: str) -> None:
         (command.downgrade if to == "base" else command.upgrade)(config, to)
 
 
-def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine, empty: Engine) -> None:
-    metadata.create_all(empty)
-    migrated, declared = shape(engine), shape(empty)
-    assert len(declared["columns"]) > 80
-    assert len(declared["constraints"]) > 40
-    for what, rows in declared.items():
-        assert migrated[what] == rows
+FIRST = project_root() / "migrations/versions/0001_start.sql"
+WORDS: dict[LiteralString, type[StrEnum]] = {
+    "deployments_lifecycle_check": Lifecycle,
+    "deployments_sub_step_check": DeploymentSubStep,
+    "rollouts_outcome_check": RolloutOutcome,
+    "rollout_steps_verdict_check": Verdict,
+    "routes_status_check": RouteStatus,
+    "routes_traffic_status_check": TrafficStatus,
+    "autoscaling_rules_source_check": MetricSource,
+    "autoscaling_rules_aggregate_check": Aggregate,
+    "autoscaling_rules_comparator_check": Comparator,
+    "entrances_kind_check": EntranceKind,
+}
+
+
+def test_columns_take_the_words_of_the_enums_and_no_others(engine: Engine) -> None:
+    definition = "SELECT pg_get_constraintdef(oid) AS is FROM pg_constraint WHERE conname = %s"
+    for check, enum in WORDS.items():
+        [row] = read(engine, definition, check)
+        assert sorted(re.findall(r"'([^']+)'::text", row["is"])) == sorted(enum), check
+
+
+def test_triggers_write_the_lists_of_statuses_as_every_other_query_does() -> None:
+    triggers = FIRST.read_text(encoding="utf-8").partition("-- The budgets")[2]
+    for condition in (ACTIVE, f"r.{PRESENT}", DRAINED):
+        assert condition in triggers
+    assert triggers.count("status NOT IN") + triggers.count("status IN") == 3
 
 
 def test_every_migration_can_be_undone_and_done_again(empty: Engine) -> None:

@@ -32,7 +32,6 @@ _TO_STOP = [status for status in _INACTIVE if status is not RouteStatus.TERMINAT
 
 ACTIVE = f"status NOT IN ({words(_INACTIVE)})"
 RUNNING = f"status IN ({words(_RUNNING)})"
-NOT_RUNNING = f"status NOT IN ({words(_RUNNING)})"
 WELL = f"status IN ({words([RouteStatus.PROVISIONING, RouteStatus.HEALTHY])})"
 JUDGED = f"status IN ({words([RouteStatus.HEALTHY, RouteStatus.UNHEALTHY])})"
 PRESENT = f"status NOT IN ({words(_GONE)})"

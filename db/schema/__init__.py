@@ -1,1 +1,0 @@
-"""The schema: tables, and the triggers that hold the budgets."""
