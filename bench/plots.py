@@ -51,12 +51,12 @@ def time_line(case: Mapping[str, Any], path: Path) -> Path:
     ends_at = case["wall_seconds"]
     title = f"{case['name']}: {case['wall_seconds']:.2f} s, ideal {case['ideal_seconds']:.0f} s"
     figure, axes = _picture(title, "seconds since the rollout began", "replicas")
-    for number, one in enumerate(case["time_line"][:_MOST_LINES]):
-        begins, leaves = one["created"] or 0.0, one["drained"] or ends_at
-        if one["created"] is None:
+    for number, replica in enumerate(case["time_line"][:_MOST_LINES]):
+        begins, leaves = replica["created"] or 0.0, replica["drained"] or ends_at
+        if replica["created"] is None:
             _bar(axes, number, 0.0, leaves, _OLD)
             continue
-        healthy = one["healthy"] or leaves
+        healthy = replica["healthy"] or leaves
         _bar(axes, number, begins, healthy, _STARTING)
         _bar(axes, number, healthy, leaves, _NEW)
     for colour, label in ((_OLD, "old, in traffic"), (_STARTING, "new, starting"), (_NEW, "new, healthy")):

@@ -50,3 +50,21 @@ def test_no_file_has_more_than_200_lines() -> None:
 
 def test_no_function_has_more_than_40_lines() -> None:
     assert long_functions() == {}
+
+
+SAY_NOTHING = {"one", "thing", "stuff", "tmp", "utils", "helpers", "manager", "common"}
+
+
+def names(source: str) -> Iterator[str]:
+    """What the file defines: functions, classes, arguments, variables."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield name
+
+
+def test_no_name_says_nothing() -> None:
+    empty = {path: SAY_NOTHING.intersection((Path(path).stem, *names(source))) for path, source in sources().items()}
+    assert {path: found for path, found in empty.items() if found} == {}

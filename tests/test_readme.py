@@ -12,7 +12,6 @@ import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine
 
 from cli.main import app
 from domain.after import routes_after
@@ -22,7 +21,6 @@ from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.buckets import Buckets
 from tests.support.pictures import NOW, V2, deploying, happens
-from tests.support.rows import tables
 from tests.support.simulation import all_started
 from tests.support.snapshots import REPLICAS, routes
 
@@ -119,12 +117,6 @@ def test_every_package_stands_in_the_folder_table() -> None:
     table = set(re.findall(r"^\| \[(\w+)/\]", README.read_text(encoding="utf-8"), re.MULTILINE))
     assert packages <= table
     assert all((ROOT / folder).is_dir() for folder in table)
-
-
-def test_every_table_stands_in_the_architecture(engine: Engine) -> None:
-    section = (ROOT / "docs/architecture.md").read_text("utf-8").partition("## The tables")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", section, re.MULTILINE)
-    assert set(tables(engine)) == {name.strip("`") for row in rows for name in row.split(", ")}
 
 
 @every_page

@@ -67,8 +67,8 @@ class Demo:
 
     def do(self, command: type[Command], **settings: object) -> dict[str, Any]:
         """Carry out a command on the demo's deployment. Raises the refusals of `domain.errors`."""
-        common = {"deployment": self.name, "request_id": new_request_id(), "actor": "demo"}
-        return send(parse_command(command.task, {**common, **settings}))
+        header = {"deployment": self.name, "request_id": new_request_id(), "actor": "demo"}
+        return send(parse_command(command.task, {**header, **settings}))
 
     def roll_out(self, revision: str, env: dict[str, str]) -> RolloutView | None:
         """Add a revision, activate it, and film it until its rollout has ended."""

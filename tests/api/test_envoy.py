@@ -29,8 +29,8 @@ def wait_for(edge: Edge, path: str, status: int = 200, /, **headers: str) -> Non
 
 
 def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix(edge: Edge) -> None:
-    with replicas("one") as (one,):
-        edge.make("■", one, name="shop")
+    with replicas("one") as (replica,):
+        edge.make("■", replica, name="shop")
         wait_for(edge, "/shop/")
         for host in ("shop", "shop.localhost", "SHOP:8080"):
             assert edge.ask("/a/b?c", host=host).json()["path"] == "/a/b?c"
@@ -101,17 +101,17 @@ def test_what_a_replica_answers_reaches_the_client_once_whatever_its_status(edge
         wait_for(edge, path)
         for status in (500, 502, 503, 504, 429):
             for method in ("GET", "POST"):
-                for one in both:
-                    one.status = status
-                    one.served.clear()
+                for replica in both:
+                    replica.status = status
+                    replica.served.clear()
                 answer = edge.ask(path, method)
                 assert (answer.status_code, answer.json()["replica"] in ("one", "two")) == (status, True)
-                assert sum(sum(one.served.values()) for one in both) == 1
+                assert sum(sum(replica.served.values()) for replica in both) == 1
 
 
 def test_a_replica_that_refuses_connections_costs_no_request(edge: Edge) -> None:
-    with replicas("one") as (one,):
-        path = f"/{edge.make('■■', one, '127.0.0.1:1').name}/"
+    with replicas("one") as (replica,):
+        path = f"/{edge.make('■■', replica, '127.0.0.1:1').name}/"
         wait_for(edge, path)
         for method in ("GET", "PUT", "POST", "PATCH", "DELETE") * 10:
             assert edge.ask(path, method).status_code == 200
@@ -159,16 +159,16 @@ def test_a_share_of_requests_is_a_weight_and_none_is_none(edge: Edge) -> None:
         edge.routes.tell()
         wait_for(edge, path)
         eventually(lambda: served_by(edge, path, 40) == {"most", "some"})
-        for one in (most, some, none):
-            one.served.clear()
+        for replica in (most, some, none):
+            replica.served.clear()
         served_by(edge, path, 100)
         assert most.served["GET"] > 2 * some.served["GET"] > 0
         assert none.served["GET"] == 0
 
 
 def test_a_replica_at_a_name_is_looked_up_and_one_at_nonsense_is_left_out(edge: Edge) -> None:
-    with replicas("one") as (one,):
-        port = one.address.rpartition(":")[2]
+    with replicas("one") as (replica,):
+        port = replica.address.rpartition(":")[2]
         web = edge.make("■■■", f"localhost:{port}", "nonsense", "no-such-host.invalid:1")
         wait_for(edge, f"/{web.name}/")
         assert served_by(edge, f"/{web.name}/") == {"one"}
@@ -177,9 +177,9 @@ def test_a_replica_at_a_name_is_looked_up_and_one_at_nonsense_is_left_out(edge: 
 def test_nothing_is_ever_refused_by_envoy_whatever_the_names_are(edge: Edge) -> None:
     hosts = ("{}", "{}.localhost", "{}.UPPER", "{}.upper", "*", "*.{}", "", "a b", "ü", "{}:80", "preview.{}")
     prefixes = ("/{}/", "/{}", "/{}/+(x)/", "/", "//", "/a?b/", "/a#b/", "no", "/a/../b/", "/%zz/", "/{}/[a]/")
-    with replicas("one") as (one,):
+    with replicas("one") as (replica,):
         for name in ("odd", "preview.odd", "a.b-c", "a.b-c.localhost"):
-            made = edge.make("■", one, name=name)
+            made = edge.make("■", replica, name=name)
             for value in hosts:
                 write(edge.routes.engine, ENTRANCE, "host", value.format(name), made.id)
             for value in prefixes:
@@ -188,5 +188,5 @@ def test_nothing_is_ever_refused_by_envoy_whatever_the_names_are(edge: Edge) -> 
         eventually(lambda: edge.ask("/", host="a.b-c.upper").status_code == 200)
         assert edge.ask("/odd/+(x)/seen").json()["path"] == "/seen"
         counters = ("cluster_manager.cds", "http.rollway.rds.rollway", "cluster.odd", "cluster.a.b-c.localhost")
-        assert [edge.envoy.stat(f"{one}.update_rejected") for one in counters] == [0, 0, 0, 0]
+        assert [edge.envoy.stat(f"{counter}.update_rejected") for counter in counters] == [0, 0, 0, 0]
         write(edge.routes.engine, "DELETE FROM entrances WHERE kind = 'prefix' AND value IN ('/', '//', 'no')")

@@ -49,9 +49,9 @@ def nonsense(port: int) -> Iterator[list[str]]:
 def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
     routes: EdgeRoutes, api: Process, envoy: Process
 ) -> None:
-    with replicas("one", "two", "three") as (one, two, three):
+    with replicas("one", "two", "three") as (first, second, third):
         web = make_deployment(routes.engine, "■■■", n=1)
-        for route, replica in zip(web.routes, (one, two, three), strict=True):
+        for route, replica in zip(web.routes, (first, second, third), strict=True):
             routes.at(route, replica.address)
         routes.reached(web.id, "web")
         routes.tell()
@@ -68,7 +68,7 @@ def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
 
         api.start()
         eventually(lambda: routes.released(web.routes[0]))
-        one.close()
+        first.close()
         assert {plain_http.get(f"{envoy.url}/web/").json()["replica"] for _ in range(20)} == {"two", "three"}
 
         # after the restart too, a change arrives and is acknowledged
@@ -81,9 +81,9 @@ def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
     routes: EdgeRoutes, api: Process, envoy: Process
 ) -> None:
     """The Envoy is frozen with the old table; the drain is known once it has gone on and taken over the new one."""
-    with replicas("one", "two") as (one, two):
+    with replicas("one", "two") as (first, second):
         web = make_deployment(routes.engine, "■■", n=1)
-        for route, replica in zip(web.routes, (one, two), strict=True):
+        for route, replica in zip(web.routes, (first, second), strict=True):
             routes.at(route, replica.address)
         routes.reached(web.id, "web")
         routes.tell()
@@ -105,10 +105,10 @@ def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
 def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
     routes: EdgeRoutes, api: Process, tmp_path: Path
 ) -> None:
-    with replicas("one") as (one,):
+    with replicas("one") as (replica,):
         web = make_deployment(routes.engine, "■■■■", n=1)
         for route in web.routes:
-            routes.at(route, one.address)
+            routes.at(route, replica.address)
         routes.reached(web.id, "web")
         second = envoy_process(api.port, tmp_path, "edge-2")
         second.start()
@@ -131,15 +131,15 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
 
 def _knows_newest(api: Process, node: str) -> bool:
     proxies = plain_http.get(f"{api.url}/v1/traffic").json()["proxies"]
-    return any(one["node"] == node and one["is_current"] for one in proxies)
+    return any(proxy["node"] == node and proxy["is_current"] for proxy in proxies)
 
 
 def test_without_redis_and_postgres_the_last_table_is_served_on(
     routes: EdgeRoutes, api: Process, envoy: Process, redis_server: EmbeddedServer, postgres_server: EmbeddedServer
 ) -> None:
-    with replicas("one", "two") as (one, two):
+    with replicas("one", "two") as (first, second):
         web = make_deployment(routes.engine, "■■", n=1)
-        for route, replica in zip(web.routes, (one, two), strict=True):
+        for route, replica in zip(web.routes, (first, second), strict=True):
             routes.at(route, replica.address)
         routes.reached(web.id, "web")
         eventually(lambda: plain_http.get(f"{envoy.url}/web/").status_code == 200)

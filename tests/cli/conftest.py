@@ -45,15 +45,15 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path / "home"))
     made = (process_engine, settings, connections.redis_client, connections.waker)
-    for one in made:
-        one.cache_clear()
+    for cached in made:
+        cached.cache_clear()
     yield
     if process_engine.cache_info().currsize:
         process_engine().dispose()
     if connections.redis_client.cache_info().currsize:
         connections.redis_client().close()
-    for one in made:
-        one.cache_clear()
+    for cached in made:
+        cached.cache_clear()
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_a_container_that_is_killed_is_replaced(docked: Fleet, docker_url: str) 
     with docker.APIClient(base_url=docker_url) as client:
         client.kill(lost["replica_handle"].removeprefix("docker:"))
     eventually(
-        lambda: runs(docked, "v1") and lost["id"] not in {one["id"] for one in docked.routes("box")}, 40, "another"
+        lambda: runs(docked, "v1") and lost["id"] not in {route["id"] for route in docked.routes("box")}, 40, "another"
     )
     (failed,) = docked.routes("box", "failed")
     assert failed["id"] == lost["id"]

@@ -28,7 +28,9 @@ def test_a_broken_revision_goes_back_by_itself(running_fleet: Fleet) -> None:
     fleet.add_revision(name, "v2", BROKEN="start")
     with fleet.watching_the_budget(name, floor=2, ceiling=4):
         fleet.activate(name, "v2")
-        eventually(lambda: [one["outcome"] for one in fleet.rollouts(name)] == ["rolled_back"], 60, "the way back")
+        eventually(
+            lambda: [rollout["outcome"] for rollout in fleet.rollouts(name)] == ["rolled_back"], 60, "the way back"
+        )
     fleet.wait_until_ready(name, "v1", 3)
 
     failed = fleet.routes(name, "failed")

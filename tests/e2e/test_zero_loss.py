@@ -30,9 +30,9 @@ def test_no_request_is_lost_by_an_update_a_promotion_and_a_restart_of_the_xds_se
     assert ended.returncode == 0, ended.stdout + ended.stderr
     document = json.loads(result.read_text())
     rolling, promotion, xds = document["phases"]
-    assert [one["broken"] for one in (rolling, promotion, xds)] == [[], [], []]
-    assert sum(one["load"]["requests"] for one in document["phases"]) >= 3 * RATE * SECONDS
-    assert [list(one["load"]["revisions"]) for one in (rolling, promotion, xds)] == [
+    assert [phase["broken"] for phase in (rolling, promotion, xds)] == [[], [], []]
+    assert sum(phase["load"]["requests"] for phase in document["phases"]) >= 3 * RATE * SECONDS
+    assert [list(phase["load"]["revisions"]) for phase in (rolling, promotion, xds)] == [
         ["v1", "v2"],
         ["v2", "v3"],
         ["v3", "v4"],

@@ -53,8 +53,8 @@ def table(results: Sequence[tuple[Job, Found, str]]) -> str:
     lines.append("|---|---|---|---|---|---|---|")
     total = [0, 0, 0.0]
     for (strategy, n, left), group in groupby(sorted(results, key=_row), key=_row):
-        found = [one for _, one, _ in group]
-        figures = [sum(getattr(one, figure) for one in found) for figure in FIGURES]
+        found = [visited for _, visited, _ in group]
+        figures = [sum(getattr(visited, figure) for visited in found) for figure in FIGURES]
         total = [sum(both) for both in zip(total, figures, strict=True)]
         lines.append(f"| {strategy} | {n} | {left} | {len(found)} | {_said(figures)} |")
     return "\n".join((*lines, f"| all | | | {len(results)} | {_said(total)} |"))

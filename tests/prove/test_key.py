@@ -36,9 +36,9 @@ def different() -> Iterator[tuple[State, State]]:
     yield state_of("▫|■"), replace(state_of("▫|■"), now=NOW + timedelta(seconds=5))
 
 
-@pytest.mark.parametrize(("one", "other"), list(different()))
-def test_what_decides_differently_has_another_key(one: State, other: State) -> None:
-    assert key_of(one) != key_of(other)
+@pytest.mark.parametrize(("state", "other"), list(different()))
+def test_what_decides_differently_has_another_key(state: State, other: State) -> None:
+    assert key_of(state) != key_of(other)
 
 
 def test_a_limit_that_is_neither_far_nor_passed_is_refused() -> None:

@@ -26,17 +26,17 @@ def compose() -> Any:
 
 def test_whatever_a_service_names_is_there(compose: Any) -> None:
     services, volumes, networks = compose["services"], compose["volumes"], {*compose["networks"], "default"}
-    for name, one in services.items():
-        assert set(one.get("depends_on", {})) <= set(services), name
-        assert {volume.partition(":")[0] for volume in one.get("volumes", [])} <= set(volumes), name
-        assert set(one.get("networks", [])) <= networks, name
-        shared = one.get("network_mode", "none").removeprefix("service:")
+    for name, service in services.items():
+        assert set(service.get("depends_on", {})) <= set(services), name
+        assert {volume.partition(":")[0] for volume in service.get("volumes", [])} <= set(volumes), name
+        assert set(service.get("networks", [])) <= networks, name
+        shared = service.get("network_mode", "none").removeprefix("service:")
         assert shared == "none" or shared in services, name
-        assert "network_mode" not in one or not {"networks", "ports"} & set(one), name
+        assert "network_mode" not in service or not {"networks", "ports"} & set(service), name
 
 
 def test_nothing_but_envoy_and_flower_is_published_and_both_to_this_machine_only(compose: Any) -> None:
-    published = {name: one["ports"] for name, one in compose["services"].items() if "ports" in one}
+    published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert published == {
         "host": ["127.0.0.1:${ENVOY_PORT:-8080}:8080"],
         "flower": ["127.0.0.1:${FLOWER_PORT:-5555}:5555"],

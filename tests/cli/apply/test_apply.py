@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> File:
     return write
 
 
-def one(engine: Engine, query: str) -> Any:
+def value(engine: Engine, query: str) -> Any:
     with engine.connect() as connection:
         return connection.execute(text(query)).scalar_one()
 
@@ -51,17 +51,19 @@ def test_apply_creates_what_is_missing_and_says_so(rollway: Rollway, file: File,
         "web: revision v1 added",
         "web: revision v1 activated",
     ]
-    assert one(engine, "SELECT v.name FROM deployments d JOIN revisions v ON v.id = d.current_revision_id") == "v1"
-    assert one(engine, "SELECT count(*) FROM deployment_history WHERE actor = 'ann' AND message LIKE '%first day'") == 3
+    assert value(engine, "SELECT v.name FROM deployments d JOIN revisions v ON v.id = d.current_revision_id") == "v1"
+    assert (
+        value(engine, "SELECT count(*) FROM deployment_history WHERE actor = 'ann' AND message LIKE '%first day'") == 3
+    )
 
 
 def test_applied_again_there_is_nothing_to_do(rollway: Rollway, file: File, engine: Engine) -> None:
     rollway("apply", "-f", file())
-    version = one(engine, "SELECT version FROM deployments")
+    version = value(engine, "SELECT version FROM deployments")
     ended = rollway("apply", "-f", file())
     assert (ended.code, ended.out) == (0, "web: nothing to do\n")
-    assert one(engine, "SELECT version FROM deployments") == version
-    assert one(engine, "SELECT count(*) FROM commands") == 3
+    assert value(engine, "SELECT version FROM deployments") == version
+    assert value(engine, "SELECT count(*) FROM commands") == 3
 
 
 def test_what_differs_is_changed_and_what_is_left_out_stays(rollway: Rollway, file: File, engine: Engine) -> None:
@@ -72,9 +74,9 @@ def test_what_differs_is_changed_and_what_is_left_out_stays(rollway: Rollway, fi
         "web: scaled from 3 to 5 replicas",
     ]
     assert rollway("apply", "-f", file("deployment: web")).out == "web: nothing to do\n"
-    assert one(engine, "SELECT desired_replicas FROM deployments") == 5
+    assert value(engine, "SELECT desired_replicas FROM deployments") == 5
     assert rollway("apply", "-f", file("deployment: web\npolicy:")).out == "web: policy removed\n"
-    assert one(engine, "SELECT count(*) FROM policies") == 0
+    assert value(engine, "SELECT count(*) FROM policies") == 0
 
 
 def test_another_revision_begins_a_rollout(rollway: Rollway, file: File, engine: Engine) -> None:
@@ -83,13 +85,13 @@ def test_another_revision_begins_a_rollout(rollway: Rollway, file: File, engine:
     (document,) = json.loads(ended.out)
     assert document["done"] == ["revision v3 added", "rollout from v2 to v3 begun"]
     assert document["results"][-1]["activation"] == "begun"
-    assert one(engine, "SELECT lifecycle FROM deployments") == "deploying"
+    assert value(engine, "SELECT lifecycle FROM deployments") == "deploying"
 
 
 def test_no_activate_only_registers(rollway: Rollway, file: File, engine: Engine) -> None:
     rollway("apply", "-f", file(), "--no-activate")
-    assert one(engine, "SELECT count(*) FROM revisions") == 1
-    assert one(engine, "SELECT current_revision_id FROM deployments") is None
+    assert value(engine, "SELECT count(*) FROM revisions") == 1
+    assert value(engine, "SELECT current_revision_id FROM deployments") is None
     assert rollway("apply", "-f", file(WEB + "activate: false")).out == "web: nothing to do\n"
 
 
@@ -100,14 +102,14 @@ def test_a_revision_with_another_content_is_refused_before_anything_is_written(
     ended = rollway("apply", "-f", file(WEB, ("sleep 60", "sleep 61"), ("replicas: 3", "replicas: 9")))
     assert ended.code == 1
     assert ended.err.startswith("revision v1 of web exists with another content; revisions never change")
-    assert one(engine, "SELECT desired_replicas FROM deployments") == 3
+    assert value(engine, "SELECT desired_replicas FROM deployments") == 3
 
 
 def test_one_refused_document_keeps_the_others_from_being_written(rollway: Rollway, file: File, engine: Engine) -> None:
     rollway("apply", "-f", file())
     two = f"deployment: api\n---\n{WEB.replace('sleep 60', 'sleep 61')}"
     assert rollway("apply", "-f", file(two)).code == 1
-    assert one(engine, "SELECT count(*) FROM deployments") == 1
+    assert value(engine, "SELECT count(*) FROM deployments") == 1
 
 
 def test_a_rollout_to_another_revision_is_in_the_way_unless_superseded(
@@ -118,9 +120,9 @@ def test_a_rollout_to_another_revision_is_in_the_way_unless_superseded(
     ended = rollway("apply", "-f", again, "--json")
     assert ended.code == 1
     assert json.loads(ended.out)["error"]["code"] == "deployment_already_in_progress"
-    assert one(engine, "SELECT desired_replicas FROM deployments") == 3
+    assert value(engine, "SELECT desired_replicas FROM deployments") == 3
     assert rollway("apply", "-f", again, "--supersede").code == 0
-    assert one(engine, "SELECT count(*) FROM rollouts") == 2
+    assert value(engine, "SELECT count(*) FROM rollouts") == 2
 
 
 def test_a_rollout_to_the_same_revision_is_left_running(rollway: Rollway, file: File, engine: Engine) -> None:
@@ -139,4 +141,4 @@ def test_sent_twice_with_one_request_id_everything_happens_once(rollway: Rollway
         assert rollway("apply", "-f", file(), "--request-id", "deploy-17").code == 0
     query = "SELECT string_agg(request_id, ' ' ORDER BY created_at) FROM commands"
     expected = "deploy-17/web/create_deployment deploy-17/web/add_revision deploy-17/web/activate_revision"
-    assert one(engine, query) == expected
+    assert value(engine, query) == expected

@@ -37,23 +37,23 @@ def test_the_examples_are_understood(example: Path) -> None:
 
 
 def test_a_revision_without_a_name_gets_one_from_its_content(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, WEB)
+    (wanted,) = read(tmp_path, WEB)
     (same,) = read(tmp_path, WEB.replace('"1"', "'1'"))
     (other,) = read(tmp_path, WEB.replace('"1"', '"2"'))
-    assert one.revision_name is not None
-    assert one.revision_name.startswith("web-")
-    assert one.revision_name == same.revision_name != other.revision_name
+    assert wanted.revision_name is not None
+    assert wanted.revision_name.startswith("web-")
+    assert wanted.revision_name == same.revision_name != other.revision_name
 
 
 def test_a_relative_working_directory_is_meant_from_the_file(tmp_path: Path) -> None:
-    (one,) = read(tmp_path, WEB.replace("  env:", "  working_directory: app\n  env:"))
-    assert one.revision is not None
-    assert one.revision.spec.working_directory == str(tmp_path / "app")
+    (wanted,) = read(tmp_path, WEB.replace("  env:", "  working_directory: app\n  env:"))
+    assert wanted.revision is not None
+    assert wanted.revision.spec.working_directory == str(tmp_path / "app")
 
 
 def test_several_documents_are_several_deployments(tmp_path: Path) -> None:
     two = read(tmp_path, f"{WEB}---{WEB.replace('deployment: web', 'deployment: api')}---\n")
-    assert [one.deployment for one in two] == ["web", "api"]
+    assert [wanted.deployment for wanted in two] == ["web", "api"]
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_the_last_failure_is_shown_with_the_way_to_its_log(rollway: Rollway, eng
 
 def test_documents_hold_everything_for_a_script(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■|◇", status=PROVISIONING)
-    one = json.loads(rollway("status", "web", "--json").out)
-    assert (one["state"], one["picture"], len(one["routes"])) == ("deploying/provisioning", "■■|◇", 3)
-    assert one["rollout"]["to_revision"] == "v2"
+    shown = json.loads(rollway("status", "web", "--json").out)
+    assert (shown["state"], shown["picture"], len(shown["routes"])) == ("deploying/provisioning", "■■|◇", 3)
+    assert shown["rollout"]["to_revision"] == "v2"
     everything = json.loads(rollway("status", "--json").out)
     assert [deployment["name"] for deployment in everything["deployments"]] == ["web"]
     assert everything["stack"]["phase"] == "stopped"

@@ -26,12 +26,12 @@ usefixtures = pytest.mark.usefixtures("servers")
 
 
 def reached_by_default(engine: Engine, name: str = "web") -> None:
-    for one in default_entrances(name):
+    for entrance in default_entrances(name):
         write(
             engine,
             "INSERT INTO entrances (kind, value, deployment_id) SELECT %s, %s, id FROM deployments WHERE name = %s",
-            one.kind.value,
-            one.value,
+            entrance.kind.value,
+            entrance.value,
             name,
         )
 
@@ -70,7 +70,7 @@ def test_traffic_for_scripts_has_every_replica_and_every_fault(rollway: Rollway,
         ["web", "web.localhost"],
         [{"value": "/web/", "strip": True}],
     )
-    assert [(one["ip"], one["port"], one["status"]) for one in web["live"]] == [("127.0.0.1", 1, "healthy")]
+    assert [(live["ip"], live["port"], live["status"]) for live in web["live"]] == [("127.0.0.1", 1, "healthy")]
     assert "is not ip:port" in told["faults"][0]
     assert "is not ip:port" in rollway("traffic").out
 
@@ -89,7 +89,7 @@ def test_proxies_are_shown_live_or_silent_with_what_they_hold_up(rollway: Rollwa
     assert second[:6] == ["edge-2", "traefik", "silent", "-", "-", "1"]
     assert second[-1] == "0"
     told = json.loads(rollway("proxies", "--json").out)
-    assert [(one["node_id"], one["is_live"]) for one in told] == [("edge-1", True), ("edge-2", False)]
+    assert [(proxy["node_id"], proxy["is_live"]) for proxy in told] == [("edge-1", True), ("edge-2", False)]
 
 
 @usefixtures
@@ -107,7 +107,7 @@ def test_hosts_are_shown_up_or_down_with_their_replicas(rollway: Rollway, engine
     assert second[:6] == ["there", "10.0.0.2", "down", "for", "5", "min"]
     assert second[-1] == "none"
     told = json.loads(rollway("hosts", "--json").out)
-    assert [(one["name"], one["state"], one["replicas"]) for one in told] == [
+    assert [(deployment["name"], deployment["state"], deployment["replicas"]) for deployment in told] == [
         ("here", "up", {"healthy": 2, "unhealthy": 1}),
         ("there", "down", {}),
     ]
@@ -135,9 +135,9 @@ def test_status_says_where_a_deployment_is_reached(rollway: Rollway, engine: Eng
     runs(Home(tmp_path / "home"), "http://127.0.0.1:8080")
     said = "http://web.localhost:8080/, http://127.0.0.1:8080/web/ (or with the host web, web.localhost)"
     assert f"reached    {said}" in rollway("status", "web").out
-    one = json.loads(rollway("status", "web", "--json").out)
-    assert one["urls"] == ["http://web.localhost:8080/", "http://127.0.0.1:8080/web/"]
-    assert one["entrances"][0] == {"kind": "host", "value": "web", "strip_prefix": True}
+    shown = json.loads(rollway("status", "web", "--json").out)
+    assert shown["urls"] == ["http://web.localhost:8080/", "http://127.0.0.1:8080/web/"]
+    assert shown["entrances"][0] == {"kind": "host", "value": "web", "strip_prefix": True}
 
 
 def runs(home: Home, envoy: str) -> None:
@@ -167,7 +167,7 @@ def test_the_bootstrap_is_printed_as_yaml_and_as_json(rollway: Rollway) -> None:
     assert said == json.loads(rollway("envoy-bootstrap", *asked, "--json").out)
     assert said["node"]["id"] == "edge-1"
     text = json.dumps(said)
-    assert all(one in text for one in ("rollway.internal", "7070", "9901", '"::1"'))
+    assert all(word in text for word in ("rollway.internal", "7070", "9901", '"::1"'))
 
 
 def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(

@@ -18,6 +18,7 @@ from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStat
 from domain.traffic.published import EntranceKind
 from stack.home import project_root
 from tests.support.deployments import read
+from tests.support.rows import tables
 from tests.support.waiting import eventually
 
 COLUMNS = """
@@ -138,3 +139,10 @@ def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, em
         assert migration.returncode == 0, said
     assert len(read(empty, "SELECT * FROM alembic_version")) == 1
     assert len(shape(empty)["columns"]) > 80
+
+
+def test_every_table_stands_in_the_architecture(engine: Engine) -> None:
+    page = (project_root() / "docs/architecture.md").read_text("utf-8")
+    section = page.partition("## The tables")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", section, re.MULTILINE)
+    assert set(tables(engine)) == {name.strip("`") for row in rows for name in row.split(", ")}

@@ -26,9 +26,9 @@ PAST_DEADLINE = NOW + timedelta(minutes=30)
 
 
 def rolled(decision: Decision, now: datetime = NOW, deployment: Deployment | None = None) -> ClassifiedDecision:
-    one = deployment or deploying("■■|■")
+    before = deployment or deploying("■■|■")
     handler = DeployingProvisioningHandler()
-    return classify(decision, one, handler.transitions, handler.bounds(one), now)
+    return classify(decision, before, handler.transitions, handler.bounds(before), now)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,21 @@ def test_the_failure_budget_is_half_the_replicas_at_least_3_and_at_most_200(n: i
 def test_five_errors_in_a_row_are_given_up() -> None:
     deployment, now, pauses = deploying("■■|■"), NOW, []
     for attempt in range(1, MAX_ATTEMPTS):
-        one = rolled(ERROR, now, deployment)
-        assert (one.verdict, one.attempts) == (Verdict.ERROR, attempt)
-        assert one.due_at is not None
-        pauses.append((one.due_at - now).total_seconds())
-        deployment, now = applied(one, now), one.due_at
+        classified = rolled(ERROR, now, deployment)
+        assert (classified.verdict, classified.attempts) == (Verdict.ERROR, attempt)
+        assert classified.due_at is not None
+        pauses.append((classified.due_at - now).total_seconds())
+        deployment, now = applied(classified, now), classified.due_at
     assert pauses == [5, 10, 15, 20]
-    one = rolled(ERROR, now, deployment)
-    assert (one.found, one.verdict, one.to, one.attempts) == (Verdict.ERROR, Verdict.GIVE_UP, ROLLING_BACK, 0)
-    assert "5 errors in a row" in one.reason
-    assert "ValueError: no" in one.reason
+    classified = rolled(ERROR, now, deployment)
+    assert (classified.found, classified.verdict, classified.to, classified.attempts) == (
+        Verdict.ERROR,
+        Verdict.GIVE_UP,
+        ROLLING_BACK,
+        0,
+    )
+    assert "5 errors in a row" in classified.reason
+    assert "ValueError: no" in classified.reason
 
 
 def test_one_good_cycle_forgets_the_errors_before_it() -> None:
@@ -97,10 +102,10 @@ def test_one_good_cycle_forgets_the_errors_before_it() -> None:
 
 @pytest.mark.parametrize("now", [PAST_DEADLINE, PAST_DEADLINE + timedelta(days=1)])
 def test_trap_a_mutating_cycle_is_not_exempt_from_the_deadline_and_nothing_of_it_is_applied(now: datetime) -> None:
-    one = rolled(MOVED, now)
-    assert (one.found, one.verdict, one.to) == (Verdict.NEED_RETRY, Verdict.EXPIRED, ROLLING_BACK)
-    assert not one.changes
-    assert "the timeout of 1800 s has passed; last: creating 1" in one.reason
+    classified = rolled(MOVED, now)
+    assert (classified.found, classified.verdict, classified.to) == (Verdict.NEED_RETRY, Verdict.EXPIRED, ROLLING_BACK)
+    assert not classified.changes
+    assert "the timeout of 1800 s has passed; last: creating 1" in classified.reason
 
 
 def test_a_hardened_verdict_keeps_both_revision_pointers() -> None:
@@ -108,13 +113,13 @@ def test_a_hardened_verdict_keeps_both_revision_pointers() -> None:
 
 
 def test_success_applies_its_changes_even_after_the_deadline() -> None:
-    one = rolled(DONE, PAST_DEADLINE)
-    assert (one.to, one.revision, bool(one.changes)) == (READY, RevisionMove.SWAP, True)
+    classified = rolled(DONE, PAST_DEADLINE)
+    assert (classified.to, classified.revision, bool(classified.changes)) == (READY, RevisionMove.SWAP, True)
 
 
 def test_scaling_that_converged_clears_the_mark() -> None:
-    one = cycle(resting("■■■", degraded_reason="before", retry_at=NOW), NOW)
-    assert (one.to, one.degraded_reason, one.retry_at) == (READY, None, None)
+    classified = cycle(resting("■■■", degraded_reason="before", retry_at=NOW), NOW)
+    assert (classified.to, classified.degraded_reason, classified.retry_at) == (READY, None, None)
 
 
 def test_scaling_on_its_way_keeps_the_mark() -> None:
@@ -123,42 +128,46 @@ def test_scaling_on_its_way_keeps_the_mark() -> None:
 
 def test_five_errors_while_scaling_end_degraded() -> None:
     handler = ScalingHandler()
-    one = resting("■■■", phase_attempts=4)
-    given_up = classify(ERROR, one, handler.transitions, handler.bounds(one), NOW)
+    deployment = resting("■■■", phase_attempts=4)
+    given_up = classify(ERROR, deployment, handler.transitions, handler.bounds(deployment), NOW)
     assert (given_up.verdict, given_up.to, given_up.attempts) == (Verdict.GIVE_UP, READY, 0)
     assert given_up.degraded_reason is not None
 
 
 def test_five_errors_on_the_way_back_pause_and_go_on() -> None:
     deployment = rolling_back("■|■■", current_revision_id=None, phase_attempts=4)
-    one = cycle(deployment, NOW)
-    assert (one.verdict, one.to, one.due_at) == (Verdict.GIVE_UP, ROLLING_BACK, NOW + timedelta(seconds=60))
-    assert one.attempts == 0
+    classified = cycle(deployment, NOW)
+    assert (classified.verdict, classified.to, classified.due_at) == (
+        Verdict.GIVE_UP,
+        ROLLING_BACK,
+        NOW + timedelta(seconds=60),
+    )
+    assert classified.attempts == 0
 
 
 def test_an_autoscaling_decision_carries_its_new_count() -> None:
     handler = ScalingHandler()
-    one = resting("■■■")
+    deployment = resting("■■■")
     more = replace(DONE, desired_replicas=7)
-    assert classify(more, one, handler.transitions, handler.bounds(one), NOW).desired_replicas == 7
+    assert classify(more, deployment, handler.transitions, handler.bounds(deployment), NOW).desired_replicas == 7
     none = replace(DONE, desired_replicas=0)
-    assert classify(none, one, handler.transitions, handler.bounds(one), NOW).desired_replicas == 0
-    assert classify(DONE, one, handler.transitions, handler.bounds(one), NOW).desired_replicas == 3
+    assert classify(none, deployment, handler.transitions, handler.bounds(deployment), NOW).desired_replicas == 0
+    assert classify(DONE, deployment, handler.transitions, handler.bounds(deployment), NOW).desired_replicas == 3
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=lambda handler: handler.name)
-@pytest.mark.parametrize("decision", [DONE, MOVED, WAIT, ERROR, GIVE_UP], ids=lambda one: str(one.verdict))
+@pytest.mark.parametrize("decision", [DONE, MOVED, WAIT, ERROR, GIVE_UP], ids=lambda decision: str(decision.verdict))
 def test_every_verdict_of_every_handler_leads_on_or_has_a_clock(handler: Any, decision: Decision) -> None:
     for target in handler.targets:
-        one = replace(deploying("■■|■"), status=target)
+        deployment = replace(deploying("■■|■"), status=target)
         if target.sub_step is None:
-            one = resting("■■", status=target)
-        bounds = handler.bounds(one)
+            deployment = resting("■■", status=target)
+        bounds = handler.bounds(deployment)
         for now in (NOW, NOW + timedelta(days=1)):
-            classified = classify(decision, one, handler.transitions, bounds, now)
+            classified = classify(decision, deployment, handler.transitions, bounds, now)
             if classified.verdict in (Verdict.SKIPPED, Verdict.NEED_RETRY):
                 continue  # a change of a route wakes it, as long as it stays a target of some handler
-            assert classified.to != one.status or classified.due_at is not None
+            assert classified.to != deployment.status or classified.due_at is not None
 
 
 @pytest.mark.parametrize("start_seconds", [0.5, 2])

@@ -20,27 +20,27 @@ PAST_DEADLINE = NOW + timedelta(minutes=30)
 
 
 def rolled(decision: Decision, now: datetime = NOW, deployment: Deployment | None = None) -> ClassifiedDecision:
-    one = deployment or deploying("■■|■")
+    before = deployment or deploying("■■|■")
     handler = DeployingProvisioningHandler()
-    return classify(decision, one, handler.transitions, handler.bounds(one), now)
+    return classify(decision, before, handler.transitions, handler.bounds(before), now)
 
 
 def test_the_progress_timeout_counts_from_the_last_progress() -> None:
     limits = RolloutLimits(progress_timeout_seconds=60)
     slow = deploying("■■|■", limits=limits, rollout={"last_progress_at": NOW + timedelta(seconds=100)})
     assert rolled(WAIT, NOW + timedelta(seconds=159), slow).verdict is Verdict.SKIPPED
-    one = rolled(WAIT, NOW + timedelta(seconds=160), slow)
-    assert one.verdict is Verdict.EXPIRED
-    assert "without progress" in one.reason
+    classified = rolled(WAIT, NOW + timedelta(seconds=160), slow)
+    assert classified.verdict is Verdict.EXPIRED
+    assert "without progress" in classified.reason
 
 
 def test_trap_the_clock_is_the_rollouts_own_and_a_wait_moves_nothing() -> None:
     deployment = deploying("■■|◇")
     for minute in range(30):
-        one = cycle(deployment, NOW + timedelta(minutes=minute))
-        assert (one.verdict, one.changes_anything) == (Verdict.SKIPPED, False)
-        assert one.due_at == PAST_DEADLINE
-        deployment = applied(one, NOW + timedelta(minutes=minute))
+        classified = cycle(deployment, NOW + timedelta(minutes=minute))
+        assert (classified.verdict, classified.changes_anything) == (Verdict.SKIPPED, False)
+        assert classified.due_at == PAST_DEADLINE
+        deployment = applied(classified, NOW + timedelta(minutes=minute))
     assert cycle(deployment, PAST_DEADLINE).to == ROLLING_BACK
 
 
@@ -52,13 +52,18 @@ def test_trap_a_second_rollout_does_not_inherit_the_clock_of_the_first() -> None
 def test_trap_waiting_for_a_person_is_never_rolled_back_by_a_timeout() -> None:
     deployment = deploying("■■|■", paused_at=NOW, limits=RolloutLimits(timeout_seconds=60, progress_timeout_seconds=30))
     for hour in range(48):
-        one = cycle(deployment, NOW + timedelta(seconds=20, hours=hour))
-        assert (one.verdict, one.to, one.clock_stopped, one.due_at) == (Verdict.SKIPPED, PROVISIONING, True, None)
-        deployment = applied(one, NOW + timedelta(seconds=20, hours=hour))
+        classified = cycle(deployment, NOW + timedelta(seconds=20, hours=hour))
+        assert (classified.verdict, classified.to, classified.clock_stopped, classified.due_at) == (
+            Verdict.SKIPPED,
+            PROVISIONING,
+            True,
+            None,
+        )
+        deployment = applied(classified, NOW + timedelta(seconds=20, hours=hour))
     resumed_at = NOW + timedelta(hours=47, seconds=40)
-    one = cycle(replace(deployment, paused_at=None), resumed_at)
-    assert one.verdict is Verdict.NEED_RETRY
-    deployment = applied(one, resumed_at)
+    classified = cycle(replace(deployment, paused_at=None), resumed_at)
+    assert classified.verdict is Verdict.NEED_RETRY
+    deployment = applied(classified, resumed_at)
     assert deployment.rollout is not None
     assert deployment.rollout.clock_stopped_at is None
     assert deployment.rollout.deadline - resumed_at == timedelta(seconds=40)
@@ -67,8 +72,8 @@ def test_trap_waiting_for_a_person_is_never_rolled_back_by_a_timeout() -> None:
 def test_a_stopped_clock_moves_the_deadline_by_as_long_as_it_stood() -> None:
     stopped = deploying("■■|◇", rollout={"clock_stopped_at": NOW + timedelta(minutes=10)})
     now = NOW + timedelta(hours=5)
-    one = cycle(stopped, now)
-    assert (one.verdict, one.due_at) == (Verdict.SKIPPED, now + timedelta(minutes=20))
+    classified = cycle(stopped, now)
+    assert (classified.verdict, classified.due_at) == (Verdict.SKIPPED, now + timedelta(minutes=20))
 
 
 def test_a_new_phase_is_due_at_once() -> None:
@@ -91,15 +96,19 @@ def test_trap_naive_timestamps_are_found_by_the_first_comparison() -> None:
 
 def test_scaling_that_takes_too_long_ends_degraded_and_is_tried_again() -> None:
     late = NOW + timedelta(minutes=30)
-    one = cycle(resting("■■◇"), late)
-    assert (one.verdict, one.to, one.retry_at) == (Verdict.EXPIRED, READY, late + timedelta(seconds=60))
-    assert one.degraded_reason == one.reason
+    classified = cycle(resting("■■◇"), late)
+    assert (classified.verdict, classified.to, classified.retry_at) == (
+        Verdict.EXPIRED,
+        READY,
+        late + timedelta(seconds=60),
+    )
+    assert classified.degraded_reason == classified.reason
 
 
 def test_scaling_is_tried_again_no_sooner_than_the_back_off_allows() -> None:
     late = NOW + timedelta(minutes=30)
-    one = cycle(resting("■■◇", start_failures=StartFailures(V2, 20, late - timedelta(seconds=1))), late)
-    assert one.retry_at == late + timedelta(seconds=599)
+    classified = cycle(resting("■■◇", start_failures=StartFailures(V2, 20, late - timedelta(seconds=1))), late)
+    assert classified.retry_at == late + timedelta(seconds=599)
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,14 @@ DRIFT = [CheckReplicaHandler(), ReconcileHandler()]
 
 
 def test_a_pending_deployment_without_a_revision_waits_and_says_what_for() -> None:
-    one = cycle(resting("", status=PENDING, current_revision_id=None), NOW)
-    assert (one.verdict, one.to, one.due_at) == (Verdict.SKIPPED, PENDING, None)
-    assert "rollway activate web" in one.reason
+    classified = cycle(resting("", status=PENDING, current_revision_id=None), NOW)
+    assert (classified.verdict, classified.to, classified.due_at) == (Verdict.SKIPPED, PENDING, None)
+    assert "rollway activate web" in classified.reason
 
 
 def test_a_pending_deployment_with_a_revision_starts_scaling_at_once() -> None:
-    one = cycle(resting("", status=PENDING), NOW)
-    assert (one.verdict, one.to, one.due_at) == (Verdict.SUCCESS, SCALING, NOW)
+    classified = cycle(resting("", status=PENDING), NOW)
+    assert (classified.verdict, classified.to, classified.due_at) == (Verdict.SUCCESS, SCALING, NOW)
 
 
 @pytest.mark.parametrize("handler", DRIFT, ids=lambda handler: handler.name)
@@ -67,22 +67,22 @@ def test_a_pending_deployment_with_a_revision_starts_scaling_at_once() -> None:
     ],
 )
 def test_drift(handler: Any, picture: str, n: int, status_for: float, to: Any) -> None:
-    one = cycle(resting(picture, n, READY, status_for=status_for), NOW, handler)
-    assert one.to == to
-    assert one.verdict is (Verdict.SUCCESS if to == SCALING else Verdict.SKIPPED)
-    assert not one.changes
+    classified = cycle(resting(picture, n, READY, status_for=status_for), NOW, handler)
+    assert classified.to == to
+    assert classified.verdict is (Verdict.SUCCESS if to == SCALING else Verdict.SKIPPED)
+    assert not classified.changes
 
 
 def test_a_sick_replica_is_looked_at_again_when_its_grace_ends() -> None:
-    one = cycle(resting("■■▲", 3, READY, status_for=5), NOW)
-    assert one.due_at == NOW + timedelta(seconds=25)
+    classified = cycle(resting("■■▲", 3, READY, status_for=5), NOW)
+    assert classified.due_at == NOW + timedelta(seconds=25)
 
 
 @pytest.mark.parametrize("handler", DRIFT, ids=lambda handler: handler.name)
 def test_what_was_given_up_is_left_alone_until_retry_at(handler: Any) -> None:
     degraded = resting("■", 3, READY, degraded_reason="given up", retry_at=NOW + timedelta(seconds=60))
-    one = cycle(degraded, NOW, handler)
-    assert (one.to, one.due_at) == (READY, NOW + timedelta(seconds=60))
+    classified = cycle(degraded, NOW, handler)
+    assert (classified.to, classified.due_at) == (READY, NOW + timedelta(seconds=60))
     assert cycle(degraded, NOW + timedelta(seconds=60), handler).to == SCALING
 
 
@@ -101,9 +101,9 @@ def test_a_rollout_that_ended_leaves_no_mark_from_before(ends: Callable[..., Dep
 
 
 def test_destroying_drains_everything_at_once_whatever_the_budget() -> None:
-    one = cycle(resting("■◇|■■▲□~", 4, DESTROYING), NOW)
-    assert drawn_changes(one.deployment, one.changes) == "drain ■◇■■▲□"
-    assert one.to == DESTROYING
+    classified = cycle(resting("■◇|■■▲□~", 4, DESTROYING), NOW)
+    assert drawn_changes(classified.deployment, classified.changes) == "drain ■◇■■▲□"
+    assert classified.to == DESTROYING
 
 
 def test_destroying_waits_for_what_is_stopping_and_ends_with_the_last() -> None:
@@ -113,8 +113,8 @@ def test_destroying_waits_for_what_is_stopping_and_ends_with_the_last() -> None:
 
 def test_trap_destroying_finds_what_a_cycle_in_flight_created() -> None:
     deployment = applied(cycle(resting("■■■", 5), NOW), NOW)
-    one = cycle(replace(deployment, status=DESTROYING), NOW)
-    assert drawn_changes(one.deployment, one.changes) == "drain ■■■◇◇"
+    classified = cycle(replace(deployment, status=DESTROYING), NOW)
+    assert drawn_changes(classified.deployment, classified.changes) == "drain ■■■◇◇"
 
 
 @pytest.mark.parametrize(
@@ -132,16 +132,16 @@ def test_trap_destroying_finds_what_a_cycle_in_flight_created() -> None:
     ],
 )
 def test_a_snapshot_that_makes_no_sense_is_an_error_in_words(handler: Any, deployment: Any) -> None:
-    one = cycle(deployment, NOW, handler)
-    assert (one.verdict, one.to, bool(one.changes)) == (Verdict.ERROR, deployment.status, False)
-    assert one.reason.startswith("ValueError: ")
+    classified = cycle(deployment, NOW, handler)
+    assert (classified.verdict, classified.to, bool(classified.changes)) == (Verdict.ERROR, deployment.status, False)
+    assert classified.reason.startswith("ValueError: ")
 
 
 def test_one_that_raises_is_an_error_of_that_one_alone() -> None:
     good, bad = resting("■■"), replace(resting("■■"), id=UUID(int=7), current_revision_id=None)
     result = ScalingHandler().execute([bad, good], NOW)
-    assert [one.deployment.id for one in result.errors] == [bad.id]
-    assert [one.deployment.id for one in result.need_retry] == [good.id]
+    assert [classified.deployment.id for classified in result.errors] == [bad.id]
+    assert [classified.deployment.id for classified in result.need_retry] == [good.id]
 
 
 def test_trap_no_flag_for_a_whole_batch_each_deployment_gets_its_own_verdict() -> None:
@@ -149,16 +149,16 @@ def test_trap_no_flag_for_a_whole_batch_each_deployment_gets_its_own_verdict() -
         replace(resting(picture), id=UUID(int=number)) for number, picture in enumerate(["■■", "■■◇", "■■■"])
     )
     result = ScalingHandler().execute([moving, waiting, done], NOW)
-    assert [one.deployment.id for one in result.need_retry] == [moving.id]
-    assert [one.deployment.id for one in result.skipped] == [waiting.id]
-    assert [one.deployment.id for one in result.successes] == [done.id]
+    assert [classified.deployment.id for classified in result.need_retry] == [moving.id]
+    assert [classified.deployment.id for classified in result.skipped] == [waiting.id]
+    assert [classified.deployment.id for classified in result.successes] == [done.id]
     assert [decision.deployment.id for decision in result.decisions] == [moving.id, waiting.id, done.id]
     assert [decision.changes_anything for decision in result.decisions] == [True, False, True]
 
 
 def test_trap_swap_and_ready_are_one_decision() -> None:
-    one = cycle(deploying("|■■■"), NOW)
-    assert (str(one.to), str(one.revision)) == ("ready", "swap")
+    classified = cycle(deploying("|■■■"), NOW)
+    assert (str(classified.to), str(classified.revision)) == ("ready", "swap")
 
 
 def test_trap_a_probe_changes_what_the_gate_waits_for() -> None:

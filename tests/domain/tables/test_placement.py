@@ -17,7 +17,7 @@ def routes(*owners: UUID, external: bool = False) -> list[Unplaced]:
 
 
 def spread(unplaced: list[Unplaced], chosen: dict[UUID, str]) -> Counter[tuple[UUID, str]]:
-    return Counter((one.deployment_id, chosen[one.route_id]) for one in unplaced)
+    return Counter((route.deployment_id, chosen[route.route_id]) for route in unplaced)
 
 
 def test_the_host_with_the_fewest_of_the_deployment_is_chosen() -> None:

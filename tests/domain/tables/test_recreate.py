@@ -100,8 +100,11 @@ def test_what_cannot_run_twice_cannot_be_told_not_to_count_what_stops() -> None:
 
 def test_while_others_start_a_sick_replica_is_looked_at_when_its_grace_ends() -> None:
     deployment = deploying("|▲◇", 3, policy=RECREATE, status_for=5)
-    one = cycle(deployment, NOW)
-    assert (drawn_changes(deployment, one.changes), one.due_at) == ("create 1", NOW + timedelta(seconds=25))
+    classified = cycle(deployment, NOW)
+    assert (drawn_changes(deployment, classified.changes), classified.due_at) == (
+        "create 1",
+        NOW + timedelta(seconds=25),
+    )
 
 
 @pytest.mark.parametrize("start", [deploying("■■■|", policy=RECREATE), rolling_back("■|■■", policy=RECREATE)])
@@ -118,9 +121,9 @@ def test_two_revisions_never_run_at_the_same_time_once_it_has_begun(start: Deplo
 
 
 def _once(deployment: Deployment, now: datetime) -> tuple[Deployment, datetime]:
-    one = cycle(deployment, now)
-    deployment = applied(one, now, stopping=True)
-    if one.verdict is Verdict.SKIPPED:
+    classified = cycle(deployment, now)
+    deployment = applied(classified, now, stopping=True)
+    if classified.verdict is Verdict.SKIPPED:
         now += timedelta(seconds=1)
         deployment = all_started(stopped(deployment), now)
     return deployment, now

@@ -18,7 +18,7 @@ from domain.strategies import STRATEGIES
 from domain.transitions import STAY, RevisionMove, Transition
 
 ALL = [
-    *(DeploymentLifecycleStatus(one) for one in Lifecycle if one is not Lifecycle.DEPLOYING),
+    *(DeploymentLifecycleStatus(lifecycle) for lifecycle in Lifecycle if lifecycle is not Lifecycle.DEPLOYING),
     *(DeploymentLifecycleStatus(Lifecycle.DEPLOYING, step) for step in DeploymentSubStep),
 ]
 LIVING = [status for status in ALL if status.lifecycle is not Lifecycle.DESTROYED]
@@ -37,7 +37,16 @@ def test_every_status_but_destroyed_is_woken_by_a_handler_with_a_short_cadence(
 
 @pytest.mark.parametrize("status", LIVING, ids=str)
 def test_exactly_one_handler_is_woken_for_a_status(status: DeploymentLifecycleStatus) -> None:
-    assert len([one for one in HANDLERS.values() if status in one.targets and one.cadence.short is not None]) == 1
+    assert (
+        len(
+            [
+                handler
+                for handler in HANDLERS.values()
+                if status in handler.targets and handler.cadence.short is not None
+            ]
+        )
+        == 1
+    )
 
 
 def test_nobody_looks_at_destroyed_deployments() -> None:

@@ -86,9 +86,9 @@ def test_what_means_something_else_has_another_name(other: dict[str, Any]) -> No
     ],
 )
 def test_what_means_the_same_to_docker_has_the_same_name(section: dict[str, Any], same: dict[str, Any]) -> None:
-    one, other = (docker(image="web:1", **given) for given in (section, same))
-    assert named(one) == named(other)
-    assert named(one) != named(docker(image="web:2", **section))
+    spec, other = (docker(image="web:1", **given) for given in (section, same))
+    assert named(spec) == named(other)
+    assert named(spec) != named(docker(image="web:2", **section))
 
 
 @pytest.mark.parametrize(
