@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from psycopg import Connection, Cursor, sql
@@ -26,7 +27,7 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
         columns = tuple(column.name for column in cursor.description or ())
         if columns and columns != kind._fields:
             raise TypeError(f"{kind.__name__} has the fields {kind._fields}, the query has the columns {columns}")
-        return kind._make
+        return partial(tuple.__new__, kind)  # `_make`, without a Python frame for each row
 
     return make_row
 

@@ -89,8 +89,10 @@ class StrategyResultApplier:
         of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
         """
         at = claim.now
-        changing = [decision for decision in decisions if decision.changes_anything]
-        waiting = [decision for decision in decisions if not decision.changes_anything]
+        changing: list[ClassifiedDecision] = []
+        waiting: list[ClassifiedDecision] = []
+        for decision in decisions:
+            (changing if decision.changes_anything else waiting).append(decision)
         result = self._routes(changing, at)
         heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
         rollouts = [rollout_after(decision, at) for decision in changing]
