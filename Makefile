@@ -47,7 +47,7 @@ fmt: .venv/.dev ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
 
-prove: .venv/.dev ## every reachable state of small rollouts, visited, some ten minutes (ARGS="--only blue_green")
+prove: .venv/.dev ## every reachable state of small rollouts, visited, a quarter of an hour (ARGS="--only blue_green")
 	@$(BIN)/python -m tests.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")

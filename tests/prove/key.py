@@ -9,6 +9,7 @@ counters      failed routes up to 3, which is more than any limit of the starts
 """
 
 from datetime import datetime, timedelta
+from functools import cache
 from uuid import UUID
 
 from domain.backoff import next_start_at
@@ -30,6 +31,7 @@ _LIFECYCLES = {lifecycle: number for number, lifecycle in enumerate(Lifecycle)}
 _SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
 
 
+@cache
 def spans(policy: DeploymentPolicy | None) -> list[float]:
     """The seconds that its spec speaks of: ages of healthy routes are compared with them."""
     if policy is None:
