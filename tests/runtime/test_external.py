@@ -25,10 +25,8 @@ def no_task(name: str, _payload: Mapping[str, object], _queue: str) -> None:
 
 
 @pytest.fixture
-def runtime() -> Iterator[ExternalRuntime]:
-    made = ExternalRuntime(no_task, timeout_seconds=0.5)
-    yield made
-    made.close()
+def runtime() -> ExternalRuntime:
+    return ExternalRuntime(no_task, timeout_seconds=0.5)
 
 
 def test_start_stop_and_kill_are_asked_with_one_request_id_each(runtime: ExternalRuntime, webhook: Webhook) -> None:
@@ -93,7 +91,7 @@ def test_a_webhook_that_cannot_be_reached_or_does_not_answer_is_asked_again_late
     with serving() as webhook:
         request = asked_at({"webhook": webhook.url})
         webhook.answers.clear()
-        with pytest.raises(RuntimeUnavailableError, match="cannot be reached: ReadTimeout"):
+        with pytest.raises(RuntimeUnavailableError, match="has not answered within 0.5 s"):
             runtime.start(request)
         webhook.answers.set()
         assert runtime.start(request).running
@@ -124,7 +122,6 @@ def test_a_system_that_never_answers_a_kill_cannot_hold_a_drain_for_ever() -> No
             assert time.monotonic() - before < 5
             time.sleep(0.02)
     assert time.monotonic() - before >= 0.3
-    runtime.close()
 
 
 def test_the_example_is_asked_at_its_webhook(runtime: ExternalRuntime, webhook: Webhook) -> None:

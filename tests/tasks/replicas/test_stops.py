@@ -1,13 +1,14 @@
 """Replicas leave in order: out of traffic, their grace, SIGTERM, gone."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import redis
 from sqlalchemy import Engine
 
 from runtime.docker import DockerRuntime
+from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import HERE, ask, make_deployment, read
@@ -59,10 +60,10 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
 
 
 def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, tmp_path: Path
+    engine: Engine, waker: Waker, runtimes: Runtimes, tmp_path: Path
 ) -> None:
     away = DockerRuntime(HERE, f"unix://{tmp_path}/nobody.sock")
-    both = replace(here, runtimes={**runtimes, "docker": away})
+    both = HostReplicas(engine, {**runtimes, "docker": away}, waker, HERE, timedelta(seconds=5))
     in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
     contained = make_deployment(engine, "◇■", name="box", n=2, status=SCALING, spec=in_docker).routes
     process = make_route(engine, SERVICE)
@@ -71,7 +72,8 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
     for name in ("box", "web"):
         ask(engine, "destroy", deployment=name)
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: both.stop() and route(engine, process)["status"] == "terminated", 15)
+    eventually(lambda: both.stop() is False and route(engine, process)["status"] == "terminated", 15)
+    assert route(engine, contained[0])["status"] == "terminated", "it was never started"
     assert route(engine, contained[1])["status"] == "terminating", "nothing is known of it"
     both.sweep()
 
