@@ -56,7 +56,12 @@ def slots() -> Slots:
 def runtimes() -> dict[str, Runtime]:
     """The runtimes, by the name that a revision's spec uses."""
     return {
-        "process": ProcessRuntime(settings().home, address=settings().host_address),
+        "process": ProcessRuntime(
+            settings().home,
+            address=settings().host_address,
+            also=settings().replica_env,
+            users=settings().replica_users,
+        ),
         "docker": DockerRuntime(owner_of(settings().host, settings().home), address=settings().host_address),
         "external": ExternalRuntime(_send_to_other_system),
     }
