@@ -13,6 +13,7 @@ from domain.handlers import HANDLERS
 from runtime.base import Runtime
 from runtime.docker import DockerRuntime
 from runtime.docker_container import owner_of
+from runtime.docker_policy import DockerPolicy
 from runtime.external import ExternalRuntime
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
@@ -62,7 +63,11 @@ def runtimes() -> dict[str, Runtime]:
             also=settings().replica_env,
             users=settings().replica_users,
         ),
-        "docker": DockerRuntime(owner_of(settings().host, settings().home), address=settings().host_address),
+        "docker": DockerRuntime(
+            owner_of(settings().host, settings().home),
+            address=settings().host_address,
+            policy=DockerPolicy(settings().docker_volumes, settings().docker_host_network),
+        ),
         "external": ExternalRuntime(_send_to_other_system),
     }
 

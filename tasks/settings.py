@@ -61,7 +61,8 @@ class TaskSettings(Settings):
     `home`: where replicas keep their records and logs. `host`: the name under which this machine runs replicas, which
     proxies reach at `host_address`. `host_silence_seconds`: after so long without a sign of life a host is down.
     `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it. `replica_env`: names
-    of this environment that replica processes get too; `replica_users`: as whom they may run.
+    of this environment that replica processes get too; `replica_users`: as whom they may run. `docker_volumes` and
+    `docker_host_network`: what containers may reach of the engine's host.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
@@ -81,6 +82,12 @@ class TaskSettings(Settings):
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
     replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
     replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
+    docker_volumes: Names = Field(
+        (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
+    )
+    docker_host_network: bool = Field(
+        default=False, validation_alias="ROLLWAY_DOCKER_HOST_NETWORK", description="on or off"
+    )
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
     )
