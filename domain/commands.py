@@ -144,9 +144,14 @@ class Scale(DeploymentCommand):
 
 
 class Destroy(DeploymentCommand):
-    """Drain every replica and end the deployment, whatever it is doing."""
+    """Drain every replica and end the deployment, whatever it is doing.
+
+    `force`: end it now, its replicas taken as stopped: for those that nobody can stop, since what ran them is gone.
+    """
 
     task = "rollway.destroy"
+
+    force: bool = False
 
 
 class ForgetHost(Command):

@@ -36,6 +36,17 @@ class InvalidInputError(RollwayError):
         return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
 
 
+class UnreadableError(RollwayError):
+    """A row says what only a newer release understands."""
+
+    code = "unreadable"
+
+    @classmethod
+    def of(cls, what: str, word: object) -> Self:
+        """For a `word` that is no `what`, such as "status of a replica", to this release."""
+        return cls(f"this release of Rollway knows no {what} {str(word)!r}; a newer one wrote it")
+
+
 class UnknownCommandError(RollwayError):
     """No command has that name."""
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -45,9 +46,18 @@ def is_unreaped(identity: Identity) -> bool:
 
 def send(identity: Identity | None, number: int) -> None:
     """Send a signal to this very process; nothing happens when it is gone."""
+    _send(identity, number, os.kill)
+
+
+def send_to_group(identity: Identity | None, number: int) -> None:
+    """Send a signal to the process group of this very session leader; nothing happens when the leader is gone."""
+    _send(identity, number, os.killpg)
+
+
+def _send(identity: Identity | None, number: int, kill: Callable[[int, int], None]) -> None:
     if identity is not None and is_alive(identity):
         with suppress(ProcessLookupError, PermissionError):
-            os.kill(identity.pid, signal.Signals(number))
+            kill(identity.pid, signal.Signals(number))
 
 
 def _is_zombie(identity: Identity) -> bool | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from kombu.entity import Exchange, Queue
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.commands import COMMANDS
 from domain.replicas.placement import EXTERNAL
@@ -40,6 +40,14 @@ def _host_name(raw: str) -> str:
     return raw
 
 
+def _names(raw: object) -> object:
+    return tuple(name for part in raw.split(",") if (name := part.strip())) if isinstance(raw, str) else raw
+
+
+_NAMES = "names, separated by commas,"
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+
+
 def _seconds(variable: str, default: float) -> float:
     right = f"a number of seconds from 1 to {_MAX_SECONDS}"
     field: float = Field(default, ge=1, le=_MAX_SECONDS, validation_alias=variable, description=right)
@@ -52,7 +60,9 @@ class TaskSettings(Settings):
     `lock_seconds`: life of a lock whose worker is gone. `work_seconds`: how long one task goes on claiming chunks.
     `home`: where replicas keep their records and logs. `host`: the name under which this machine runs replicas, which
     proxies reach at `host_address`. `host_silence_seconds`: after so long without a sign of life a host is down.
-    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it.
+    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it. `replica_env`: names
+    of this environment that replica processes get too; `replica_users`: as whom they may run. `docker_volumes` and
+    `docker_host_network`: what containers may reach of the engine's host.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
@@ -70,6 +80,14 @@ class TaskSettings(Settings):
     host_address: str = Field("127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS")
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
+    replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
+    replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
+    docker_volumes: Names = Field(
+        (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
+    )
+    docker_host_network: bool = Field(
+        default=False, validation_alias="ROLLWAY_DOCKER_HOST_NETWORK", description="on or off"
+    )
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
     )

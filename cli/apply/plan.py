@@ -1,5 +1,6 @@
 """What `rollway apply` does to a deployment: the file against what the database has, as commands in order."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -21,7 +22,7 @@ from domain.commands import (
 from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 from domain.messages import parse_command
 from domain.model import Lifecycle
-from domain.replicas.revision import RevisionSpec
+from domain.replicas.stored import StoredSpec, stored_spec
 from domain.strategies import parse_policy
 from domain.traffic.entrances import entrances_in_words
 from domain.traffic.published import Entrance
@@ -130,7 +131,7 @@ def _add_revision(file: DeploymentFile, known: Known, request: ApplyRequest) -> 
     if known.revision is None:
         sentence = f"revision {name} added"
         yield request.step(AddRevision, file.deployment, sentence, name=name, spec=spec.model_dump(mode="json"))
-    elif RevisionSpec.model_validate(known.revision.spec) != spec:
+    elif stored_spec(json.dumps(known.revision.spec)) != StoredSpec(spec):
         raise RevisionExistsError.of(file.deployment, known.revision.name)
 
 

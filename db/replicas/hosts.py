@@ -9,7 +9,7 @@ from psycopg.rows import class_row, scalar_row
 
 from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import record_stopped
+from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
 from db.rows import columns
 from db.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
@@ -41,9 +41,9 @@ _PLACED = columns("id uuid, host text")
 _PLACE = f"UPDATE routes r SET host = u.host FROM {_PLACED} WHERE r.id = u.id AND r.host IS NULL"
 
 _HAS_WORK: dict[RouteLifecycleType, str] = {
-    RouteLifecycleType.START: "status = 'provisioning' AND started_at IS NULL AND stopped_at IS NULL",
-    RouteLifecycleType.PROBE: f"{ACTIVE} AND started_at IS NOT NULL AND stopped_at IS NULL",
-    RouteLifecycleType.STOP: f"{TO_STOP} AND stopped_at IS NULL",
+    RouteLifecycleType.START: f"{IS_TO_START} AND r.stopped_at IS NULL",
+    RouteLifecycleType.PROBE: f"r.{ACTIVE} AND r.started_at IS NOT NULL AND r.stopped_at IS NULL",
+    RouteLifecycleType.STOP: f"r.{TO_STOP} AND r.stopped_at IS NULL",
 }
 """Which routes make a look at their host worth while. A host is swept whatever its routes are."""
 
@@ -93,7 +93,7 @@ def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[st
     # not EXISTS, which Postgres makes a join that reads every route
     query = f"""
         SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
-         WHERE (SELECT true FROM routes WHERE host = up.name AND {has_work} LIMIT 1)
+         WHERE (SELECT true FROM routes r WHERE r.host = up.name AND {has_work} LIMIT 1)
     """
     return _values(connection, query)
 
@@ -149,6 +149,7 @@ def _report_all(
             reason=f"its host {host} has been silent for {silent} s",
         )
         for route_id, deployment_id, status, host, silent in routes
+        if status in KNOWN
     ]
     return apply_reports(connection, reports, blame_revisions=False)
 

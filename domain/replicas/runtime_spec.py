@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 DEFAULT_CONTAINER_PORT = 8080
+DEFAULT_PIDS = 4096
 RESERVED_LABELS = "rollway."
 _BYTES = re.compile(r"^(\d+(?:\.\d+)?)([bkmg]?)$", re.IGNORECASE)
 
@@ -41,12 +42,16 @@ def _http_url(value: str) -> str:
 
 
 class DockerResources(BaseModel):
-    """What one container may use at most; what is left out is not limited. `gpus` needs an engine that knows them."""
+    """What one container may use at most; memory and cpus that are left out are not limited.
+
+    `pids`: processes and threads, 4096 if left out. `gpus` needs an engine that knows them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     memory: Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, description="bytes, or '512m'")] | None = None
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
+    pids: int | None = Field(default=None, ge=16, le=4_194_304)
     gpus: Literal["all"] | Annotated[int, Field(ge=1, le=64)] | None = None
 
 

@@ -249,6 +249,8 @@ CREATE TABLE routes (
     traffic_ratio double precision DEFAULT '1' NOT NULL,
     address text,
     replica_handle text,
+    start_tries integer DEFAULT '0' NOT NULL, -- in a row that its runtime did not answer
+    next_start_at timestamptz, -- the next try; none: at once
     started_at timestamptz,
     probe_streak integer DEFAULT '0' NOT NULL,
     status_reason text DEFAULT '' NOT NULL,

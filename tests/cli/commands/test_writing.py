@@ -124,6 +124,7 @@ def test_destroy_asks_first_and_without_a_terminal_wants_yes(
     assert rollway("destroy", "web", "--yes").out == "web is being destroyed\n"
     assert rollway("destroy", "web", "--yes").out == "web is being destroyed already\n"
     assert lifecycle(engine) == "destroying"
+    assert rollway("destroy", "web", "--yes", "--force").out == "web is being destroyed\n"
 
 
 def test_while_it_is_destroyed_nothing_else_is_done(rollway: Rollway, engine: Engine) -> None:

@@ -1,7 +1,7 @@
 """What a crash left: nothing is started twice, and nothing runs on that no route expects."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from db.replicas.routes import routes_to_start
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.process import ProcessRuntime
+from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import HERE, ask
@@ -28,12 +29,12 @@ def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
 
 
 def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+    engine: Engine, waker: Waker, runtimes: Runtimes, home: Path
 ) -> None:
     route_id = make_route(engine, {"command": ["sleep", "60"]})
     replica = started_by_hand(engine, runtimes["process"])
     assert route(engine, route_id)["started_at"] is None
-    replace(here, runtimes={"process": ProcessRuntime(home)}).start()
+    HostReplicas(engine, {"process": ProcessRuntime(home)}, waker, HERE, timedelta(seconds=5)).start()
     assert route(engine, route_id)["replica_handle"] == replica.handle
     assert route(engine, route_id)["address"] == replica.address
     eventually(lambda: processes_of(home) == [pid_of(replica)])
