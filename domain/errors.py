@@ -36,6 +36,12 @@ class InvalidInputError(RollwayError):
         return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
 
 
+class WrongInstallationError(RollwayError):
+    """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
+
+    code = "wrong_installation"
+
+
 class UnknownCommandError(RollwayError):
     """No command has that name."""
 

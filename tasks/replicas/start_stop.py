@@ -13,20 +13,24 @@ from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import (
     RouteRow,
+    expected_on,
     record_stopped,
     request_stop,
     routes_to_start,
     routes_to_stop,
-    unstopped,
 )
 from domain.model import RouteStatus
 from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
 from domain.replicas.events import RouteLifecycleType
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
+from runtime.ending import end
 from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 
 STARTS_AT_ONCE = 50
+STRANGERS_AT_ONCE = 3
+STRANGERS_GRACE_SECONDS = 5.0
+"""For replicas whose routes the database has never heard of, as after an older backup was restored: they may serve."""
 _log = structlog.get_logger(__name__)
 
 
@@ -92,15 +96,19 @@ class HostReplicas:
     def _sweep(self, name: str, runtime: Runtime) -> None:
         replicas = runtime.everyone()
         ids = [replica.route_id for replica in replicas]
-        expected = in_transaction(self.engine, partial(unstopped, host=self.name, route_ids=ids))
+        expected = in_transaction(self.engine, partial(expected_on, host=self.name, route_ids=ids))
         for replica in replicas:
-            if replica.route_id in expected:
+            if expected.get(replica.route_id):
                 continue
-            if replica.running:
-                _log.warning("a replica without a route is ended", runtime=name, route=str(replica.route_id))
-                runtime.kill(replica.route_id)
-            else:
+            if not replica.running:
                 runtime.forget(replica.route_id)
+            elif replica.route_id in expected:
+                _log.warning("a replica that no route expects is ended", runtime=name, route=str(replica.route_id))
+                runtime.kill(replica.route_id)
+        strangers = [replica.route_id for replica in replicas if replica.running and replica.route_id not in expected]
+        if strangers:
+            _log.warning("replicas of unknown routes are asked to end", runtime=name, routes=list(map(str, strangers)))
+            end(runtime, strangers[:STRANGERS_AT_ONCE], STRANGERS_GRACE_SECONDS)
 
     def _take_step(self, route: RouteRow, now: datetime) -> StopStep:
         """Take the next step and return it; WAIT when its runtime is in trouble, so that the next look tries again."""
