@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from runtime.process import stop_all
-from tests.support.shifted_clock import ShiftedClock
+from tests.support.shifted_clock import ShiftedClock, shifted_clock
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
 
@@ -25,10 +25,9 @@ def home_of_west(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def clock(tmp_path: Path) -> ShiftedClock:
-    folder = tmp_path / "clock"
-    folder.mkdir()
-    return ShiftedClock(folder, 0)
+def clock() -> Iterator[ShiftedClock]:
+    with shifted_clock() as clock:
+        yield clock
 
 
 @pytest.fixture
