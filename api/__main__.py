@@ -16,10 +16,12 @@ from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import RouteLifecycleType
 from tasks.connections import waker
+from tasks.installation import begin
 from tasks.log import configure_logging
 from tasks.settings import settings
 
 _EXIT_SECONDS = 0.8
+_COMPARE_SECONDS = 3.0
 
 
 class _Server(uvicorn.Server):
@@ -46,6 +48,7 @@ def main() -> None:
         app = make_app(engine(), settings().redis_url, _wake_stop)
     except InvalidInputError as error:
         sys.exit(error.message)
+    _compare_installation()
     config = uvicorn.Config(
         app,
         host=where.host,
@@ -58,6 +61,13 @@ def main() -> None:
     )
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
         _Server(config, app).run()
+
+
+def _compare_installation() -> None:
+    """End this process when Redis is of another installation than the database, also when they answer later."""
+    comparing = threading.Thread(target=begin, args=(None,), name="compare installation", daemon=True)
+    comparing.start()
+    comparing.join(_COMPARE_SECONDS)
 
 
 def _exit_soon() -> None:

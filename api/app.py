@@ -13,6 +13,8 @@ from api.proxies.forms import forms
 from api.proxies.parts import Parts, TheParts
 
 own = APIRouter()
+STALE_SECONDS = 5.0
+"""It is read twice a second. Postgres may also be silent, without a fault for a while."""
 
 
 def make_app(engine: Engine, redis_url: str, on_release: Callable[[], None]) -> FastAPI:
@@ -41,7 +43,7 @@ async def health(parts: TheParts, response: Response) -> dict[str, object]:
     current, fault = parts.publisher.current, parts.publisher.fault
     response.status_code = 200 if current else 503
     return {
-        "status": "starting" if not current else "stale" if fault else "ok",
+        "status": "starting" if not current else "stale" if fault or parts.publisher.age > STALE_SECONDS else "ok",
         "table_version": current.resources.version if current else None,
         "table_age_seconds": round(parts.publisher.age, 3),
         "postgres": fault or "ok",

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from db.settings import DatabaseSettings
+from db.silence import KEEPALIVE, AnsweredConnection
 
 T = TypeVar("T")
 _ATTEMPTS = 5
@@ -21,14 +22,27 @@ _TRY_AGAIN = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetect
 
 def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
     """A pool of `pool_size` connections with the timeouts of the settings. Nothing is connected yet."""
-    return create_engine(
+    made = create_engine(
         settings.url,
         pool_size=settings.pool_size,
         max_overflow=2,
         pool_pre_ping=True,
         pool_recycle=1800,
-        connect_args={"options": settings.options, "application_name": application, "connect_timeout": 5},
+        connect_args={
+            "options": settings.options,
+            "application_name": application,
+            "connect_timeout": 5,
+            **KEEPALIVE,
+        },
     )
+
+    @event.listens_for(made, "do_connect")
+    def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
+        connection = AnsweredConnection.connect(**arguments)
+        connection.patience = settings.patience_seconds
+        return connection
+
+    return made
 
 
 @cache

@@ -47,6 +47,12 @@ class UnreadableError(RollwayError):
         return cls(f"this release of Rollway knows no {what} {str(word)!r}; a newer one wrote it")
 
 
+class WrongInstallationError(RollwayError):
+    """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
+
+    code = "wrong_installation"
+
+
 class UnknownCommandError(RollwayError):
     """No command has that name."""
 

@@ -53,9 +53,7 @@ def activate(app: Celery, deployment: str, revision: str, reason: str) -> dict[s
         "reason": reason,
     }
     for _ in range(ATTEMPTS):
-        sent = app.send_task(
-            "rollway.activate_revision", kwargs={"payload": payload}, queue="commands", retry=False, expires=60
-        )
+        sent = app.send_task("rollway.activate_revision", kwargs={"payload": payload}, queue="commands", retry=False)
         try:
             answer = sent.get(timeout=PATIENCE_SECONDS, propagate=False)
         except NoAnswerError:

@@ -21,8 +21,8 @@ from tasks.app import app
 from tasks.connections import redis_client, waker
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
-from tasks.replicas.hosts import keep_showing_signs_of_life
 from tasks.replicas.probing import ProbePass
+from tasks.replicas.signs_of_life import keep_showing_signs_of_life
 from tasks.replicas.start_stop import HostReplicas
 from tasks.settings import queue, settings
 

@@ -9,6 +9,7 @@ from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
 from tasks.app import app
 from tasks.composition import probe_pass, replicas_of, slots, stopping
 from tasks.connections import waker
+from tasks.installation import is_ours
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, settle_routes
 from tasks.replicas.metrics import look_at_metrics
@@ -48,7 +49,7 @@ LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
     RouteLifecycleType.START: lambda host: replicas_of(host).start,
     RouteLifecycleType.PROBE: lambda host: probe_pass(host).look,
     RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
-    RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
+    RouteLifecycleType.SWEEP: lambda host: lambda: is_ours() and replicas_of(host).sweep(),
     RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),
     RouteLifecycleType.HOSTS: lambda _: lambda: settle_routes(engine(), waker(), settings().host_silence_seconds),
 }

@@ -1,5 +1,6 @@
 """`rollway doctor`: what should be impossible in the database, and every recorded decision made once more."""
 
+import os
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +10,9 @@ from cli.exits import ExitCode
 from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import database_errors, find_servers
+
+_STATEMENT_TIMEOUT = 60_000
+"""In milliseconds: one statement reads every decision."""
 
 
 def doctor(*, as_json: AsJson = False) -> None:
@@ -45,8 +49,14 @@ def doctor(*, as_json: AsJson = False) -> None:
 def _examine() -> tuple[Any, Any]:
     from db.audit.impossible import impossible_combinations  # noqa: PLC0415
     from db.audit.replay import replay_rollouts  # noqa: PLC0415
-    from db.engine import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
+    from db.engine import in_transaction, make_engine  # noqa: PLC0415  (SQLAlchemy takes half a second)
+    from db.settings import DatabaseSettings  # noqa: PLC0415
 
-    return in_transaction(
-        engine(), lambda connection: (impossible_combinations(connection), replay_rollouts(connection))
-    )
+    patient = DatabaseSettings.from_environment(os.environ).model_copy(update={"statement_timeout": _STATEMENT_TIMEOUT})
+    engine = make_engine(patient)
+    try:
+        return in_transaction(
+            engine, lambda connection: (impossible_combinations(connection), replay_rollouts(connection))
+        )
+    finally:
+        engine.dispose()

@@ -15,6 +15,7 @@ from cli.servers import Reader, database_errors, find_servers
 from cli.show.status import route_colour, short_id
 from db.views.hosts import HostView, all_hosts
 from domain.commands import ForgetHost
+from domain.replicas.clocks import WARNED_ABOVE_SECONDS
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.table import Service, TrafficTable, Upstream, derive_table
 
@@ -77,6 +78,8 @@ def hosts(*, as_json: AsJson = False) -> None:
     """Show the hosts that workers run on, and their replicas.
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
+    replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
     """
     with Reader() as reader:
         found = reader.read(all_hosts)
@@ -84,10 +87,11 @@ def hosts(*, as_json: AsJson = False) -> None:
         return print_json([{**asdict(host), "state": "down" if host.down_since else "up"} for host in found])
     if not found:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
-    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "REPLICAS")
+    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
     for host in found:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
-        shown.add_row(host.name, host.address, _state(host), ago(host.last_seen_at, host.now), counts)
+        seen = ago(host.last_seen_at, host.now)
+        shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
     return printer().print(shown, soft_wrap=False)
 
 
@@ -151,6 +155,13 @@ def _state(host: HostView) -> Text:
     if host.down_since is None:
         return Text("up", "green")
     return Text(f"down for {roughly(host.now - host.down_since)}", "red")
+
+
+def _clock(host: HostView) -> Text:
+    offset = host.clock_offset_seconds
+    if abs(offset) <= WARNED_ABOVE_SECONDS:
+        return Text("right", "green")
+    return Text(f"{_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")
 
 
 def _seconds(seconds: float) -> str:

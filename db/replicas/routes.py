@@ -133,11 +133,10 @@ def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
     return route
 
 
-def unstopped(connection: Connection, host: str, route_ids: Iterable[UUID]) -> frozenset[UUID]:
-    """Which of these routes are still expected to have a replica on this host."""
-    query = "SELECT id FROM routes WHERE id = ANY(%s) AND host = %s AND stopped_at IS NULL"
-    cursor = connection.cursor(row_factory=scalar_row)
-    return frozenset(cursor.execute(query, (list(route_ids), host)).fetchall())
+def expected_on(connection: Connection, host: str, route_ids: Iterable[UUID]) -> dict[UUID, bool]:
+    """Whether each of these routes is expected to have a replica on this host; one without a row is left out."""
+    query = "SELECT id, coalesce(host = %s, false) AND stopped_at IS NULL FROM routes WHERE id = ANY(%s)"
+    return dict(connection.execute(query, (host, list(route_ids))).fetchall())
 
 
 def request_stop(connection: Connection, route_ids: Sequence[UUID]) -> None:

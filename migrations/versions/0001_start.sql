@@ -53,7 +53,20 @@ CREATE TABLE deployments (
 CREATE INDEX deployments_due_idx ON deployments (due_at) WHERE due_at IS NOT NULL;
 CREATE UNIQUE INDEX deployments_name_key ON deployments (name) WHERE lifecycle <> 'destroyed';
 
+-- which installation this database is of: the home of each worker and Redis must name the same, or the worker does not begin.
+-- contract: what the newest release that migrated it writes for others to read, CONTRACT in domain/installation.py
+CREATE TABLE installation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    contract integer NOT NULL,
+    made_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    is_only boolean DEFAULT true NOT NULL,
+    CONSTRAINT installation_pkey PRIMARY KEY (is_only),
+    CONSTRAINT installation_is_only_check CHECK (is_only)
+);
+INSERT INTO installation (contract) VALUES (1);
+
 -- the machines that run replicas, and how long each has been silent
+-- clock_offset_seconds: by how much its clock is ahead of this server's, at least; contract: as above, of its worker
 CREATE TABLE hosts (
     name text NOT NULL,
     address text NOT NULL,
@@ -61,6 +74,8 @@ CREATE TABLE hosts (
     silent_looks integer DEFAULT '0' NOT NULL,
     down_since timestamptz,
     registered_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    clock_offset_seconds double precision DEFAULT '0' NOT NULL,
+    contract integer DEFAULT '1' NOT NULL,
     CONSTRAINT hosts_pkey PRIMARY KEY (name),
     CONSTRAINT hosts_silent_looks_check CHECK (silent_looks >= 0)
 );

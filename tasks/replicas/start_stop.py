@@ -8,12 +8,16 @@ import structlog
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
-from db.replicas.routes import unstopped
+from db.replicas.routes import expected_on
 from runtime.base import Runtime
+from runtime.ending import end
 from tasks.redis.wake import Waker
 from tasks.replicas.starts import Starts
 from tasks.replicas.stops import Stops
 
+STRANGERS_AT_ONCE = 3
+STRANGERS_GRACE_SECONDS = 5.0
+"""For replicas whose routes the database has never heard of, as after an older backup was restored: they may serve."""
 _log = structlog.get_logger(__name__)
 
 
@@ -44,12 +48,16 @@ class HostReplicas:
     def _sweep(self, name: str, runtime: Runtime) -> None:
         replicas = runtime.everyone()
         ids = [replica.route_id for replica in replicas]
-        expected = in_transaction(self._engine, partial(unstopped, host=self._name, route_ids=ids))
+        expected = in_transaction(self._engine, partial(expected_on, host=self._name, route_ids=ids))
         for replica in replicas:
-            if replica.route_id in expected:
+            if expected.get(replica.route_id):
                 continue
-            if replica.running:
-                _log.warning("a replica without a route is ended", runtime=name, route=str(replica.route_id))
-                runtime.kill(replica.route_id)
-            else:
+            if not replica.running:
                 runtime.forget(replica.route_id)
+            elif replica.route_id in expected:
+                _log.warning("a replica that no route expects is ended", runtime=name, route=str(replica.route_id))
+                runtime.kill(replica.route_id)
+        strangers = [replica.route_id for replica in replicas if replica.running and replica.route_id not in expected]
+        if strangers:
+            _log.warning("replicas of unknown routes are asked to end", runtime=name, routes=list(map(str, strangers)))
+            end(runtime, strangers[:STRANGERS_AT_ONCE], STRANGERS_GRACE_SECONDS)

@@ -58,6 +58,10 @@ class Fleet(DeploymentRows):
     def engine(self) -> Engine:
         return self._engine
 
+    @property
+    def waker(self) -> Waker:
+        return Waker(self._producer, self._redis)
+
     def start_workers(self, *names: str, host: str = HERE, **environment: str) -> None:
         """Workers of four threads each, started as `rollway up` starts them, and ready."""
         for name in names:
@@ -67,8 +71,8 @@ class Fleet(DeploymentRows):
         for name in names:
             eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
 
-    def start_beat(self, name: str = "beat") -> None:
-        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"])
+    def start_beat(self, name: str = "beat", **environment: str) -> None:
+        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"], **environment)
 
     def kill(self, name: str) -> None:
         """SIGKILL, as the kernel does it when memory is short."""
@@ -102,7 +106,7 @@ class Fleet(DeploymentRows):
         parsed = parse_command(f"rollway.{command}", {"request_id": uuid4().hex, "actor": "test", **payload})
         done = execute(self._engine, parsed)
         if wake and done.status is not None:
-            Waker(self._producer, self._redis).deployments([done.status])
+            self.waker.deployments([done.status])
         return done.result
 
     def deploy_first(self, name: str = "web", replicas: int = 3, policy: dict[str, Any] = POLICY) -> None:
