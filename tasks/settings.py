@@ -6,7 +6,7 @@ import socket
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from kombu.entity import Exchange, Queue
 from pydantic import AfterValidator, Field
@@ -31,6 +31,14 @@ def _redis_url(raw: str) -> str:
     parts = urlsplit(raw)
     if parts.scheme not in ("redis", "rediss") or parts.port == 0:  # reading the port checks it
         raise ValueError(raw)
+    if parts.scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(parts.query):
+        return f"{raw}{'&' if parts.query else '?'}ssl_cert_reqs=required"  # Celery wants to be told
+    return raw
+
+
+def _absolute(raw: Path) -> Path:
+    if not raw.is_absolute():
+        raise ValueError(raw)
     return raw
 
 
@@ -52,7 +60,8 @@ class TaskSettings(Settings):
     `lock_seconds`: life of a lock whose worker is gone. `work_seconds`: how long one task goes on claiming chunks.
     `home`: where replicas keep their records and logs. `host`: the name under which this machine runs replicas, which
     proxies reach at `host_address`. `host_silence_seconds`: after so long without a sign of life a host is down.
-    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it.
+    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it. `command_keys`: a file
+    with the key of each sender; with it, commands must be signed.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
@@ -70,6 +79,9 @@ class TaskSettings(Settings):
     host_address: str = Field("127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS")
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
+    command_keys: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, validation_alias="ROLLWAY_COMMAND_KEYS", description="the absolute path of a file of keys"
+    )
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
     )
@@ -127,6 +139,11 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
 def host_queue(host: str) -> str:
     """The name of the queue that only workers on this host listen to."""
     return f"host.{host}"
+
+
+def takes_tasks(name: str) -> bool:
+    """Whether workers take tasks from the queue of that name; Celery has others, such as those for answers."""
+    return name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE) or name.startswith(host_queue(""))
 
 
 def queue(name: str) -> Queue:

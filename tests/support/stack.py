@@ -58,10 +58,16 @@ class Fleet(DeploymentRows):
     def engine(self) -> Engine:
         return self._engine
 
-    def start_workers(self, *names: str, host: str = HERE, **environment: str) -> None:
+    @property
+    def producer(self) -> Celery:
+        """A sender with the settings of the workers."""
+        return self._producer
+
+    def start_workers(self, *names: str, host: str = HERE, task_events: bool = True, **environment: str) -> None:
         """Workers of four threads each, started as `rollway up` starts them, and ready."""
         for name in names:
-            command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
+            command = f"worker -P threads -c 4 --without-mingle --without-gossip -n {name}@%h --loglevel INFO"
+            command += " -E" if task_events else ""
             queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
             self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
         for name in names:
@@ -84,6 +90,9 @@ class Fleet(DeploymentRows):
 
     def is_running(self, name: str) -> bool:
         return self._processes[name].poll() is None
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
 
     def log(self, name: str) -> str:
         return (self.home / f"{name}.log").read_text(errors="replace")
