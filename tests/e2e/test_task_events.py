@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from uuid import uuid4
 
 import pytest
 import redis
@@ -15,7 +16,7 @@ COMMANDS = 100
 
 
 def seconds(fleet: Fleet, client: redis.Redis) -> float:
-    """How long the running worker takes for all commands, each of which is refused."""
+    """How long the running worker takes for all commands, each of which makes a deployment."""
     began = time.monotonic()
     ids = [_send(fleet, number) for number in range(COMMANDS)]
     keys = [f"rollway:celery-task-meta-{task_id}" for task_id in ids]
@@ -24,8 +25,9 @@ def seconds(fleet: Fleet, client: redis.Redis) -> float:
 
 
 def _send(fleet: Fleet, number: int) -> str:
-    payload = {"request_id": str(number), "deployment": "nobody", "desired_replicas": 1}
-    return str(fleet.producer.send_task("rollway.scale", kwargs={"payload": payload}, queue="commands").id)
+    name = f"{number}-{uuid4().hex}"
+    payload = {"request_id": name, "deployment": name, "desired_replicas": 0}
+    return str(fleet.producer.send_task("rollway.create_deployment", kwargs={"payload": payload}, queue="commands").id)
 
 
 def _answered(client: redis.Redis, keys: Sequence[str]) -> int:
