@@ -29,7 +29,7 @@ class SignedCommand(BaseModel):
 
     payload: str
     sender: str = Field(max_length=63)
-    sent_at: int
+    sent_at: int = Field(ge=0, le=10**11)
     signature: str
 
 

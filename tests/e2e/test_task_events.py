@@ -31,7 +31,7 @@ def _send(fleet: Fleet, number: int) -> str:
 
 
 def _answered(client: redis.Redis, keys: Sequence[str]) -> int:
-    return int(client.exists(*keys))  # type: ignore[arg-type]
+    return int(client.exists(*keys))
 
 
 def test_a_worker_without_task_events_is_as_fast_as_one_with_them(fleet: Fleet, client: redis.Redis) -> None:

@@ -13,18 +13,11 @@ import redis
 from stack.home import project_root
 from tasks.redis.aside import KEPT, how_many_aside, last_aside
 from tests.support.envelopes import BROADCASTS, MALFORMED, envelope
+from tests.support.queues import answer_of
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
-
-
-def answer_of(client: redis.Redis, task_id: str) -> dict[str, Any]:
-    def look() -> Any:
-        return client.get(f"rollway:celery-task-meta-{task_id}")
-
-    found: dict[str, Any] = json.loads(eventually(look, 20, f"the answer to {task_id}"))
-    return found
 
 
 def push(client: redis.Redis, message: bytes, queue: str = "commands") -> None:

@@ -66,12 +66,16 @@ class Fleet(DeploymentRows):
     def start_workers(self, *names: str, host: str = HERE, task_events: bool = True, **environment: str) -> None:
         """Workers of four threads each, started as `rollway up` starts them, and ready."""
         for name in names:
-            command = f"worker -P threads -c 4 --without-mingle --without-gossip -n {name}@%h --loglevel INFO"
-            command += " -E" if task_events else ""
-            queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
-            self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
+            self.begin_worker(name, host=host, task_events=task_events, **environment)
         for name in names:
             eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
+
+    def begin_worker(self, name: str, host: str = HERE, *, task_events: bool = True, **environment: str) -> None:
+        """A worker that may never become ready."""
+        command = f"worker -P threads -c 4 --without-mingle --without-gossip -n {name}@%h --loglevel INFO"
+        command += " -E" if task_events else ""
+        queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
+        self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
 
     def start_beat(self, name: str = "beat") -> None:
         self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"])
