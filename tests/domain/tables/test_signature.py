@@ -1,7 +1,9 @@
 """Signed commands: whose key it is, what it was made of, and when."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,6 +72,16 @@ def test_what_is_not_signed_or_signed_wrongly_is_refused(given: dict[str, Any], 
         proven_payload(TASK, given, KEYS, NOW)
     assert refused.value.code == code
     assert KEY not in str(refused.value.as_json())
+
+
+def test_what_other_services_are_shown_makes_a_signature_that_holds() -> None:
+    page = (Path(__file__).parents[3] / "docs/commands.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown: dict[str, Any] = {}
+    exec(compile(code, "docs/commands.md", "exec"), shown)
+    made = shown["signed"](TASK, {"request_id": "r", "reason": "größer"}, "ci", KEY)
+    now = datetime.fromtimestamp(made["sent_at"], UTC)
+    assert proven_payload(TASK, made, KEYS, now) == {"request_id": "r", "reason": "größer", "actor": "ci"}
 
 
 def test_a_payload_nested_without_end_is_no_payload() -> None:
