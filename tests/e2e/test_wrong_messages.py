@@ -12,7 +12,8 @@ import redis
 
 from stack.home import project_root
 from tasks.redis.aside import KEPT, how_many_aside, last_aside
-from tests.support.envelopes import BROADCASTS, MALFORMED, envelope
+from tests.support.deployments import NOBODY
+from tests.support.envelopes import BROADCASTS, MALFORMED, body_of, envelope, raw
 from tests.support.queues import answer_of
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
@@ -64,6 +65,20 @@ def test_celery_may_look_at_a_worker_and_not_end_it(fleet: Fleet) -> None:
     assert fleet.is_running("worker1")
 
 
+def test_a_forged_event_of_another_host_ends_no_replica_here(fleet: Fleet, client: redis.Redis) -> None:
+    fleet.start_workers("worker1")
+    fleet.deploy_first(replicas=1)
+    before = [process.pid for process in fleet.replica_processes("web")]
+    for host in ("elsewhere", "external"):
+        for kind in ("sweep", "stop", "start", "probe"):
+            body = body_of([[], {"route_lifecycle_type": kind, "host": host}, {}])
+            push(client, raw(body=body, headers__task="rollway.do_route_lifecycle"), "routes")
+    refused = "raised unexpected: InvalidInputError('host: "
+    eventually(lambda: fleet.log("worker1").count(refused) == 5, what="four looks for elsewhere, one sweep of external")
+    assert "a replica without a route is ended" not in fleet.log("worker1")
+    assert [process.pid for process in fleet.replica_processes("web")] == before != []
+
+
 def test_doctor_says_how_many_messages_were_put_aside_and_why(fleet: Fleet, client: redis.Redis) -> None:
     fleet.start_workers("worker1")
     for _ in range(KEPT + 1):
@@ -74,11 +89,14 @@ def test_doctor_says_how_many_messages_were_put_aside_and_why(fleet: Fleet, clie
     assert (told.returncode, aside["count"], len(aside["last"])) == (0, KEPT + 1, KEPT)
     assert aside["last"][0]["begins"] == "hello\ufffd[2J"
     assert f"{KEPT + 1} messages were put aside" in doctor(fleet).stdout
+    without_redis = doctor(fleet, REDIS_URL=NOBODY)
+    assert (without_redis.returncode, without_redis.stderr) == (0, "")
+    assert "Redis does not answer, so nobody knows which messages were put aside" in without_redis.stdout
 
 
-def doctor(fleet: Fleet, *options: str) -> subprocess.CompletedProcess[str]:
+def doctor(fleet: Fleet, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cli.main", "doctor", *options]
-    environment = {**os.environ, **fleet.environment}
+    environment = {**os.environ, **fleet.environment, **variables}
     return subprocess.run(
         command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False, timeout=60
     )
