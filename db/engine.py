@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from db.settings import DatabaseSettings
 from db.silence import KEEPALIVE, AnsweredConnection
@@ -51,13 +51,14 @@ def engine() -> Engine:
     return make_engine(DatabaseSettings.from_environment(os.environ))
 
 
-def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T]) -> T:
+def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience_seconds: float = 0) -> T:
     """`work` in one transaction, run again from its start after a deadlock, a lock timeout or a lost connection.
 
-    A connection lost while committing leaves open whether it was committed: `work` must be safe to repeat.
+    Some attempts are made at once, and further ones for as long as the patience lasts. A connection lost while
+    committing leaves open whether it was committed: `work` must be safe to repeat.
     """
     for attempt in Retrying(
-        stop=stop_after_attempt(_ATTEMPTS),
+        stop=stop_after_attempt(_ATTEMPTS) & stop_after_delay(patience_seconds),
         wait=wait_random_exponential(multiplier=0.02, max=1),
         retry=retry_if_exception(_worth_another_try),
         reraise=True,

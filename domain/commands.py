@@ -9,6 +9,8 @@ from domain.autoscaling.rule import MAX_RULES, AutoscalingRule, MetricName, Metr
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
 from domain.traffic.entrances import TrafficSettings
 
+MOST_COMMAND_BYTES = 256 * 1024
+"""As JSON, with everything that is in it, such as the environment of a revision."""
 REQUEST_ID_LENGTH = 200
 MAX_REPLICAS = 10_000
 Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]

@@ -53,6 +53,37 @@ class WrongInstallationError(RollwayError):
     code = "wrong_installation"
 
 
+class TooLargeError(InvalidInputError):
+    """A command has more bytes than a command may have; the message names its largest part."""
+
+    code = "too_large"
+
+    @classmethod
+    def of_size(cls, size: int, most: int, part: str) -> Self:
+        """The refusal; sizes in bytes, as JSON."""
+        shown = f"{part}: " if part else ""
+        message = f"{shown}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
+        return cls(message, field=part)
+
+
+class UnsignedError(RollwayError):
+    """Commands must be signed here, and this one is not."""
+
+    code = "unsigned"
+
+
+class WrongSignatureError(RollwayError):
+    """The signature is of another key, of another command, or of another time."""
+
+    code = "wrong_signature"
+
+
+class UnavailableError(RollwayError):
+    """Postgres did not answer for as long as we waited."""
+
+    code = "unavailable"
+
+
 class UnknownCommandError(RollwayError):
     """No command has that name."""
 

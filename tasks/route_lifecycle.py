@@ -4,8 +4,10 @@ from collections.abc import Callable
 from time import monotonic
 
 from db.engine import engine
+from domain.errors import InvalidInputError
 from domain.events import member_of
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
+from domain.replicas.placement import EXTERNAL
 from tasks.app import app
 from tasks.composition import probe_pass, replicas_of, slots, stopping
 from tasks.connections import waker
@@ -29,6 +31,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
     Without `host`, a look that hosts make themselves is sent to each host that is up and has work for it.
     """
     kind = member_of(RouteLifecycleType, "route_lifecycle_type", route_lifecycle_type)
+    _check_host(kind, host)
     key = route_key(kind, host)
     if interval is None:
         waker().arrived(key)
@@ -43,6 +46,13 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
         look, ends_at = LOOKS[kind](host or settings().host), monotonic() + settings().work_seconds
         while look() and monotonic() < ends_at and slot.is_held and not stopping.wait(PAUSE_SECONDS):
             pass
+
+
+def _check_host(kind: RouteLifecycleType, host: str | None) -> None:
+    """A look for another host would find that no route expects the replicas here, and a sweep would end them all."""
+    known = (None, settings().host) if kind is RouteLifecycleType.SWEEP else (None, settings().host, EXTERNAL)
+    if host not in known:
+        raise InvalidInputError(f"host: {host} is not this host, which is {settings().host}", field="host")
 
 
 LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {

@@ -6,7 +6,7 @@ import socket
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from kombu.entity import Exchange, Queue
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -30,6 +30,14 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 def _redis_url(raw: str) -> str:
     parts = urlsplit(raw)
     if parts.scheme not in ("redis", "rediss") or parts.port == 0:  # reading the port checks it
+        raise ValueError(raw)
+    if parts.scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(parts.query):
+        return f"{raw}{'&' if parts.query else '?'}ssl_cert_reqs=required"  # Celery wants to be told
+    return raw
+
+
+def _absolute(raw: Path) -> Path:
+    if not raw.is_absolute():
         raise ValueError(raw)
     return raw
 
@@ -62,7 +70,8 @@ class TaskSettings(Settings):
     proxies reach at `host_address`. `host_silence_seconds`: after so long without a sign of life a host is down.
     `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it. `replica_env`: names
     of this environment that replica processes get too; `replica_users`: as whom they may run. `docker_volumes` and
-    `docker_host_network`: what containers may reach of the engine's host.
+    `docker_host_network`: what containers may reach of the engine's host. `command_keys`: a file with the key of each
+    sender; with it, commands must be signed.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
@@ -87,6 +96,9 @@ class TaskSettings(Settings):
     )
     docker_host_network: bool = Field(
         default=False, validation_alias="ROLLWAY_DOCKER_HOST_NETWORK", description="on or off"
+    )
+    command_keys: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, validation_alias="ROLLWAY_COMMAND_KEYS", description="the absolute path of a file of keys"
     )
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
@@ -123,7 +135,6 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_disable_prefetch": True,
         "worker_hijack_root_logger": False,
-        "worker_send_task_events": True,
         "task_send_sent_event": True,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "broker_connection_retry_on_startup": True,
@@ -145,6 +156,11 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
 def host_queue(host: str) -> str:
     """The name of the queue that only workers on this host listen to."""
     return f"host.{host}"
+
+
+def takes_tasks(name: str) -> bool:
+    """Whether workers take tasks from the queue of that name; Celery has others, such as those for answers."""
+    return name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE) or name.startswith(host_queue(""))
 
 
 def queue(name: str) -> Queue:

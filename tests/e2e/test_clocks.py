@@ -34,7 +34,7 @@ def clock() -> Iterator[ShiftedClock]:
 def west(fleet: Fleet, home_of_west: Path, clock: ShiftedClock) -> Fleet:
     """Worker and beat on a machine of this clock, and two replicas of v0."""
     there = {"ROLLWAY_HOME": str(home_of_west), "ROLLWAY_HOST_ADDRESS": "127.0.0.2"}
-    fleet.start_workers("worker-west", host="west", **clock.environment, **there)
+    fleet.start_workers("worker-west", host="west", **(clock.environment | there))
     fleet.start_beat(**clock.environment)
     fleet.deploy_first(replicas=2)
     return fleet

@@ -62,14 +62,23 @@ class Fleet(DeploymentRows):
     def waker(self) -> Waker:
         return Waker(self._producer, self._redis)
 
-    def start_workers(self, *names: str, host: str = HERE, **environment: str) -> None:
+    @property
+    def producer(self) -> Celery:
+        """A sender with the settings of the workers."""
+        return self._producer
+
+    def start_workers(self, *names: str, host: str = HERE, task_events: str = "-E", **environment: str) -> None:
         """Workers of four threads each, started as `rollway up` starts them, and ready."""
         for name in names:
-            command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
-            queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
-            self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
+            self.begin_worker(name, host=host, task_events=task_events, **environment)
         for name in names:
             eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
+
+    def begin_worker(self, name: str, host: str = HERE, *, task_events: str = "-E", **environment: str) -> None:
+        """A worker that may never become ready."""
+        command = f"worker -P threads -c 4 --without-mingle --without-gossip -n {name}@%h --loglevel INFO {task_events}"
+        queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
+        self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
 
     def start_beat(self, name: str = "beat", **environment: str) -> None:
         self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"], **environment)
@@ -88,6 +97,9 @@ class Fleet(DeploymentRows):
 
     def is_running(self, name: str) -> bool:
         return self._processes[name].poll() is None
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
 
     def log(self, name: str) -> str:
         return (self.home / f"{name}.log").read_text(errors="replace")

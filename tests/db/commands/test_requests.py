@@ -55,6 +55,21 @@ def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answ
     assert len(told(engine)) == (task != "report_route")
 
 
+@pytest.mark.parametrize(
+    "value", [1e23, 1.7976931348623157e308, 5e-324, -0.0, 0.1, 1e22, 123456789012345678901234567890.0]
+)
+def test_a_repeated_number_is_the_same_number_however_postgres_writes_it(engine: Engine, value: float) -> None:
+    make_deployment(engine)
+    rule = {"metric": "busy", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 5, "source": "pushed"}
+    ask(engine, "set_autoscaling_rules", deployment="web", rules=[rule])
+    first, second = (
+        ask(engine, "push_metric", request_id="r", deployment="web", metric="busy", value=value) for _ in "12"
+    )
+    assert (first.repeated, second.repeated) == (False, True)
+    with pytest.raises(RequestIdReusedError):
+        ask(engine, "push_metric", request_id="r", deployment="web", metric="busy", value=value + 1 if value < 9 else 1)
+
+
 def test_a_refused_request_can_be_sent_again_when_its_reason_is_gone(engine: Engine) -> None:
     with pytest.raises(DeploymentNotFoundError):
         ask(engine, "destroy", request_id="r-1", deployment="web")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from domain.commands import COMMANDS, Command
-from domain.errors import InvalidInputError, UnknownCommandError
+from domain.commands import COMMANDS, MOST_COMMAND_BYTES, Command
+from domain.errors import InvalidInputError, TooLargeError, UnknownCommandError
 from domain.messages import parse_command
 from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
@@ -98,7 +98,7 @@ def test_a_command_that_does_not_exist_is_refused_with_those_that_do() -> None:
         ("pause", "actor", {"actor": "\0", "reason": "\0"}),
         ("create_deployment", "policy.spec.name", {"policy": {"spec": {"name": "\0"}}}),
         ("create_deployment", "policy.steps.1", {"policy": {"steps": ["a", "\0", "b"]}}),
-        ("create_deployment", "policy.a\0", {"policy": {"a\0": 1}}),
+        ("create_deployment", "policy.a\ufffd", {"policy": {"a\0": 1}}),
         ("add_revision", "spec.env.KEY", {"spec": {"command": ["serve"], "env": {"OTHER": "", "KEY": "\0"}}}),
         ("add_revision", "spec.command.1", {"spec": {"command": ["serve", "\0"]}}),
     ],
@@ -107,6 +107,50 @@ def test_a_text_with_the_character_nul_is_refused_at_its_field(command: str, fie
     with pytest.raises(InvalidInputError, match="cannot contain the character NUL") as refused:
         ask(command, **given)
     assert refused.value.detail == {"field": field}
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "given"),
+    [
+        ("pause", "reason", {"reason": "\ud83d"}),
+        ("pause", "\ufffd", {"\udc00": 1}),
+        ("create_deployment", "policy.spec.\ufffd", {"policy": {"spec": {"\ud800": "a"}}}),
+        ("add_revision", "spec.env.\ufffd", {"spec": {"command": ["serve"], "env": {"\ud800": ""}}}),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_at_its_field(command: str, field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="half of a surrogate pair") as refused:
+        ask(command, **given)
+    assert refused.value.detail == {"field": field}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return {"a": nested(levels - 1)} if levels else {}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    assert ask("create_deployment", policy=nested(31))
+    for levels in (32, 300, 900):
+        with pytest.raises(InvalidInputError, match="nested more than 32 levels deep"):
+            ask("create_deployment", policy=nested(levels))
+
+
+def test_numbers_that_json_does_not_know_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy.spec.most: must be a finite number"):
+        ask("create_deployment", policy={"spec": {"most": float("inf")}})
+
+
+def test_a_command_that_is_too_large_is_refused_by_the_name_of_its_largest_part() -> None:
+    room = MOST_COMMAND_BYTES - len(
+        ask("add_revision", spec={"command": ["serve"], "env": {"A": ""}}).model_dump_json()
+    )
+    assert ask("add_revision", spec={"command": ["serve"], "env": {"A": "x" * room}})
+    with pytest.raises(TooLargeError, match=r"^spec.env.A: the command has 262,145 bytes, and 262,144 are the most"):
+        ask("add_revision", spec={"command": ["serve"], "env": {"A": "x" * (room + 1)}})
+    many = {f"NAME_{number}": "x" * 10 for number in range(100_000)}
+    with pytest.raises(TooLargeError, match=r"^spec.env: the command has ") as refused:
+        ask("add_revision", spec={"command": ["serve"], "env": many})
+    assert refused.value.as_json()["code"] == "too_large"
 
 
 def test_numbers_and_nothing_are_no_texts() -> None:
