@@ -3,9 +3,10 @@
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
+from domain.replicas.address import plausible_address
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
 from domain.traffic.entrances import TrafficSettings
 
@@ -158,13 +159,16 @@ class ForgetHost(Command):
 
 
 class ReportRoute(Command):
-    """What another system knows of a replica that it runs. A stopped one that was not asked to end has failed."""
+    """What another system knows of a replica that it runs. A stopped one that was not asked to end has failed.
+
+    Only replicas of the runtime `external` are reported: Rollway looks after the others itself.
+    """
 
     task = "rollway.report_route"
 
     route_id: UUID
     status: Literal["healthy", "unhealthy", "failed", "stopped"]
-    address: str | None = Field(default=None, max_length=300)
+    address: Annotated[str, Field(max_length=300), AfterValidator(plausible_address)] | None = None
     detail: str = Field(default="", max_length=1000)
 
 

@@ -4,6 +4,10 @@ from pydantic import ValidationError
 
 from domain.commands import COMMANDS, Command
 from domain.errors import InvalidInputError, UnknownCommandError
+from domain.text import storable, unstorable
+
+_WORDS = frozenset({"actor", "reason", "detail"})
+"""Said for people: what cannot be stored or shown is replaced there, and refused everywhere else."""
 
 
 def parse_command(task: str, payload: object) -> Command:
@@ -11,24 +15,19 @@ def parse_command(task: str, payload: object) -> Command:
     command = COMMANDS.get(task)
     if command is None:
         raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted(COMMANDS))}")
+    given = _with_storable_words(payload)
+    if fault := unstorable(given):
+        field, why = fault
+        raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
     try:
-        parsed = command.model_validate(payload)
+        return command.model_validate(given)
     except ValidationError as error:
         raise InvalidInputError.of(error) from None
-    if field := _with_nul(parsed.model_dump()):
-        raise InvalidInputError(f"{field}: a text cannot contain the character NUL; leave it out", field=field)
-    return parsed
 
 
-def _with_nul(value: object, path: str = "") -> str | None:
-    """The path of the first text with a NUL in it: Postgres stores none."""
-    match value:
-        case str():
-            return path if "\0" in value else None
-        case dict():
-            inner = [(str(key), item) for key, item in (*value.items(), *((key, key) for key in value))]
-        case list() | tuple():
-            inner = [(str(number), item) for number, item in enumerate(value)]
-        case _:
-            return None
-    return next((found for key, item in inner if (found := _with_nul(item, f"{path}.{key}".lstrip(".")))), None)
+def _with_storable_words(payload: object) -> object:
+    if not isinstance(payload, dict):
+        return payload
+    return {
+        name: storable(value) if name in _WORDS and isinstance(value, str) else value for name, value in payload.items()
+    }

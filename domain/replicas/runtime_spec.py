@@ -17,7 +17,8 @@ from pydantic import (
 
 DEFAULT_CONTAINER_PORT = 8080
 RESERVED_LABELS = "rollway."
-_BYTES = re.compile(r"^(\d+(?:\.\d+)?)([bkmg]?)$", re.IGNORECASE)
+_BYTES = re.compile(r"^(\d{1,15}(?:\.\d{1,15})?)([bkmg]?)$", re.IGNORECASE)
+_MOST_MEMORY = 2**50
 
 
 def _bytes(value: object) -> object:
@@ -45,7 +46,10 @@ class DockerResources(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    memory: Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, description="bytes, or '512m'")] | None = None
+    memory: (
+        Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, le=_MOST_MEMORY, description="bytes, or '512m'")]
+        | None
+    ) = None
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
     gpus: Literal["all"] | Annotated[int, Field(ge=1, le=64)] | None = None
 
