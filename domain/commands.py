@@ -3,14 +3,13 @@
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
+from domain.replicas.address import plausible_address
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
 from domain.traffic.entrances import TrafficSettings
 
-MOST_COMMAND_BYTES = 256 * 1024
-"""As JSON, with everything that is in it, such as the environment of a revision."""
 REQUEST_ID_LENGTH = 200
 MAX_REPLICAS = 10_000
 Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
@@ -165,13 +164,13 @@ class ForgetHost(Command):
 
 
 class ReportRoute(Command):
-    """What another system knows of a replica that it runs. A stopped one that was not asked to end has failed."""
+    """What another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
 
     task = "rollway.report_route"
 
     route_id: UUID
     status: Literal["healthy", "unhealthy", "failed", "stopped"]
-    address: str | None = Field(default=None, max_length=300)
+    address: Annotated[str, Field(max_length=300), AfterValidator(plausible_address)] | None = None
     detail: str = Field(default="", max_length=1000)
 
 

@@ -1,15 +1,18 @@
 """A message becomes a command: checked field by field, and refused with the field's name and what would be right."""
 
 import json
-from math import isfinite
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from domain.commands import COMMANDS, MOST_COMMAND_BYTES, Command
+from domain.commands import COMMANDS, Command
 from domain.errors import InvalidInputError, TooLargeError, UnknownCommandError
-from domain.text import storable
+from domain.text import storable, unstorable
 
-_MOST_LEVELS = 32
+MOST_COMMAND_BYTES = 256 * 1024
+"""As JSON, with everything that is in it, such as the environment of a revision."""
+
+_WORDS = frozenset({"actor", "reason", "detail"})
+"""Said for people: what cannot be stored or shown is replaced there, and refused everywhere else."""
 
 
 def parse_command(task: str, payload: object) -> Command:
@@ -17,11 +20,12 @@ def parse_command(task: str, payload: object) -> Command:
     command = COMMANDS.get(task)
     if command is None:
         raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted(COMMANDS))}")
-    if fault := _first_fault(payload):
-        field, sentence = fault
-        raise InvalidInputError(f"{field}: {sentence}" if field else sentence, field=field)
+    given = _with_storable_words(payload)
+    if fault := unstorable(given):
+        field, why = fault
+        raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
     try:
-        parsed = command.model_validate(payload)
+        parsed = command.model_validate(given)
     except ValidationError as error:
         raise InvalidInputError.of(error) from None
     size = len(parsed.model_dump_json().encode())
@@ -30,35 +34,12 @@ def parse_command(task: str, payload: object) -> Command:
     return parsed
 
 
-def _first_fault(value: object, path: str = "", level: int = 0) -> tuple[str, str] | None:
-    """The path of the first value that cannot be stored, with what would be right."""
-    if level > _MOST_LEVELS:
-        return path, f"is nested more than {_MOST_LEVELS} levels deep; make it flatter"
-    inner: list[tuple[str, object]]
-    match value:
-        case str():
-            fault = _fault_of(value)
-            return (path, fault) if fault else None
-        case float() if not isfinite(value):
-            return path, "must be a finite number"
-        case BaseModel():
-            return _first_fault(value.model_dump(), path, level)
-        case dict():
-            inner = [(str(key), item) for key, item in (*value.items(), *((key, key) for key in value))]
-        case list() | tuple():
-            inner = [(str(number), item) for number, item in enumerate(value)]
-        case _:
-            return None
-    found = (_first_fault(item, f"{path}.{storable(key)}".lstrip("."), level + 1) for key, item in inner)
-    return next(filter(None, found), None)
-
-
-def _fault_of(text: str) -> str | None:
-    if "\0" in text:
-        return "a text cannot contain the character NUL; leave it out"
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        return "a text cannot contain half of a surrogate pair; write the whole character"
-    return None
+def _with_storable_words(payload: object) -> object:
+    if not isinstance(payload, dict):
+        return payload
+    return {
+        name: storable(value) if name in _WORDS and isinstance(value, str) else value for name, value in payload.items()
+    }
 
 
 def _large_part(value: object, path: str = "") -> str:

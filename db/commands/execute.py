@@ -159,7 +159,7 @@ def _store_policy(connection: Connection, deployment_id: UUID, policy: Deploymen
 
 def _report_route(connection: Connection, command: commands.ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
-    status = status_told(command.status, row.address or command.address)
+    status = status_told(command.status, row.spec.runtime, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
     report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
     applied = apply_reports(connection, [report])

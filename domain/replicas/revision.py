@@ -6,6 +6,7 @@ import shlex
 from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -16,6 +17,7 @@ from pydantic import (
 )
 
 from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
+from domain.text import storable
 
 MOST_SECONDS = 86_400
 """That a replica may take to leave."""
@@ -34,6 +36,21 @@ DeploymentName = Annotated[
 
 def _split_command(value: object) -> object:
     return shlex.split(value) if isinstance(value, str) else value
+
+
+def _with_a_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    if not command[0]:
+        raise ValueError("must begin with the program to run, which '' is not")
+    return command
+
+
+def _variable_name(name: str) -> str:
+    if not name or "=" in name or storable(name) != name:
+        raise ValueError("must be the name of a variable: not empty, and without '=' and control characters")
+    return name
+
+
+VariableName = Annotated[str, AfterValidator(_variable_name)]
 
 
 class HealthCheck(BaseModel):
@@ -65,11 +82,11 @@ class RevisionSpec(BaseModel):
 
     runtime: Literal["process", "docker", "external"] = "process"
     command: Annotated[
-        Annotated[tuple[str, ...], Field(min_length=1)] | None,
+        Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)] | None,
         BeforeValidator(_split_command),
         Field(validate_default=True, description="docker: the image's own, if left out; external: none"),
     ] = None
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[VariableName, str] = Field(default_factory=dict)
     working_directory: str | None = None
     user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$", description="as whom a process runs")
     docker: DockerSpec | None = Field(default=None, validate_default=True)

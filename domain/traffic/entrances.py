@@ -11,11 +11,15 @@ from domain.traffic.published import Entrance, EntranceKind
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."
 """A deployment that is reached as web.example.com shows its new revision as preview.web.example.com."""
+_SHORTEST_TIMEOUT = 0.001
+"""Proxies count in milliseconds, and 0 is no limit to them."""
 _LONGEST_HOST = 253
 _LONGEST_PREFIX = 200
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 HOST_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 """A lower-case host name; *. at its beginning stands for every name below it."""
+_OF_A_MACHINE = re.compile(r"localhost|(.*\.)?([0-9]+|0x[0-9a-f]*)")
+"""A name whose last label is a number is an IP address to clients, in one of its forms: 127.0.0.1, 127.1, 0x7f.1."""
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
 
 
@@ -24,6 +28,13 @@ def _checked_host(value: str) -> str:
         raise ValueError(f"{value!r} must be a host name alone, without a port")
     if len(value) > _LONGEST_HOST or not HOST_NAME.fullmatch(value):
         raise ValueError(f"{value!r} must be a lower-case host name such as web.example.com or *.example.com")
+    if value.startswith("*.") and value.count(".") == 1:
+        raise ValueError(f"{value!r} must stand for the names below two labels at least, such as *.example.com")
+    if _OF_A_MACHINE.fullmatch(value.removeprefix("*.")):
+        raise ValueError(
+            f"{value!r} must not be localhost or an IP address, by which every path prefix is reached; "
+            "path_prefix: / takes the requests that no other deployment takes"
+        )
     if value.removeprefix("*.").startswith(PREVIEW_PREFIX):
         raise ValueError(f"{value!r} must not begin with {PREVIEW_PREFIX!r}, where new revisions are looked at")
     return value
@@ -54,7 +65,7 @@ class TrafficSettings(BaseModel):
     hosts: tuple[Host, ...] | None = Field(default=None, max_length=MAX_HOSTS)
     path_prefix: PathPrefix | None = None
     strip_prefix: bool = True
-    request_timeout_seconds: float | None = Field(default=None, gt=0, le=86400)
+    request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
 
     @property
     def is_default(self) -> bool:

@@ -11,6 +11,7 @@ from db.cycle.claim import claim_these
 from db.engine import transaction
 from domain.errors import DeploymentNotFoundError, RequestIdReusedError, RollwayError, StaleVersionError
 from tests.support.deployments import ROLLING, ask, engine_on, make_deployment, snapshot
+from tests.support.payloads import ELSEWHERE
 from tests.support.pictures import DESTROYED, DESTROYING
 from tests.support.rows import everything, told, wait_until_blocked
 
@@ -30,7 +31,7 @@ from tests.support.rows import everything, told, wait_until_blocked
 def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answers(
     database: str, engine: Engine, task: str, payload: dict[str, Any]
 ) -> None:
-    made = make_deployment(engine)
+    made = make_deployment(engine, spec=ELSEWHERE)
     asked = {"request_id": "r-1", **payload, **({"route_id": str(made.routes[0])} if task == "report_route" else {})}
     many = [engine_on(database) for _ in range(4)]
     barrier, done = threading.Barrier(8, timeout=60), []
