@@ -72,7 +72,7 @@ class TrafficTable:
 
 def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
     """The table of a snapshot."""
-    faults: list[str] = []
+    faults = list(snapshot.faults)
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
     reached = {

@@ -27,9 +27,15 @@ _OWNERS = f"""
 """
 
 
+_KINDS = {kind.value: kind for kind in EntranceKind}
+
+
 @dataclass(frozen=True, slots=True)
 class ReachedView:
-    """Where a deployment is reached, and how long a request to it may take; None for no limit."""
+    """Where a deployment is reached, and how long a request to it may take; None for no limit.
+
+    Entrances of a kind that only a newer release knows are left out.
+    """
 
     entrances: tuple[Entrance, ...]
     request_timeout_seconds: float | None
@@ -38,7 +44,7 @@ class ReachedView:
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Of one that is known to exist."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
-    found = (Entrance(EntranceKind(kind), value, strip_prefix) for _, kind, value, strip_prefix in rows if kind)
+    found = (Entrance(_KINDS[kind], value, strip_prefix) for _, kind, value, strip_prefix in rows if kind in _KINDS)
     return ReachedView(in_order(found), next(timeout for timeout, *_ in rows))
 
 

@@ -55,7 +55,9 @@ class TrafficSnapshot:
     """All that proxies may know, read in one snapshot of Postgres. `seen`: that snapshot (`pg_snapshot`, as text).
 
     What a transaction took out of traffic is missing here exactly when `pg_visible_in_snapshot(its id, seen)`.
+    `faults`: what could not be read and is missing too, a sentence each.
     """
 
     seen: str
     deployments: tuple[DeploymentInTraffic, ...]
+    faults: tuple[str, ...] = ()

@@ -70,6 +70,7 @@ CREATE TABLE proxies (
     node_id text NOT NULL,
     kind text NOT NULL,
     silence_seconds double precision NOT NULL,
+    is_doubled boolean DEFAULT false NOT NULL, -- two proxies use this id
     acked_version text,
     acked_snapshot pg_snapshot,
     acked_at timestamptz,

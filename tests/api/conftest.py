@@ -5,9 +5,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from tests.support import plain_http
 from tests.support.deployments import Made, engine_on, make_deployment
-from tests.support.edge import Edge, EdgeRoutes, Process, api_process, envoy_process
+from tests.support.edge import Edge, EdgeRoutes, Process, api_process, envoy_process, page
 from tests.support.polling import Node
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
@@ -74,9 +73,7 @@ def web(shared: tuple[EdgeRoutes, Process]) -> Made:
     made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
     routes.reached(made.id, made.name)
     routes.tell()
-    eventually(
-        lambda: made.name in [service["name"] for service in plain_http.get(f"{api.url}/v1/traffic").json()["services"]]
-    )
+    eventually(lambda: made.name in [service["name"] for service in page(api, "/v1/traffic").json()["services"]])
     return made
 
 

@@ -17,6 +17,7 @@ import redis
 from sqlalchemy import Engine
 
 from db.engine import transaction
+from domain.traffic.nodes import token_of
 from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
@@ -94,13 +95,28 @@ class Process:
         return time.monotonic() - began
 
 
-def api_process(database: str, redis_url: str, folder: Path) -> Process:
+KEY = "the key of this installation, as tests have it"
+
+
+def with_token(node_id: str) -> dict[str, str]:
+    """Who asks, for the query of a URL."""
+    return {"node": node_id, "token": token_of(node_id, KEY)}
+
+
+def page(api: Process, path: str) -> httpx.Response:
+    """A page of the server for proxies, as a person reads it."""
+    return plain_http.get(f"{api.url}{path}", params=with_token("a-person"))
+
+
+def api_process(database: str, redis_url: str, folder: Path, **environment: str) -> Process:
     port = free_port()
     environment = {
         "DATABASE_URL": database,
         "REDIS_URL": redis_url,
         "ROLLWAY_API_PORT": str(port),
         "ROLLWAY_HOME": str(folder),
+        "ROLLWAY_PROXY_KEY": KEY,
+        **environment,
     }
     command = [sys.executable, "-m", "api"]
     return Process(command, port, folder / "api.log", f"http://127.0.0.1:{port}/healthz", environment)
@@ -111,7 +127,11 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
     config = folder / f"{node_id}.yaml"
     config.write_text(
         envoy_bootstrap(
-            node_id=node_id, listen=("127.0.0.1", port), admin=("127.0.0.1", admin), xds=("127.0.0.1", api_port)
+            node_id=node_id,
+            key=KEY,
+            listen=("127.0.0.1", port),
+            admin=("127.0.0.1", admin),
+            xds=("127.0.0.1", api_port),
         )
     )
     options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]
