@@ -3,8 +3,9 @@
 from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from tests.support import plain_http
+from tests.support.asking import with_token
 from tests.support.deployments import Made, make_deployment
-from tests.support.edge import EdgeRoutes, Process, with_token
+from tests.support.edge import EdgeRoutes, Process
 from tests.support.polling import live_servers
 from tests.support.waiting import eventually
 

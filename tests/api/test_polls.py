@@ -8,8 +8,9 @@ import pytest
 
 from db.engine import transaction
 from tests.support import plain_http
+from tests.support.asking import page
 from tests.support.deployments import Made, make_deployment
-from tests.support.edge import EdgeRoutes, Process, page
+from tests.support.edge import EdgeRoutes, Process
 from tests.support.polling import Node, in_background, live_servers
 from tests.support.waiting import eventually
 
@@ -72,7 +73,7 @@ def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_co
             held = [threads.submit(node.poll, *subscription) for subscription in everything]
             eventually(lambda: "rollway_polls_held 3.0" in plain_http.get(f"{api.url}/metrics").text)
         started.result()
-        eventually(lambda: page(api, "/v1/traffic").json()["proxies"][0]["is_current"], 3)
+        eventually(lambda: page(api.url, "/v1/traffic").json()["proxies"][0]["is_current"], 3)
         api.end()
         assert [poll.result() for poll in held] == [None] * 3
 

@@ -16,11 +16,11 @@ from db.proxies.acks import list_proxies
 from domain.traffic.nodes import token_of
 from stack.home import project_root
 from tests.support import plain_http
-from tests.support.deployments import Made, read, write
-from tests.support.edge import KEY, Edge, Process, page, with_token
+from tests.support.asking import KEY, page, with_token
+from tests.support.deployments import Made, read
+from tests.support.edge import Edge, Process
 from tests.support.polling import Node
 from tests.support.waiting import eventually
-from tests.support.web_replicas import replicas
 
 PAGES = ("/traefik", "/prometheus/targets", "/v1/traffic")
 
@@ -28,28 +28,6 @@ PAGES = ("/traefik", "/prometheus/targets", "/v1/traffic")
 def poll(api: Process, node: object, token: str, version: str = "") -> httpx.Response:
     asked = {"node": {"id": node, "metadata": {"rollway_token": token}}, "version_info": version}
     return plain_http.post(f"{api.url}/v3/discovery:clusters", json=asked, timeout=2)
-
-
-def sent(api: Process, body: bytes) -> httpx.Response:
-    head = {"content-type": "application/json"}
-    return plain_http.post(f"{api.url}/v3/discovery:clusters", content=body, headers=head)
-
-
-def known(edge: Edge) -> set[str]:
-    return {proxy.node_id for proxy in in_transaction(edge.routes.engine, list_proxies)}
-
-
-def seconds_of_a_drain(edge: Edge, route: object) -> float:
-    began = time.monotonic()
-    write(
-        edge.routes.engine,
-        "UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = clock_timestamp(),"
-        " drain_xid = pg_current_xact_id() WHERE id = %s",
-        route,
-    )
-    edge.routes.tell()
-    eventually(lambda: edge.routes.released(route))  # type: ignore[arg-type]
-    return time.monotonic() - began
 
 
 @contextmanager
@@ -71,14 +49,6 @@ def meanwhile(*asking: object) -> Iterator[None]:
             future.result()
 
 
-@pytest.fixture
-def web(edge: Edge) -> Iterator[Made]:
-    with replicas("here") as (here,):
-        made = edge.make("■" * 8, *[here] * 8)
-        eventually(lambda: edge.ask(f"/{made.name}/").status_code == 200)
-        yield made
-
-
 def test_a_request_without_its_token_is_refused_with_a_sentence_and_nothing_is_noted(edge: Edge) -> None:
     of_another = token_of("edge-2", KEY)
     assert poll(edge.api, "edge-3", "").status_code == 401
@@ -90,87 +60,39 @@ def test_a_request_without_its_token_is_refused_with_a_sentence_and_nothing_is_n
         asked = {"node": "edge-3", "token": of_another}
         assert plain_http.get(f"{edge.api.url}{path}", params=asked).status_code == 403
         assert plain_http.get(f"{edge.api.url}{path}", params=with_token("edge-3")).status_code == 200
-    eventually(lambda: "edge-3" in known(edge))  # by its /traefik, with the token
-    assert "edge-2" not in known(edge)
+    eventually(lambda: "edge-3" in edge.known())  # by its /traefik, with the token
+    assert "edge-2" not in edge.known()
     told = plain_http.get(f"{edge.api.url}/metrics").text
     assert "rollway_strangers_refused_total" in told
     assert "edge-3" not in told
 
 
-def test_a_forger_neither_delays_nor_releases_a_drain(edge: Edge, web: Made) -> None:
-    usual = max(seconds_of_a_drain(edge, route) for route in web.routes[:3])
+def test_a_forger_neither_delays_nor_releases_a_drain(edge: Edge, many: Made) -> None:
+    usual = max(edge.seconds_of_a_drain(route) for route in many.routes[:3])
     forged = [
-        lambda: poll(edge.api, "edge-1", token_of("edge-9", KEY), page(edge.api, "/v1/traffic").json()["version"]),
+        lambda: poll(edge.api, "edge-1", token_of("edge-9", KEY), page(edge.api.url, "/v1/traffic").json()["version"]),
         lambda: plain_http.get(f"{edge.api.url}/traefik", params={"node": "edge-1"}),
         lambda: plain_http.get(f"{edge.api.url}/traefik", params={"node": "ghost", "poll_seconds": 60}),
     ]
     with meanwhile(*forged):
-        assert max(seconds_of_a_drain(edge, route) for route in web.routes[3:6]) < 20 * usual + 1
+        assert max(edge.seconds_of_a_drain(route) for route in many.routes[3:6]) < 20 * usual + 1
         edge.envoy.freeze()
         try:
-            write(
-                edge.routes.engine,
-                "UPDATE routes SET status = 'terminating', traffic_status = 'inactive',"
-                " drain_started_at = clock_timestamp(), drain_xid = pg_current_xact_id() WHERE id = %s",
-                web.routes[6],
-            )
-            edge.routes.tell()
+            edge.routes.drain(many.routes[6])
             time.sleep(1)
-            assert not edge.routes.released(web.routes[6]), "only the Envoy itself can acknowledge"
+            assert not edge.routes.released(many.routes[6]), "only the Envoy itself can acknowledge"
         finally:
             edge.envoy.thaw()
-    eventually(lambda: edge.routes.released(web.routes[6]))
-    assert "ghost" not in known(edge)
+    eventually(lambda: edge.routes.released(many.routes[6]))
+    assert "ghost" not in edge.known()
 
 
-def test_the_id_of_an_envoy_is_no_id_for_traefik(edge: Edge, web: Made) -> None:
+def test_the_id_of_an_envoy_is_no_id_for_traefik(edge: Edge, many: Made) -> None:
     answer = plain_http.get(f"{edge.api.url}/traefik", params=with_token("edge-1"))
     assert (answer.status_code, "of an Envoy" in answer.json()["detail"]) == (409, True)
-    seconds_of_a_drain(edge, web.routes[0])
+    edge.seconds_of_a_drain(many.routes[0])
     too_long = plain_http.get(f"{edge.api.url}/traefik", params={**with_token("t"), "poll_seconds": 61})
     assert (too_long.status_code, too_long.json()["detail"].partition(":")[0]) == (422, "poll_seconds")
-
-
-def test_what_postgres_or_json_cannot_hold_is_refused_with_the_name_of_the_field(edge: Edge, web: Made) -> None:
-    usual = max(seconds_of_a_drain(edge, route) for route in web.routes[:2])
-    bodies = [
-        b'{"node": {"id": "x\\u0000y"}}',
-        b'{"node": {"id": "\\ud800"}}',
-        b'{"node": {"id": "x", "metadata": {"rollway_token": "\\ud800"}}}',
-        b'{"node": {"id": "a b"}}',
-        b'{"node": {"id": "\xc3\xbc"}}',
-        b'{"node": {"id": NaN}}',
-        b'{"node": {"id": "%s"}}' % (b"x" * 201),
-        b'{"node": {"id": "x"}, "version_info": NaN}',
-        b"[" * 5000,
-        b"\xff\xfe",
-    ]
-    for body in bodies:
-        answer = sent(edge.api, body)
-        assert answer.status_code in (400, 422), body[:40]
-        assert answer.json()["detail"]
-    assert sent(edge.api, bodies[0]).json()["detail"].startswith("node.id: must be 1 to 200 printable ASCII characters")
-    assert plain_http.get(f"{edge.api.url}/traefik?node=a%00b").status_code == 422
-    assert seconds_of_a_drain(edge, web.routes[3]) < 20 * usual + 1
-
-
-def test_a_proxy_that_postgres_refuses_stops_no_acknowledgement_of_another(edge: Edge, web: Made) -> None:
-    usual = max(seconds_of_a_drain(edge, route) for route in web.routes[:2])
-    engine = edge.routes.engine
-    write(engine, "ALTER TABLE proxies ADD CONSTRAINT no_poison CHECK (node_id <> 'poison')")
-    poison = Node(edge.api)
-    poison.id = "poison"
-    try:
-        with ThreadPoolExecutor() as threads:
-            held = threads.submit(poison.take, "clusters")
-            eventually(lambda: plain_http.get(f"{edge.api.url}/healthz").json()["failed_writes"] > 0)
-            assert max(seconds_of_a_drain(edge, route) for route in web.routes[2:5]) < 20 * usual + 1
-            held.result()
-        assert "rollway_proxy_writes_failed_total 0.0" not in plain_http.get(f"{edge.api.url}/metrics").text
-        assert known(edge) >= {"edge-1"}
-        eventually(lambda: plain_http.get(f"{edge.api.url}/healthz").json()["acknowledgements"] == "ok")
-    finally:
-        write(engine, "ALTER TABLE proxies DROP CONSTRAINT no_poison")
 
 
 def test_no_pages_of_the_framework_are_served(edge: Edge) -> None:

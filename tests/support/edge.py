@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
@@ -17,12 +18,12 @@ import redis
 from sqlalchemy import Engine
 
 from db.engine import transaction
-from domain.traffic.nodes import token_of
 from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support import plain_http
-from tests.support.deployments import Made, make_deployment, read, write
+from tests.support.asking import KEY
+from tests.support.deployments import Made, engine_on, make_deployment, read, write
 from tests.support.waiting import eventually
 from tests.support.web_replicas import Replica
 from traffic.bootstrap import envoy_bootstrap
@@ -93,19 +94,6 @@ class Process:
             self.process.terminate()
         self.process.wait(15)
         return time.monotonic() - began
-
-
-KEY = "the key of this installation, as tests have it"
-
-
-def with_token(node_id: str) -> dict[str, str]:
-    """Who asks, for the query of a URL."""
-    return {"node": node_id, "token": token_of(node_id, KEY)}
-
-
-def page(api: Process, path: str) -> httpx.Response:
-    """A page of the server for proxies, as a person reads it."""
-    return plain_http.get(f"{api.url}{path}", params=with_token("a-person"))
 
 
 def api_process(database: str, redis_url: str, folder: Path, **environment: str) -> Process:
@@ -202,3 +190,29 @@ class Edge:
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
         return plain_http.request(method, self.envoy.url + path, headers=headers)
+
+    def seconds_of_a_drain(self, route: UUID) -> float:
+        """From a drain until every live proxy has acknowledged it."""
+        began = time.monotonic()
+        self.routes.drain(route)
+        eventually(lambda: self.routes.released(route))
+        return time.monotonic() - began
+
+    def known(self) -> set[str]:
+        """The ids of the proxies that are written down."""
+        return {str(row["node_id"]) for row in read(self.routes.engine, "SELECT node_id FROM proxies")}
+
+
+@contextmanager
+def edge_of(api: Process, database: str, redis_url: str, folder: Path) -> Iterator[Edge]:
+    """Start the server, and an Envoy that polls it; end both."""
+    engine, envoy = engine_on(database), envoy_process(api.port, folder)
+    try:
+        api.start()
+        envoy.start()
+        yield Edge(EdgeRoutes(engine, redis_url), api, envoy)
+    finally:
+        for process in (envoy, api):
+            if process.process is not None:
+                process.end(kill=True)
+        engine.dispose()

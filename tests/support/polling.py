@@ -10,7 +10,8 @@ import httpx
 
 from domain.traffic.nodes import token_of
 from tests.support import plain_http
-from tests.support.edge import KEY, Process, page
+from tests.support.asking import KEY, page
+from tests.support.edge import Process
 
 
 class Node:
@@ -55,5 +56,5 @@ def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: st
 
 def live_servers(api: Process, name: str) -> int:
     """How many replicas the server tells of; none before it has heard of the deployment."""
-    services = {service["name"]: service for service in page(api, "/v1/traffic").json()["services"]}
+    services = {service["name"]: service for service in page(api.url, "/v1/traffic").json()["services"]}
     return len(services[name]["live"]) if name in services else 0
