@@ -7,8 +7,9 @@ from sqlalchemy import Engine
 
 from tests.support.asking import page
 from tests.support.deployments import Made, engine_on, make_deployment
-from tests.support.edge import Edge, EdgeRoutes, Process, api_process, edge_of, envoy_process
+from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
 from tests.support.polling import Node
+from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas

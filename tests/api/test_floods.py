@@ -11,7 +11,8 @@ import pytest
 
 from tests.support import plain_http
 from tests.support.deployments import Made
-from tests.support.edge import Edge, Process, api_process, edge_of
+from tests.support.edge import Edge, api_process, edge_of
+from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 

@@ -6,8 +6,9 @@ import httpx
 
 from tests.support import plain_http
 from tests.support.deployments import Made, write
-from tests.support.edge import Edge, Process
+from tests.support.edge import Edge
 from tests.support.polling import Node
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 
 

@@ -10,8 +10,9 @@ from db.engine import transaction
 from tests.support import plain_http
 from tests.support.asking import page
 from tests.support.deployments import Made, make_deployment
-from tests.support.edge import EdgeRoutes, Process
+from tests.support.edge import EdgeRoutes
 from tests.support.polling import Node, in_background, live_servers
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 
 

@@ -13,7 +13,8 @@ from db.engine import transaction
 from tests.support import plain_http
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, write
-from tests.support.edge import EdgeRoutes, Process, envoy_process
+from tests.support.edge import EdgeRoutes, envoy_process
+from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas

@@ -18,8 +18,9 @@ from stack.home import project_root
 from tests.support import plain_http
 from tests.support.asking import KEY, page, with_token
 from tests.support.deployments import Made, read
-from tests.support.edge import Edge, Process
+from tests.support.edge import Edge
 from tests.support.polling import Node
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 
 PAGES = ("/traefik", "/prometheus/targets", "/v1/traffic")

@@ -11,7 +11,7 @@ import httpx
 from domain.traffic.nodes import token_of
 from tests.support import plain_http
 from tests.support.asking import KEY, page
-from tests.support.edge import Process
+from tests.support.server_process import Process
 
 
 class Node:
