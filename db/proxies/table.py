@@ -12,7 +12,14 @@ from psycopg.rows import kwargs_row
 
 from db.statuses import RUNNING
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
+from domain.traffic.published import (
+    DeploymentInTraffic,
+    Entrance,
+    EntranceKind,
+    RequestRules,
+    RouteInTraffic,
+    TrafficSnapshot,
+)
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
@@ -21,7 +28,10 @@ _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _SEEN = "SELECT pg_current_snapshot()::text"
 
-_DEPLOYMENTS = "SELECT id, name, request_timeout_seconds FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name"
+_DEPLOYMENTS = """
+    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview
+      FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name
+"""
 
 _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORDER BY kind, value"
 
@@ -58,8 +68,8 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     return TrafficSnapshot(
         seen=seen,
         deployments=tuple(
-            DeploymentInTraffic(name, tuple(entrances[key]), timeout, tuple(routes[key]))
-            for key, name, timeout in deployments
+            DeploymentInTraffic(name, tuple(entrances[key]), RequestRules(*rules), tuple(routes[key]))
+            for key, name, *rules in deployments
         ),
         faults=tuple(faults),
     )

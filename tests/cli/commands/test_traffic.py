@@ -14,7 +14,7 @@ from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_pr
 from db.replicas.hosts import show_sign_of_life
 from db.views.entrances import ReachedView
 from domain.traffic.entrances import default_entrances
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
 from runtime.identity import identify
 from stack.home import Home
 from stack.state import PartState, StackState, write_state
@@ -155,10 +155,10 @@ def test_a_prefix_that_replicas_see_and_a_wildcard_are_told_as_they_are() -> Non
         Entrance(EntranceKind.HOST, "example.com"),
         Entrance(EntranceKind.PREFIX, "/api/", strip_prefix=False),
     )
-    reached = ReachedView(entrances, 30.0)
+    reached = ReachedView(entrances, RequestRules(30.0))
     assert urls_of(reached, "http://127.0.0.1:80") == ["http://127.0.0.1:80/api/"]
     assert reached_in_words(reached, "") == "*.localhost, example.com, /api/ (passed on), each request within 30 s"
-    assert reached_in_words(ReachedView((), None), "http://127.0.0.1:80") == "nowhere"
+    assert reached_in_words(ReachedView((), RequestRules()), "http://127.0.0.1:80") == "nowhere"
 
 
 def test_the_bootstrap_is_printed_as_yaml_and_as_json(rollway: Rollway) -> None:
