@@ -52,6 +52,7 @@ _COMMANDS: Mapping[str, _Entry] = {
         (ExitCode.USAGE,),
         "rollway envoy-bootstrap --xds rollway.internal:7070 > envoy.yaml\nenvoy --config-path envoy.yaml",
     ),
+    "proxy-token": (bootstrap.proxy_token, (ExitCode.USAGE,), "rollway proxy-token traefik-1"),
     "slots": (
         slots.slots,
         (ExitCode.UNREACHABLE, ExitCode.USAGE),

@@ -1,7 +1,7 @@
 """Makes the plan for a start: checks servers of others, prepares the embedded ones."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stack.home import Home
 from stack.parts.account import choose_account, installed_tree
@@ -16,7 +16,10 @@ from stack.settings import Ports, ServerSettings, choose_settings, load_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy."""
+    """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
+
+    ROLLWAY_PROXY_KEY replaces the key that was made for this stack.
+    """
 
     home: Home
     environ: Mapping[str, str]
@@ -43,6 +46,8 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
     database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
     lost_password = load_settings(request.home) is None
     settings = choose_settings(request.home, request.ports, lambda text: say(Notice(part="ports", text=text)))
+    if key := request.environ.get("ROLLWAY_PROXY_KEY"):
+        settings = replace(settings, proxy_key=key)
     servers: list[Part] = []
     if not database_url:
         database_url = postgres_url(settings.ports.postgres, settings.postgres_password)

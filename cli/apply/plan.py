@@ -119,8 +119,8 @@ def _set_traffic(file: DeploymentFile, known: Known, request: ApplyRequest) -> I
         if not wanted.is_default:
             raise EntranceTakenError.by(owner, file.deployment, entrance.kind, entrance.value)
     free = tuple(entrance for entrance in wanted.entrances_of(file.deployment) if entrance not in known.owners)
-    if known.reached != ReachedView(free, wanted.request_timeout_seconds):
-        sentence = f"reached as {entrances_in_words(free, wanted.request_timeout_seconds)}"
+    if known.reached != ReachedView(free, wanted.rules):
+        sentence = f"reached as {entrances_in_words(free, wanted.rules)}"
         yield request.step(SetTraffic, file.deployment, sentence, **wanted.model_dump(mode="json"))
 
 

@@ -51,7 +51,8 @@ def proxies(*, as_json: AsJson = False) -> None:
     """Show the proxies that were heard of, and what each has acknowledged.
 
     A replica that leaves is stopped only when every live proxy has acknowledged a table without it; DRAINS counts
-    those that wait for this proxy. A proxy that has been silent for its time counts no more.
+    those that wait for this proxy. A proxy that has been silent for its time counts no more. Where two proxies use one
+    node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
     """
     found = _read(_proxies)
     if as_json:
@@ -65,7 +66,7 @@ def proxies(*, as_json: AsJson = False) -> None:
         shown.add_row(
             proxy.node_id,
             proxy.kind,
-            Text("live", "green") if proxy.is_live else Text("silent", "yellow"),
+            _proxy_state(proxy),
             proxy.acked_version or "-",
             "-" if proxy.acked_seconds_ago is None else f"{_seconds(proxy.acked_seconds_ago)} ago",
             f"{_seconds(proxy.seen_seconds_ago)} ago",
@@ -149,6 +150,12 @@ def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: s
         first = (name, kind) if number == 0 else ("", "")
         address = f"[{upstream.ip}]:{upstream.port}" if ":" in upstream.ip else f"{upstream.ip}:{upstream.port}"
         yield *first, address, status, upstream.revision, short_id(upstream.route_id), "" if number else reached
+
+
+def _proxy_state(proxy: "ProxyView") -> Text:
+    if not proxy.is_live:
+        return Text("silent", "yellow")
+    return Text("two with this id", "red") if proxy.is_doubled else Text("live", "green")
 
 
 def _state(host: HostView) -> Text:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import USUAL, Entrance, EntranceKind, RequestRules
 
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."
@@ -55,9 +55,9 @@ PathPrefix = Annotated[str, AfterValidator(_checked_prefix)]
 
 
 class TrafficSettings(BaseModel):
-    """Where a deployment is reached. With neither hosts nor a prefix: where a new deployment is.
+    """Where a deployment is reached, and what proxies do with its requests, as `RequestRules` says.
 
-    `request_timeout_seconds`: None for no limit.
+    With neither hosts nor a prefix it is reached where a new deployment is.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,6 +66,13 @@ class TrafficSettings(BaseModel):
     path_prefix: PathPrefix | None = None
     strip_prefix: bool = True
     request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
+    hedge_after_seconds: float | None = Field(default=5.0, ge=0.01, le=3600)
+    preview: bool = True
+
+    @property
+    def rules(self) -> RequestRules:
+        """What proxies do with the requests."""
+        return RequestRules(self.request_timeout_seconds, self.hedge_after_seconds, self.preview)
 
     @property
     def is_default(self) -> bool:
@@ -98,14 +105,25 @@ def in_order(entrances: Iterable[Entrance]) -> tuple[Entrance, ...]:
     return tuple(sorted(entrances, key=lambda entrance: (entrance.kind, entrance.value)))
 
 
-def entrances_in_words(entrances: Iterable[Entrance], request_timeout_seconds: float | None = None) -> str:
+def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUAL) -> str:
     """web, web.localhost, /web/, each request within 30 s; a prefix that is passed on says so."""
     words = [
         entrance.value + ("" if entrance.kind is EntranceKind.HOST or entrance.strip_prefix else " (passed on)")
         for entrance in in_order(entrances)
     ]
-    limit = f", each request within {request_timeout_seconds:g} s" if request_timeout_seconds else ""
-    return (", ".join(words) or "nowhere") + limit
+    return (", ".join(words) or "nowhere") + rules_in_words(rules)
+
+
+def rules_in_words(rules: RequestRules) -> str:
+    """Those that a new deployment has not, each behind a comma; empty when there are none."""
+    words = []
+    if rules.timeout_seconds:
+        words.append(f"each request within {rules.timeout_seconds:g} s")
+    if rules.hedge_after_seconds != USUAL.hedge_after_seconds:
+        words.append(f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged")
+    if not rules.preview:
+        words.append("without a preview")
+    return "".join(f", {said}" for said in words)
 
 
 def _passes(check: Callable[[str], str], value: str) -> bool:

@@ -32,7 +32,9 @@ CREATE TABLE deployments (
     last_failed_at timestamptz,
     last_autoscaled_at timestamptz,
     count_stopping boolean DEFAULT false NOT NULL,
-    request_timeout_seconds double precision,
+    request_timeout_seconds double precision, -- none: no limit
+    hedge_after_seconds double precision DEFAULT '5', -- none: never
+    preview boolean DEFAULT true NOT NULL,
     history_id uuid,
     history_key text,
     created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
@@ -48,6 +50,7 @@ CREATE TABLE deployments (
     CONSTRAINT deployments_only_rollouts_pause_check CHECK (paused_at IS NULL OR lifecycle = 'deploying'),
     CONSTRAINT deployments_degraded_is_retried_check CHECK ((degraded_reason IS NULL) = (retry_at IS NULL)),
     CONSTRAINT deployments_request_timeout_check CHECK (request_timeout_seconds > 0),
+    CONSTRAINT deployments_hedge_check CHECK (hedge_after_seconds > 0),
     CONSTRAINT deployments_failed_starts_check CHECK (failed_starts >= 0 AND (failed_starts = 0 OR (failed_revision_id IS NOT NULL AND last_failed_at IS NOT NULL)))
 );
 CREATE INDEX deployments_due_idx ON deployments (due_at) WHERE due_at IS NOT NULL;
@@ -85,6 +88,7 @@ CREATE TABLE proxies (
     node_id text NOT NULL,
     kind text NOT NULL,
     silence_seconds double precision NOT NULL,
+    is_doubled boolean DEFAULT false NOT NULL, -- two proxies use this id
     acked_version text,
     acked_snapshot pg_snapshot,
     acked_at timestamptz,

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from cli.main import main
 from tests.support import plain_http
 from tests.support.deployments import read
-from tests.support.edge import Process
 from tests.support.rows import tables
+from tests.support.server_process import Process
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,5 +112,5 @@ def test_people_read_the_same_as_proxies(engine: Engine) -> None:
     assert [f"{entrance.kind} {entrance.value}" for entrance in seen.entrances] == entrances(engine)
     ask(engine, "set_traffic", deployment="web", hosts=[], request_timeout_seconds=3)
     with transaction(engine) as connection:
-        assert reached_at(connection, row["id"]).request_timeout_seconds == 3
+        assert reached_at(connection, row["id"]).rules.timeout_seconds == 3
         assert reached_at(connection, row["id"]).entrances == ()

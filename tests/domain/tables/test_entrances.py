@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.entrances import TrafficSettings, default_entrances, entrances_in_words, in_order
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
 
 LABEL = "a" * 63
 LONGEST_HOST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"
@@ -153,13 +153,19 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entrances", "timeout", "words"),
+    ("entrances", "rules", "words"),
     [
-        ([], None, "nowhere"),
-        ([prefix("/web/"), host("web")], None, "web, /web/"),
-        ([prefix("/web/", strip=False), host("web")], None, "web, /web/ (passed on)"),
-        ([host("web")], 2.5, "web, each request within 2.5 s"),
+        ([], RequestRules(), "nowhere"),
+        ([prefix("/web/"), host("web")], RequestRules(), "web, /web/"),
+        ([prefix("/web/", strip=False), host("web")], RequestRules(), "web, /web/ (passed on)"),
+        ([host("web")], RequestRules(2.5), "web, each request within 2.5 s"),
+        ([host("web")], RequestRules(None, 2), "web, hedged after 2 s"),
+        (
+            [host("web")],
+            RequestRules(1, None, preview=False),
+            "web, each request within 1 s, never hedged, without a preview",
+        ),
     ],
 )
-def test_in_words(entrances: list[Entrance], timeout: float | None, words: str) -> None:
-    assert entrances_in_words(entrances, timeout) == words
+def test_in_words(entrances: list[Entrance], rules: RequestRules, words: str) -> None:
+    assert entrances_in_words(entrances, rules) == words
