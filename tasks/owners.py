@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 from uuid import UUID
 
 from redis import Redis
@@ -56,7 +57,7 @@ def take_over_redis(client: Redis, installation: UUID) -> None:
     client.set(_KEY, str(installation), nx=True)
 
 
-def refuse_to_begin(why: str) -> None:
+def refuse_to_begin(why: str) -> NoReturn:
     """End this process, from whichever of its threads, with one sentence and its own code."""
     print(f"Rollway does not begin: {why}", file=sys.stderr, flush=True)  # noqa: T201  (logging may not be set up yet)
     os._exit(WRONG_INSTALLATION)
