@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db.engine import in_transaction
 from db.installation import read_installation
 from domain.errors import WrongInstallationError
-from domain.installation import HOME_FILE
+from domain.installation import CONTRACT, HOME_FILE
 from tasks.installation import compare
 from tasks.owners import owner_of_home, owner_of_redis
 from tests.support.deployments import write
@@ -76,6 +76,7 @@ def test_a_home_that_is_no_folder_is_told_in_one_sentence(engine: Engine, client
         compare(engine, client, tmp_path / "file")
 
 
-def test_the_database_has_one_installation(engine: Engine) -> None:
+def test_the_database_has_one_installation_with_the_contract_of_this_release(engine: Engine) -> None:
+    assert in_transaction(engine, read_installation).contract == CONTRACT
     with pytest.raises(psycopg.errors.UniqueViolation):
         write(engine, "INSERT INTO installation (contract) VALUES (1)")
