@@ -18,7 +18,8 @@ from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from tasks.envelope import UnfitMessageError, checked, checked_broadcast
+from tasks.broadcast import checked_broadcast
+from tasks.envelope import UnfitMessageError, checked, refusal
 from tasks.redis.aside import put_aside
 from tasks.settings import takes_tasks
 
@@ -45,7 +46,7 @@ _warnings = _Warnings()
 
 
 class _Client(kombu_redis.PrefixedStrictRedis):
-    """Hands on a message that a worker has waited for only when it fits; else it is as if none had come."""
+    """Hands on a message that a worker has waited for only when it fits; else a refusal, or it is as if none came."""
 
     def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:  # noqa: ANN401  (redis-py's)
         answer = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
@@ -55,11 +56,15 @@ class _Client(kombu_redis.PrefixedStrictRedis):
         queue = key.decode().partition(kombu_redis.Channel.sep)[0]  # behind it stands a priority
         if not takes_tasks(queue):
             return answer
+        message = self._checked(queue, raw)
+        return None if message is None else (key, json.dumps(message))
+
+    def _checked(self, queue: str, raw: bytes) -> dict[str, Any] | None:
         try:
-            return key, json.dumps(checked(raw, queue))
+            return checked(raw, queue)
         except UnfitMessageError as unfit:
             self._put_aside(queue, raw, str(unfit))
-            return None
+            return refusal(raw, queue, str(unfit))
 
     def _put_aside(self, queue: str, raw: bytes, why: str) -> None:
         _warnings.add(queue, why)
@@ -81,7 +86,7 @@ class Channel(kombu_redis.Channel):
         try:
             return super()._receive_one(c)  # type: ignore[no-untyped-call]
         except RecursionError:
-            _warnings.add("", "it is nested too deeply")
+            _warnings.add("", "the message is nested too deeply")
             raise Empty from None
 
     def _deliver_fanout_message(self, message: object, exchange: str) -> bool:

@@ -122,5 +122,9 @@ def test_missing_and_further_arguments_are_answered(fleet: Fleet, client: redis.
         sent = fleet.producer.send_task("rollway.scale", queue="commands", **arguments)
         told = answer_of(client, sent.id)
         assert (told["status"], told["result"]["error"]["code"]) == ("SUCCESS", "invalid_input"), arguments
+    large = {**payload, "reason": "x" * 10_000_000}
+    for reason, code in ((large, "too_large"), ({"__type__": "uuid", "__value__": 5}, "invalid_input")):
+        sent = fleet.producer.send_task("rollway.scale", kwargs={"payload": reason}, queue="commands")
+        assert answer_of(client, sent.id)["result"]["error"]["code"] == code
     sent = fleet.producer.send_task("rollway.scale", args=[payload], queue="commands")
     assert answer_of(client, sent.id)["result"]["error"]["code"] == "deployment_not_found"

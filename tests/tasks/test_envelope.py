@@ -10,7 +10,8 @@ from celery import Celery
 
 from domain.commands import COMMANDS
 from tasks.app import TASK_MODULES, app
-from tasks.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, checked_broadcast
+from tasks.broadcast import checked_broadcast
+from tasks.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, refusal
 from tasks.settings import TaskSettings, celery_settings, takes_tasks
 from tests.support.deployments import NOBODY
 from tests.support.envelopes import BROADCASTS, LIMIT, MALFORMED, body_of, envelope, raw, scale_nobody
@@ -23,6 +24,26 @@ def test_what_does_not_fit_is_refused_with_its_reason(wrong: str) -> None:
         checked(message, "commands")
     assert words in str(unfit.value)
     assert len(str(unfit.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (raw(body="A" * 20_000_000), {"too_large": "why"}),
+        (raw(body="***"), {"invalid_input": "why"}),
+        (raw(body="AAAA"), {"invalid_input": "why"}),
+        (raw(body=body_of([[]])), {"invalid_input": "why"}),
+        (raw(body="AAAA", headers__task="rollway.audit"), None),
+        (raw(body="AAAA", headers__id=None), None),
+        (raw(body="A" * LIMIT, headers__origin="x" * LIMIT), None),
+        (b"hello", None),
+    ],
+)
+def test_a_sender_is_told_when_only_the_body_of_its_command_does_not_fit(
+    message: bytes, told: dict[str, str] | None
+) -> None:
+    made = refusal(message, "commands", "why")
+    assert (made and json.loads(base64.b64decode(made["body"]))) == (told and [[], told, {}])
 
 
 def test_what_fits_is_made_anew_from_what_was_checked() -> None:
