@@ -34,11 +34,11 @@ class _Warnings:
         self._next_at = 0.0
         self._since = 0
 
-    def add(self, queue: str, why: str) -> None:
+    def add(self, what_happened: str, **more: str) -> None:
         self._since += 1
         if monotonic() < self._next_at:
             return
-        _log.warning("a message that does not fit was put aside", queue=queue, why=why, since_last_line=self._since)
+        _log.warning(what_happened, **more, since_last_line=self._since)
         self._next_at, self._since = monotonic() + _WARN_SECONDS, 0
 
 
@@ -67,7 +67,7 @@ class _Client(kombu_redis.PrefixedStrictRedis):
             return refusal(raw, queue, str(unfit))
 
     def _put_aside(self, queue: str, raw: bytes, why: str) -> None:
-        _warnings.add(queue, why)
+        _warnings.add("a message that does not fit was put aside", queue=queue, why=why)
         try:
             put_aside(redis.Redis(connection_pool=self.connection_pool), queue, raw, why)
         except RedisError as error:
@@ -86,7 +86,7 @@ class Channel(kombu_redis.Channel):
         try:
             return super()._receive_one(c)  # type: ignore[no-untyped-call]
         except RecursionError:
-            _warnings.add("", "the message is nested too deeply")
+            _warnings.add("a broadcast was dropped", why="it is nested too deeply")
             raise Empty from None
 
     def _deliver_fanout_message(self, message: object, exchange: str) -> bool:
@@ -95,7 +95,7 @@ class Channel(kombu_redis.Channel):
         try:
             question = checked_broadcast(message)
         except UnfitMessageError as unfit:
-            _warnings.add(exchange, str(unfit))
+            _warnings.add("a broadcast was dropped", why=str(unfit))
             return False
         return bool(super()._deliver_fanout_message(question, exchange))  # type: ignore[no-untyped-call]
 
