@@ -1,4 +1,4 @@
-"""What all workers are asked at once: they may be looked at, and are not told what to do."""
+"""What all workers are asked at once: they may be looked at, and be asked for task events; not told what to do."""
 
 from typing import Any, Literal
 
@@ -19,13 +19,13 @@ class Broadcast(BaseModel):
 
 
 class Question(BaseModel):
-    """What `celery inspect` and Flower ask. Celery knows more methods, such as `shutdown`."""
+    """What `celery inspect` asks, and Flower every five seconds. Celery knows more methods, such as `shutdown`."""
 
     model_config = _STRICT
 
     method: Literal[
         "ping", "stats", "active", "reserved", "scheduled", "revoked", "registered", "active_queues", "conf", "report",
-        "query_task", "clock"
+        "query_task", "clock", "enable_events"
     ]  # fmt: skip
 
 

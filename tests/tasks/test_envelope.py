@@ -9,6 +9,7 @@ import pytest
 import redis
 from celery import Celery
 from celery.worker.request import Request
+from flower.inspector import Inspector
 from hypothesis import given
 from hypothesis import strategies as st
 from kombu.connection import Connection
@@ -123,8 +124,9 @@ def test_a_broadcast_that_is_no_question_is_refused(wrong: str) -> None:
         checked_broadcast(json.loads(BROADCASTS[wrong]))
 
 
-def test_a_question_to_all_workers_is_passed_on() -> None:
-    given = envelope(body=body_of({"method": "ping", "arguments": {}}), headers=[5])
+@pytest.mark.parametrize("method", ["ping", "enable_events", *Inspector.inspect_methods])
+def test_a_question_to_all_workers_is_passed_on(method: str) -> None:
+    given = envelope(body=body_of({"method": method, "arguments": {}}), headers=[5])
     assert checked_broadcast(given)["headers"] == {}
 
 
