@@ -10,6 +10,9 @@ from stack.plan import Part, Ready
 from stack.ports import HOST
 from stack.settings import ServerSettings
 
+# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
+# machine reaches the port, so the pages that tell the token, or end the process, are closed.
+_ADMIN_PATHS = ("/ready", "/stats", "/drain_listeners")
 # Without hot restart there is no shared memory that several stacks on one machine would fight for.
 _OPTIONS = ("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart")
 
@@ -38,6 +41,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         key=settings.proxy_key,
         listen=(HOST, ports.envoy),
         admin=(HOST, ports.envoy_admin),
+        admin_paths=_ADMIN_PATHS,
         xds=(HOST, ports.api),
     )
     with folder_errors(home.envoy):
