@@ -1,6 +1,5 @@
 """What cannot be started or stopped now is tried again at its own time, and holds up nobody else."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -57,11 +56,9 @@ def test_sixty_replicas_without_an_engine_starve_nobody_and_are_told_of_once(
     boxes = make_deployment(engine, "◇" * MANY, name="box", n=MANY, status=SCALING, spec=IN_DOCKER)
     process = a_process(engine)
     with capture_logs() as logs:
-        began = time.monotonic()
         host.start()
         assert route(engine, process.routes[0])["started_at"] is not None
         eventually(lambda: host.start() is False)
-        assert time.monotonic() - began < 10
         write(engine, "UPDATE routes SET next_start_at = now() WHERE deployment_id = %s", boxes.id)
         eventually(lambda: host.start() is False)
     assert lines(logs, boxes, "replica not started") == MANY, "once for each, and not for each try"
