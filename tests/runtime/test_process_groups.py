@@ -17,7 +17,7 @@ SLOW_TO_END = """
 import signal, sys, time
 def leave(*_):
     print("asked", flush=True)
-    time.sleep(0.5)
+    time.sleep(1.5)
     print("done", flush=True)
     sys.exit()
 signal.signal(signal.SIGTERM, leave)
@@ -34,7 +34,7 @@ def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(home: Path, r
     log_of(runtime, replica.route_id, "up")
     runtime.terminate(replica.route_id)
     log_of(runtime, replica.route_id, "asked")
-    assert not is_running(pid_of(replica))
+    eventually(lambda: not is_running(pid_of(replica)), 1)
     found = runtime.find(replica.route_id)
     assert found
     assert found.running
@@ -55,8 +55,9 @@ def test_what_is_left_of_a_group_after_its_grace_is_killed(home: Path, runtime: 
     assert processes_of(home) == []
 
 
-def test_a_replica_whose_process_ends_unasked_has_ended_whatever_it_leaves(runtime: ProcessRuntime) -> None:
+def test_a_replica_whose_process_ends_unasked_has_ended_whatever_it_leaves(home: Path, runtime: ProcessRuntime) -> None:
     replica = runtime.start(request(python(LEAVES_A_CHILD)))
     assert ended(runtime, replica.route_id).exit_code == 0
     runtime.terminate(replica.route_id)
     assert not runtime.find(replica.route_id).running  # type: ignore[union-attr]
+    eventually(lambda: processes_of(home) == [])
