@@ -9,6 +9,7 @@ from runtime.docker import DockerRuntime
 from runtime.docker_policy import DockerPolicy
 from runtime.process import ProcessRuntime, stop_all
 from tests.support.runtimes import processes_of
+from tests.support.waiting import eventually
 
 ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 
@@ -17,7 +18,7 @@ ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 def home(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     stop_all(tmp_path, grace_seconds=0.1)
-    assert processes_of(tmp_path) == []
+    eventually(lambda: processes_of(tmp_path) == [])
 
 
 @pytest.fixture

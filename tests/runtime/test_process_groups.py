@@ -60,4 +60,3 @@ def test_a_replica_whose_process_ends_unasked_has_ended_whatever_it_leaves(home:
     assert ended(runtime, replica.route_id).exit_code == 0
     runtime.terminate(replica.route_id)
     assert not runtime.find(replica.route_id).running  # type: ignore[union-attr]
-    eventually(lambda: processes_of(home) == [])
