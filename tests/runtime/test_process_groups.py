@@ -55,7 +55,7 @@ def test_what_is_left_of_a_group_after_its_grace_is_killed(home: Path, runtime: 
     assert processes_of(home) == []
 
 
-def test_a_replica_whose_process_ends_unasked_has_ended_whatever_it_leaves(home: Path, runtime: ProcessRuntime) -> None:
+def test_a_replica_whose_process_ends_unasked_has_ended_whatever_it_leaves(runtime: ProcessRuntime) -> None:
     replica = runtime.start(request(python(LEAVES_A_CHILD)))
     assert ended(runtime, replica.route_id).exit_code == 0
     runtime.terminate(replica.route_id)
