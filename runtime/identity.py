@@ -50,6 +50,14 @@ def send(identity: Identity | None, number: int) -> None:
             os.kill(identity.pid, signal.Signals(number))
 
 
+def send_to_group(identity: Identity | None, number: int) -> None:
+    """Send a signal to this very process, and to its process group when it leads one; nothing when it is gone."""
+    if identity is not None and is_alive(identity):
+        with suppress(ProcessLookupError, PermissionError):
+            leads = os.getpgid(identity.pid) == identity.pid
+            (os.killpg if leads else os.kill)(identity.pid, signal.Signals(number))
+
+
 def _is_zombie(identity: Identity) -> bool | None:
     """None when this very process is gone."""
     seen = _seen(identity.pid)

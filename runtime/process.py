@@ -1,7 +1,7 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -140,6 +140,7 @@ class ProcessRuntime:
             revision=request.revision,
             port=port,
             address=self._address,
+            stop_grace_seconds=request.spec.stop_grace_seconds,
         )
         self._records.write(record)
         env = replica_environment(request, self._home, self._address, port)
@@ -166,18 +167,24 @@ class ProcessRuntime:
         return port
 
 
-def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
+def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:
     """Send SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
 
-    Returns how many were running. Stop the workers first, or they start replicas meanwhile.
+    Returns how many were running; `left` is as for `end_everyone`. Stop the workers first, or they start replicas.
     """
     if not home.is_dir():
         return 0
     runtime = ProcessRuntime(home)
-    ended = end_everyone(runtime, grace_seconds)
+    ended = end_everyone(runtime, grace_seconds, left)
     for route_id in RecordFolder(home).route_ids():
         runtime.forget(route_id)
     return ended
+
+
+def longest_grace(home: Path) -> float:
+    """The longest time, in seconds, that a running replica of `home` may take to end."""
+    records = RecordFolder(home).all().values() if home.is_dir() else ()
+    return max((record.stop_grace_seconds for record in records if not record.ended), default=0.0)
 
 
 def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int]:

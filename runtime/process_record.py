@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReplicaRecord(BaseModel):
-    """One replica. Without `process` it is starting."""
+    """One replica. Without `process` it is starting. The grace is what its revision says, from SIGTERM to SIGKILL."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -29,6 +29,7 @@ class ReplicaRecord(BaseModel):
     port: int
     address: str = LOOPBACK
     process: Identity | None = None
+    stop_grace_seconds: float = 10.0
     ended: bool = False
     exit_code: int | None = None
 

@@ -19,7 +19,7 @@ def export_urls(environ: MutableMapping[str, str]) -> None:
     if environ.get("DATABASE_URL") and environ.get("REDIS_URL"):
         return
     state = read_state(home)
-    if state is None or state.phase in {"stopping", "stopped"}:
+    if state is None or state.phase in {"stopping", "stopped", "serving"}:
         raise StackError(_NOT_RUNNING)
     environ["DATABASE_URL"] = environ.get("DATABASE_URL") or state.database_url
     environ["REDIS_URL"] = environ.get("REDIS_URL") or state.redis_url

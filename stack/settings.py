@@ -2,7 +2,7 @@
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -61,22 +61,27 @@ def load_settings(home: Home) -> ServerSettings | None:
         ) from error
 
 
-def choose_settings(home: Home, asked: Ports, moved: Callable[[str], None]) -> ServerSettings:
-    """Settings for a start, remembered in `home`.
+def choose_settings(
+    home: Home, asked: Ports, moved: Callable[[str], None], running: Collection[str] = ()
+) -> ServerSettings:
+    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports.
 
     `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
     port is taken.
     """
     last = load_settings(home) or ServerSettings()
     ports, remembered = asdict(asked), asdict(last.ports)
-    chosen = Ports(**{name: _port(name, port, remembered[name], moved) for name, port in ports.items()})
+    held = {name: port for name, port in remembered.items() if name.partition("_")[0] in running}
+    chosen = Ports(**{name: _port(name, port, remembered[name], held, moved) for name, port in ports.items()})
     settings = replace(last, ports=chosen)
     with folder_errors(home.root):
         write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
     return settings
 
 
-def _port(name: str, asked: int, last: int, moved: Callable[[str], None]) -> int:
+def _port(name: str, asked: int, last: int, held: Mapping[str, int], moved: Callable[[str], None]) -> int:
+    if asked in (0, last) and held.get(name):
+        return last
     if asked:
         return asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked)
     if last and is_free(last):

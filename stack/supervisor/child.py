@@ -12,6 +12,7 @@ from stack.home import open_log
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import Part
 from stack.state import PartCondition, PartState
+from stack.supervisor.adopted import AdoptedProcess
 from stack.supervisor.ready import is_ready
 
 # Seconds before the next start, by the number of crashes in a row.
@@ -37,7 +38,8 @@ class Child:
         self.ready = False
         self.since = time.time()
         self.start_at = time.monotonic()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._digest = part.digest
+        self._process: subprocess.Popen[bytes] | AdoptedProcess | None = None
         self._identity: Identity | None = None
         self._started = 0.0
         self._log_start = 0
@@ -53,6 +55,26 @@ class Child:
         """When it will be started; None while it runs, and when its work is done."""
         return None if self._process is not None or self.finished else self.start_at
 
+    def adopt(self, found: PartState) -> None:
+        """Take over the process of an earlier supervisor, which was up when it was last seen."""
+        if found.process is None:
+            return
+        self._process, self._identity, self._digest = AdoptedProcess(found.process), found.process, found.digest
+        self._started = time.monotonic()
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self.since, self.restarts, self.ready = found.since, found.restarts, True
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether another supervisor started what runs now: its end has to be looked for."""
+        return isinstance(self._process, AdoptedProcess)
+
+    def renew(self) -> None:
+        """Be as if it had never run; somebody has stopped it."""
+        self.reap()
+        self.crashes, self.error, self.finished = 0, "", False
+        self.start_at = time.monotonic()
+
     def start(self, written_down: Callable[[], None]) -> None:
         """Start the process and call `written_down` before it does anything."""
         self.ready, self.timed_out = False, False
@@ -60,14 +82,14 @@ class Child:
         try:
             if self.part.pid_file is not None:
                 remove_stale_pid_file(Path(self.part.pid_file))
-            self._process = self._spawn()
+            self._process = process = self._spawn()
         except (OSError, subprocess.SubprocessError) as error:
             self._crashed(str(error))
             return
-        self._identity = identify(self._process.pid)
+        self._identity, self._digest = identify(process.pid), self.part.digest
         self.since = time.time()
         written_down()
-        self._open_gate(self._process)
+        self._open_gate(process)
 
     def check(self) -> None:
         """Check whether it ended or became ready; plan the next start after a crash."""
@@ -115,6 +137,7 @@ class Child:
             stop_signal=self.part.stop_signal,
             grace=self.part.grace,
             error=self.error,
+            digest=self._digest,
         )
 
     def _condition(self) -> PartCondition:
