@@ -54,10 +54,13 @@ def restart(
     runs, there is no such part, or one does not start again; then those after it run on as they are.
     """
     home = request.home
+    nothing = StackError(f"Nothing is running in {home.root}: start it with 'rollway up'.")
+    if not home.state_file.exists():
+        raise nothing
     with one_at_a_time(home, lambda: say(AT_WORK)):
         state = read_state(home)
         if state is None or not state.alive:
-            raise StackError(f"Nothing is running in {home.root}: start it with 'rollway up'.")
+            raise nothing
         ours = [part.name for part in state.parts if part.process is not None]
         unknown = sorted(set(names) - set(ours))
         if unknown:
@@ -100,7 +103,7 @@ def _bring_up(
         plan = make_plan(request, processes, say, [part.name for part in found])
         takeover = take_over(plan.parts, _as_they_are(plan.parts, found, home), names)
         if found:
-            say(Notice(part="stack", text=f"without a supervisor; {takeover.sentence}"))
+            say(Notice(part="stack", text=takeover.sentence if names else f"without a supervisor; {takeover.sentence}"))
         end_parts(home, takeover.ended)
         plan = replace(
             plan,

@@ -39,11 +39,11 @@ def up(
         int | None, typer.Option(min=1, help="Number of workers.", show_default="one for each core, at most 8")
     ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay, and stop everything on Ctrl-C.")] = False,
-    postgres_port: Annotated[int, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = 0,
-    redis_port: Annotated[int, typer.Option(help="Port of the embedded Redis.", **_PORT)] = 0,
-    flower_port: Annotated[int, typer.Option(help="Port of Flower.", **_PORT)] = 0,
-    api_port: Annotated[int, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = 0,
-    envoy_port: Annotated[int, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = 0,
+    postgres_port: Annotated[int | None, typer.Option(help="Port of the embedded PostgreSQL.", **_PORT)] = None,
+    redis_port: Annotated[int | None, typer.Option(help="Port of the embedded Redis.", **_PORT)] = None,
+    flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
+    api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
+    envoy_port: Annotated[int | None, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start PostgreSQL, Redis, workers, beat, Flower, the xDS server and Envoy here.
@@ -58,7 +58,13 @@ def up(
         home=find_home(os.environ),
         environ=os.environ,
         workers=workers,
-        ports=Ports(postgres=postgres_port, valkey=redis_port, flower=flower_port, api=api_port, envoy=envoy_port),
+        ports=Ports(
+            postgres=postgres_port or 0,
+            valkey=redis_port or 0,
+            flower=flower_port or 0,
+            api=api_port or 0,
+            envoy=envoy_port or 0,
+        ),
     )
     with interruptible(_TAKEN_OVER if stack_status(request.home).phase in {"lost", "serving"} else STOPPED):
         began = time.monotonic()
