@@ -2,14 +2,17 @@
 
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from runtime.identity import is_alive
-from stack.errors import folder_errors
+from stack.errors import StackError, folder_errors
 from stack.home import Home
+from stack.parts.envoy import forget_shared_memory
 from stack.prepare import Notice, Say
+from stack.settings import load_settings
 from stack.state import PartState, StackState, read_state, write_state
 from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.replicas import stop_replicas
@@ -45,6 +48,7 @@ def stop_stack(home: Home, say: Say, replicas: StopReplicas | None) -> bool:
     with folder_errors(home.root):
         if state is None or replicas is not None:
             home.state_file.unlink(missing_ok=True)
+            _forget_envoy(home)
         else:
             _leave_serving(home, state)
     return was_supervised or bool(running)
@@ -59,6 +63,12 @@ def let_go(state: StackState | None) -> None:
 def end_parts(home: Home, parts: Sequence[PartState]) -> None:
     """Stop these parts; replicas go on, since they belong to deployments."""
     stop_in_order(home, parts, lambda _: None, lambda _: None)
+
+
+def _forget_envoy(home: Home) -> None:
+    with suppress(StackError):  # the next `up` will say that the file makes no sense
+        if settings := load_settings(home):
+            forget_shared_memory(settings)
 
 
 def _leave_serving(home: Home, state: StackState) -> None:

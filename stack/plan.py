@@ -30,7 +30,8 @@ class Part:
     `env` is added to the supervisor's environment, or replaces it when `inherit_env` is false. `user` is a uid, and
     gid, to run as. `grace` is in seconds from `stop_signal` to SIGKILL. `pid_file` is a file of this part that names a
     process, and is removed before a start when that process is not running in the file's folder. `configuration` tells
-    a part from one with the same command line whose files say something else.
+    a part from one with the same command line whose files say something else. With `hot_restart` a new process takes
+    the sockets over from the old one, which ends by itself.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Part:
     start_timeout: float = 30.0
     pid_file: str | None = None
     configuration: str = ""
+    hot_restart: bool = False
 
     @property
     def digest(self) -> str:

@@ -32,18 +32,23 @@ def _node() -> str:
     return f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
+def _base_id() -> int:
+    return secrets.randbelow(2**28) + 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """What the embedded servers are started with.
 
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
-    for each other.
+    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart.
     """
 
     ports: Ports = field(default_factory=Ports)
     postgres_password: str = field(default_factory=_password)
     redis_password: str = field(default_factory=_password)
     envoy_node: str = field(default_factory=_node)
+    envoy_base_id: int = field(default_factory=_base_id)
 
 
 _SETTINGS = TypeAdapter(ServerSettings)

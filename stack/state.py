@@ -10,14 +10,14 @@ from runtime.identity import Identity, is_alive
 from stack.errors import StackError, folder_errors
 from stack.home import Home, write_private
 
-PartCondition = Literal["starting", "running", "restarting", "crashing", "done", "stopped", "external"]
+PartCondition = Literal["starting", "running", "restarting", "crashing", "draining", "done", "stopped", "external"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartState:
     """One part as its supervisor last saw it. `since`: when it got into this condition, in Unix seconds.
 
-    `digest` is that of the part in the plan it was started from.
+    `digest` is that of the part in the plan it was started from; `epoch` counts the hot restarts since the first start.
     """
 
     name: str
@@ -31,6 +31,7 @@ class PartState:
     grace: float = 15.0
     error: str = ""
     digest: str = ""
+    epoch: int = 0
 
     @property
     def carries_requests(self) -> bool:

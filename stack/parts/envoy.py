@@ -11,12 +11,13 @@ from stack.plan import Part, Ready
 from stack.ports import HOST
 from stack.settings import ServerSettings
 
-# Without hot restart there is no shared memory that several stacks on one machine would fight for.
-# Draining takes as long as `down` waits for it, and closes every connection with its next answer.
+# Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
+# sockets over still has some seconds for requests in flight.
 DRAIN_SECONDS = 1
+HANDOVER_SECONDS = 10
 _OPTIONS = (
-    *("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart"),
-    *("--drain-time-s", str(DRAIN_SECONDS), "--drain-strategy", "immediate"),
+    *("--concurrency", "2", "--log-level", "warn", "--drain-strategy", "immediate"),
+    *("--drain-time-s", str(DRAIN_SECONDS), "--parent-shutdown-time-s", str(HANDOVER_SECONDS)),
 )
 
 
@@ -45,11 +46,12 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         admin=(HOST, ports.envoy_admin),
         xds=(HOST, ports.api),
     )
+    file = home.envoy / "bootstrap.yaml"
     with folder_errors(home.envoy):
-        write_private(home.envoy / "bootstrap.yaml", text)
+        write_private(file, text)
     return Part(
         name="envoy",
-        command=(str(program), "--config-path", str(home.envoy / "bootstrap.yaml"), *_OPTIONS),
+        command=(str(program), "--config-path", str(file), "--base-id", str(settings.envoy_base_id), *_OPTIONS),
         cwd=str(home.envoy),
         ready=Ready("http", f"http://{HOST}:{ports.envoy_admin}/ready"),
         after=("api",),
@@ -57,7 +59,13 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         address=f"http://{HOST}:{ports.envoy}",
         grace=10.0,
         configuration=f"{sha256(text.encode()).hexdigest()} {program.stat().st_size}",
+        hot_restart=True,
     )
+
+
+def forget_shared_memory(settings: ServerSettings) -> None:
+    """Remove what an Envoy that has ended leaves for one that could have come after it."""
+    Path(f"/dev/shm/envoy_shared_memory_{settings.envoy_base_id}0").unlink(missing_ok=True)  # noqa: S108 -- Envoy's name
 
 
 def envoy_program() -> Path:

@@ -1,4 +1,4 @@
-"""A process that an earlier supervisor started, watched by one that is not its parent."""
+"""A process watched by a supervisor that is not its parent: an earlier one started it, or it shall outlive this one."""
 
 import signal
 import subprocess
