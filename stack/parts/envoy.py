@@ -14,7 +14,7 @@ from stack.settings import ServerSettings
 # Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
 # sockets over still has some seconds for requests in flight.
 DRAIN_SECONDS = 1
-HANDOVER_SECONDS = 10
+HANDOVER_SECONDS = 5
 _OPTIONS = (
     *("--concurrency", "2", "--log-level", "warn", "--drain-strategy", "immediate"),
     *("--drain-time-s", str(DRAIN_SECONDS), "--parent-shutdown-time-s", str(HANDOVER_SECONDS)),
