@@ -6,15 +6,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from cli.demo.load import Load
 from stack.home import Home, project_root
+from stack.settings import load_settings
 from stack.state import StackState, read_state
+from stack.supervisor.drain import _active
+from tests.support import plain_http
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -45,6 +50,10 @@ class Machine:
     def pids(self) -> dict[str, int]:
         return {part.name: part.process.pid for part in self.state.alive if part.process}
 
+    @property
+    def envoy(self) -> str:
+        return next(part.address for part in self.state.parts if part.name == "envoy")
+
     def replicas(self) -> list[int]:
         found = []
         for process in psutil.process_iter(["environ"]):
@@ -72,8 +81,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 @pytest.fixture
 def load(machine: Machine) -> Iterator[Load]:
     """A hundred requests a second, until the test ends."""
-    address = next(part.address for part in machine.state.parts if part.name == "envoy")
-    load = Load(address, "web")
+    load = Load(machine.envoy, "web")
     load.start()
     yield load
     load.stop()
@@ -107,9 +115,29 @@ def test_no_request_is_lost_by_a_dead_supervisor_a_restart_and_a_stop_that_keeps
     assert machine.replicas() == replicas
 
 
-def test_down_lets_what_is_in_flight_end_and_says_how_many_replicas_it_stopped(machine: Machine, load: Load) -> None:
-    eventually(lambda: load.tally.requests > 100)
-    said = machine.rollway("down", "--yes")
-    load.stop()
+def test_down_asks_at_a_terminal_and_says_how_many_replicas_it_would_stop(machine: Machine) -> None:
+    """A pseudo-terminal, and somebody who says no."""
+    before, (ours, theirs) = machine.pids(), os.openpty()
+    os.write(ours, b"n\n")
+    command = [sys.executable, "-m", "cli.main", "down"]
+    ended = subprocess.run(
+        command, cwd=project_root(), env=machine.environment, stdin=theirs, capture_output=True, text=True, check=False
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert ended.returncode == 1
+    assert "Stop all, and 3 replicas with it? (--keep-replicas leaves those serving)" in ended.stderr
+    assert machine.pids() == before
+
+
+def test_down_lets_what_is_in_flight_end_and_says_how_many_replicas_it_stopped(machine: Machine) -> None:
+    address, settings = machine.envoy, load_settings(machine.home)
+    assert settings is not None
+    with ThreadPoolExecutor() as clients:
+        slow = [clients.submit(plain_http.get, f"{address}/web/slow?seconds=4") for _ in range(6)]
+        eventually(lambda: _active(settings.ports.envoy_admin) == len(slow))
+        said = machine.rollway("down", "--yes")
+        assert [answer.result().status_code for answer in slow] == [200] * len(slow)
     assert (said["replicas"], said["stopped_replicas"]) == (3, 3)
-    assert set(load.tally.failures) <= {"ConnectError"}, "refused when all was down, and nothing cut before"
+    with pytest.raises(httpx.ConnectError):
+        plain_http.get(address)

@@ -1,5 +1,6 @@
 """Another supervisor for parts that run: after the first one was killed, and for a restart."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from stack.plan import Part, Ready
 from stack.state import PartState
 from stack.status import StackStatus, stack_status
 from stack.supervisor.takeover import take_over
+from stack.up import stay
 from tests.support.small_stack import SmallStack, alive, kill
 from tests.support.waiting import eventually
 
@@ -127,6 +129,32 @@ def test_a_restart_of_nothing_or_of_what_there_is_not_is_refused(small: SmallSta
     with pytest.raises(StackError, match="There is no part 'worker9' to restart; there are postgres, valkey, worker1"):
         small.restart("worker9")
     assert pids(stack_status(small.home)) == before
+
+
+@pytest.mark.e2e
+def test_a_restart_from_another_shell_runs_the_stack_as_it_was_asked_for(small: SmallStack) -> None:
+    """A worker that came back under another host name would leave its replicas to nobody."""
+    small.environ = {"ROLLWAY_HOST": "rack-7"}
+    small.scripts["worker1"] = 'echo "host $ROLLWAY_HOST is ready."; exec sleep 1000'
+    small.up()
+    small.environ = {"ROLLWAY_HOST": "another", "DATABASE_URL": "postgresql://elsewhere/rollway"}
+    small.restart("worker1")
+    lose_the_supervisor(small)
+    small.up()
+    assert small.home.log("worker1").read_text() == "host rack-7 is ready.\n" * 2
+    assert "elsewhere" not in small.state().database_url
+
+
+@pytest.mark.e2e
+def test_who_stays_in_the_foreground_stays_through_a_restart(small: SmallStack) -> None:
+    small.up()
+    staying = threading.Thread(target=stay, args=(small.home, small.said.append))
+    staying.start()
+    small.restart("worker1", "beat")
+    assert staying.is_alive()
+    small.down()
+    staying.join(timeout=20)
+    assert not staying.is_alive()
 
 
 @pytest.mark.e2e
