@@ -3,49 +3,95 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 
-from fastapi import APIRouter, FastAPI, Response
+import structlog
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from sqlalchemy import Engine
 
+from api.bodies import BoundedBodies
 from api.proxies.discovery import discovery
 from api.proxies.forms import forms
 from api.proxies.parts import Parts, TheParts
+from domain.text import storable
 
+_STALE_SECONDS = 5.0
+"""It is read twice a second. Postgres may also be silent, without a fault for a while."""
+_log = structlog.get_logger(__name__)
 own = APIRouter()
 
 
-def make_app(engine: Engine, redis_url: str, on_release: Callable[[], None]) -> FastAPI:
-    """The app. `on_release` is called in a thread whenever every live proxy has let go of some replicas."""
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the app calls. `on_release`: in a thread, whenever every live proxy has let go of some replicas.
+
+    `on_failure`: when some of what goes on beside the requests has ended: the process must end too, or it would go on
+    serving what is true no more.
+    """
+
+    on_release: Callable[[], None]
+    on_failure: Callable[[], None]
+
+
+def make_app(engine: Engine, redis_url: str, proxy_key: str | None, hooks: Hooks) -> FastAPI:
+    """The app."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        parts = app.state.parts = Parts.put_together(engine, redis_url, on_release)
+        parts = app.state.parts = Parts.put_together(engine, redis_url, proxy_key, hooks.on_release)
         tasks = [asyncio.ensure_future(work) for work in parts.work]
+        for task in tasks:
+            task.add_done_callback(partial(_ended, parts, hooks.on_failure))
         yield
         parts.publisher.stop()
         for task in tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(Exception, asyncio.CancelledError):
                 await task
 
-    app = FastAPI(title="Rollway", lifespan=lifespan)
+    # no pages of the framework's own: who reaches the port need not learn what else it answers
+    app = FastAPI(title="Rollway", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(BoundedBodies)
+    app.add_exception_handler(RequestValidationError, _refuse)
     for router in (own, discovery, forms):
         app.include_router(router)
     return app
 
 
+def _ended(parts: Parts, on_failure: Callable[[], None], task: asyncio.Task[None]) -> None:
+    if task.cancelled() or parts.publisher.stopping:
+        return
+    _log.critical("a background task ended, so this process ends", task=str(task.get_coro()), exc_info=task.exception())
+    on_failure()
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    """A sentence for the first fault, without the value: it may be one that no answer can hold."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101  (narrows the type)
+    fault = error.errors()[0]
+    field = ".".join(str(part) for part in fault["loc"][1:])
+    sentence = f"{field}: {str(fault['msg']).removeprefix('Value error, ')}"
+    return JSONResponse({"detail": storable(sentence.removeprefix(": "))}, 422)
+
+
 @own.get("/healthz")
 async def health(parts: TheParts, response: Response) -> dict[str, object]:
     """200 as soon as there is a table to serve, whatever is away now; what is away is named."""
-    current, fault = parts.publisher.current, parts.publisher.fault
+    current, age, recorder = parts.publisher.current, parts.publisher.age, parts.recorder
+    is_stale = parts.publisher.fault is not None or age > _STALE_SECONDS
     response.status_code = 200 if current else 503
     return {
-        "status": "starting" if not current else "stale" if fault else "ok",
+        "status": "starting" if not current else "stale" if is_stale else "unwritten" if recorder.fault else "ok",
         "table_version": current.resources.version if current else None,
-        "table_age_seconds": round(parts.publisher.age, 3),
-        "postgres": fault or "ok",
+        "table_age_seconds": round(age, 3),
+        "postgres": parts.publisher.fault or (f"silent for {age:.0f} s" if is_stale else "ok"),
         "redis": parts.notices.fault or "ok",
+        "acknowledgements": recorder.fault or "ok",
+        "failed_writes": recorder.failed_writes,
     }
 
 
@@ -53,5 +99,5 @@ async def health(parts: TheParts, response: Response) -> dict[str, object]:
 async def metrics(parts: TheParts) -> Response:
     """For Prometheus."""
     parts.observed.table_age.set(parts.publisher.age)
-    parts.observed.proxies_live.set(len(parts.recorder.live))
+    parts.observed.proxies_live.set(len(parts.recorder.presence.live))
     return Response(generate_latest(parts.observed.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,16 +1,45 @@
-"""Where the server for proxies listens."""
+"""Where the server for proxies listens, and how it knows them."""
+
+from ipaddress import ip_address
 
 from pydantic import Field
 
+from domain.errors import InvalidInputError
 from domain.settings import Settings
 
 API_PORT = 7070
 
 
 class ApiSettings(Settings):
-    """`host`: an address of this machine. Who reaches the port learns where replicas are, and can delay drains."""
+    """`host`: an address of this machine. `proxy_key`: what the tokens of proxies are made from; None: any is believed.
+
+    Who is believed can delay drains, or release them too early.
+    """
 
     host: str = Field("127.0.0.1", validation_alias="ROLLWAY_API_HOST")
     port: int = Field(
         API_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_API_PORT", description="a port from 1 to 65535"
     )
+    proxy_key: str | None = Field(
+        None,
+        min_length=32,
+        validation_alias="ROLLWAY_PROXY_KEY",
+        repr=False,
+        description="a secret of at least 32 characters, such as 'openssl rand -hex 32' makes",
+    )
+
+    def refuse_strangers(self) -> None:
+        """Raises InvalidInputError when other machines could reach it and there is no key to know proxies by."""
+        if self.proxy_key is None and not _is_of_this_machine(self.host):
+            raise InvalidInputError(
+                f"ROLLWAY_PROXY_KEY is not set, and other machines reach {self.host}: set it to a secret of at least "
+                "32 characters here and for 'rollway envoy-bootstrap', or ROLLWAY_API_HOST to 127.0.0.1",
+                field="ROLLWAY_PROXY_KEY",
+            )
+
+
+def _is_of_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

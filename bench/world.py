@@ -33,7 +33,7 @@ from db.settings import DatabaseSettings
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from tasks.redis.wake import Waker, route_key
-from tasks.replicas.hosts import keep_showing_signs_of_life
+from tasks.replicas.signs_of_life import keep_showing_signs_of_life
 from tasks.settings import KEY_PREFIX, celery_settings, host_queue, settings
 
 HOST = "simulated"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Self
 
 import typer
 
@@ -49,6 +50,18 @@ class DegradedError(RollwayError):
     """Scaling gave up for now; it is tried again on its own."""
 
     code = "degraded"
+
+
+class FaultError(RollwayError):
+    """Rollway itself is wrong: nobody has foreseen what happened."""
+
+    code = "fault"
+
+    @classmethod
+    def of(cls, error: Exception, variable: str) -> Self:
+        """`variable`: of the environment, which shows where."""
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".rstrip(": ")
+        return cls(f"this is a fault of Rollway's own, {said}; with {variable}=1 it shows where, for a report")
 
 
 def exit_code(error: RollwayError) -> ExitCode:

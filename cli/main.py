@@ -1,5 +1,6 @@
 """The entry point of `rollway`: its commands, and how each ends."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,7 +11,7 @@ from cli.apply import command as apply
 from cli.commands import bootstrap, doctor, logs, read, slots, stack, traffic
 from cli.commands.change import VERBS
 from cli.demo import command as demo
-from cli.exits import READING, STARTING, WAITING, WRITING, ExitCode, UsageError, exit_code, exits, tell
+from cli.exits import READING, STARTING, WAITING, WRITING, ExitCode, FaultError, UsageError, exit_code, exits, tell
 from cli.sending import subcommand
 from domain.errors import RollwayError
 
@@ -22,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+_SHOW_TRACEBACKS = "ROLLWAY_TRACEBACKS"
 
 _Entry = tuple[Callable[..., object], Sequence[ExitCode], str]
 """What a command runs, the exit codes that it can give besides 0, and examples, one a line."""
@@ -50,6 +53,7 @@ _COMMANDS: Mapping[str, _Entry] = {
         (ExitCode.USAGE,),
         "rollway envoy-bootstrap --xds rollway.internal:7070 > envoy.yaml\nenvoy --config-path envoy.yaml",
     ),
+    "proxy-token": (bootstrap.proxy_token, (ExitCode.USAGE,), "rollway proxy-token traefik-1"),
     "slots": (
         slots.slots,
         (ExitCode.UNREACHABLE, ExitCode.USAGE),
@@ -66,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     as_json = "--json" in given
     try:
+        _refuse_what_is_no_text(given)
         returned = app(given, prog_name="rollway", standalone_mode=False)
     except TyperException as error:
         usage = UsageError(f"{error.format_message().rstrip('.')}; {_help_of(given)}")
@@ -74,7 +79,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RollwayError as error:
         tell(error, as_json=as_json)
         return exit_code(error)
+    except Exception as error:
+        if os.environ.get(_SHOW_TRACEBACKS):
+            raise
+        fault = FaultError.of(error, _SHOW_TRACEBACKS)
+        tell(fault, as_json=as_json)
+        return exit_code(fault)
     return returned if isinstance(returned, int) else 0
+
+
+def _refuse_what_is_no_text(given: Sequence[str]) -> None:
+    """Raises UsageError. The shell hands on any bytes; what is no UTF-8 could be neither stored nor shown."""
+    for number, argument in enumerate(given, 1):
+        if argument.encode(errors="ignore").decode() != argument:
+            raise UsageError(f"argument {number}, {argument!r}, is no UTF-8 text; {_help_of(given)}")
 
 
 def _help_of(given: Sequence[str]) -> str:

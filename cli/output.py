@@ -2,26 +2,45 @@
 
 import dataclasses
 import json
+import re
 import sys
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
+from domain.text import storable
+
 _PIPE_WIDTH = 400
+_OBEYED = re.compile("[\x7f-\x9f]")
+
+
+class _Printer(Console):
+    """Shows what a terminal would obey, so that no reason, name or log line moves the cursor or sets the title."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is printed, in segments; colours are no part of their texts."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=storable(segment.text))
 
 
 def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Prints text as it is. No colours and no wrapping where the output is no terminal, or NO_COLOR is set."""
+    """Prints text as it is, control characters apart.
+
+    No colours and no wrapping where the output is no terminal, or NO_COLOR is set.
+    """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PIPE_WIDTH
-    return Console(stderr=stderr, quiet=quiet, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return _Printer(stderr=stderr, quiet=quiet, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_json(document: object) -> None:
     """One document, indented; dataclasses become objects, times ISO 8601 in UTC."""
-    typer.echo(json.dumps(document, default=_plain, indent=2, ensure_ascii=False))
+    text = json.dumps(document, default=_plain, indent=2, ensure_ascii=False)
+    typer.echo(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def columns(*names: str) -> Table:

@@ -14,6 +14,7 @@ from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, Req
 from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.show.film import Film
+from cli.show.signs import warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
 from db.views.deployments import deployment_named
 from domain.commands import Command
@@ -89,6 +90,7 @@ def _carry_out(
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
         result = send_command(verb.command, deployment=deployment, **payload)
         console.print(verb.sentence(result))
+        warn_of_missing_worker(reader, console)
         if wait and verb.goal is not None:
             rollout_id = result.get("rollout_id")
             film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from db.settings import DatabaseSettings
+from db.silence import KEEPALIVE, AnsweredConnection
 
 T = TypeVar("T")
 _ATTEMPTS = 5
@@ -21,14 +22,27 @@ _TRY_AGAIN = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetect
 
 def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
     """A pool of `pool_size` connections with the timeouts of the settings. Nothing is connected yet."""
-    return create_engine(
+    made = create_engine(
         settings.url,
         pool_size=settings.pool_size,
         max_overflow=2,
         pool_pre_ping=True,
         pool_recycle=1800,
-        connect_args={"options": settings.options, "application_name": application, "connect_timeout": 5},
+        connect_args={
+            "options": settings.options,
+            "application_name": application,
+            "connect_timeout": 5,
+            **KEEPALIVE,
+        },
     )
+
+    @event.listens_for(made, "do_connect")
+    def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
+        connection = AnsweredConnection.connect(**arguments)
+        connection.patience = settings.patience_seconds
+        return connection
+
+    return made
 
 
 @cache
@@ -37,13 +51,14 @@ def engine() -> Engine:
     return make_engine(DatabaseSettings.from_environment(os.environ))
 
 
-def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T]) -> T:
+def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience_seconds: float = 0) -> T:
     """`work` in one transaction, run again from its start after a deadlock, a lock timeout or a lost connection.
 
-    A connection lost while committing leaves open whether it was committed: `work` must be safe to repeat.
+    Some attempts are made at once, and further ones for as long as the patience lasts. A connection lost while
+    committing leaves open whether it was committed: `work` must be safe to repeat.
     """
     for attempt in Retrying(
-        stop=stop_after_attempt(_ATTEMPTS),
+        stop=stop_after_attempt(_ATTEMPTS) & stop_after_delay(patience_seconds),
         wait=wait_random_exponential(multiplier=0.02, max=1),
         retry=retry_if_exception(_worth_another_try),
         reraise=True,

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from domain.errors import UnreadableError
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 
 _STATUSES = {
@@ -15,8 +16,16 @@ _STATUSES = {
 
 
 def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus:
-    """A status as its two columns store it."""
-    return _STATUSES[lifecycle, sub_step]
+    """A status as its two columns store it. Raises UnreadableError for one that this release does not know."""
+    status = known_status(lifecycle, sub_step)
+    if status is None:
+        raise UnreadableError.of("state of a deployment", f"{lifecycle}/{sub_step}" if sub_step else lifecycle)
+    return status
+
+
+def known_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus | None:
+    """The same; None for one that this release does not know, so that no handler of it looks at the deployment."""
+    return _STATUSES.get((lifecycle, sub_step))
 
 
 def statuses_of(connection: Connection, deployment_ids: Iterable[UUID]) -> frozenset[DeploymentLifecycleStatus]:
@@ -33,4 +42,4 @@ def _statuses(
     connection: Connection, condition: str, parameters: tuple[object, ...] = ()
 ) -> frozenset[DeploymentLifecycleStatus]:
     rows = connection.execute(f"SELECT DISTINCT lifecycle, sub_step FROM deployments WHERE {condition}", parameters)
-    return frozenset(lifecycle_status(*row) for row in rows)
+    return frozenset(status for row in rows if (status := known_status(*row)))

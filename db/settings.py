@@ -26,9 +26,14 @@ class DatabaseSettings(Settings):
         validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database", repr=False
     )
     pool_size: int = 5
-    statement_timeout: int = 20_000
+    statement_timeout: int = 8_000
     lock_timeout: int = 2_000
     idle_timeout: int = 30_000
+
+    @property
+    def patience_seconds(self) -> float | None:
+        """How long an answer may take: a server that works has ended the statement by then. None: no limit."""
+        return self.statement_timeout / 1000 + 1.5 if self.statement_timeout else None
 
     @property
     def options(self) -> str:

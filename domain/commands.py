@@ -3,9 +3,10 @@
 from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule, MetricName, MetricNumber
+from domain.replicas.address import plausible_address
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
 from domain.traffic.entrances import TrafficSettings
 
@@ -144,9 +145,14 @@ class Scale(DeploymentCommand):
 
 
 class Destroy(DeploymentCommand):
-    """Drain every replica and end the deployment, whatever it is doing."""
+    """Drain every replica and end the deployment, whatever it is doing.
+
+    `force`: end it now, its replicas taken as stopped: for those that nobody can stop, since what ran them is gone.
+    """
 
     task = "rollway.destroy"
+
+    force: bool = False
 
 
 class ForgetHost(Command):
@@ -158,13 +164,13 @@ class ForgetHost(Command):
 
 
 class ReportRoute(Command):
-    """What another system knows of a replica that it runs. A stopped one that was not asked to end has failed."""
+    """What another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
 
     task = "rollway.report_route"
 
     route_id: UUID
     status: Literal["healthy", "unhealthy", "failed", "stopped"]
-    address: str | None = Field(default=None, max_length=300)
+    address: Annotated[str, Field(max_length=300), AfterValidator(plausible_address)] | None = None
     detail: str = Field(default="", max_length=1000)
 
 

@@ -36,6 +36,54 @@ class InvalidInputError(RollwayError):
         return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
 
 
+class UnreadableError(RollwayError):
+    """A row says what only a newer release understands."""
+
+    code = "unreadable"
+
+    @classmethod
+    def of(cls, what: str, word: object) -> Self:
+        """For a `word` that is no `what`, such as "status of a replica", to this release."""
+        return cls(f"this release of Rollway knows no {what} {str(word)!r}; a newer one wrote it")
+
+
+class WrongInstallationError(RollwayError):
+    """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
+
+    code = "wrong_installation"
+
+
+class TooLargeError(InvalidInputError):
+    """A command has more bytes than a command may have; the message names its largest part."""
+
+    code = "too_large"
+
+    @classmethod
+    def of_size(cls, size: int, most: int, part: str) -> Self:
+        """The refusal; sizes in bytes, as JSON."""
+        shown = f"{part}: " if part else ""
+        message = f"{shown}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
+        return cls(message, field=part)
+
+
+class UnsignedError(RollwayError):
+    """Commands must be signed here, and this one is not."""
+
+    code = "unsigned"
+
+
+class WrongSignatureError(RollwayError):
+    """The signature is of another key, of another command, or of another time."""
+
+    code = "wrong_signature"
+
+
+class UnavailableError(RollwayError):
+    """Postgres did not answer for as long as we waited."""
+
+    code = "unavailable"
+
+
 class UnknownCommandError(RollwayError):
     """No command has that name."""
 

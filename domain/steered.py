@@ -23,7 +23,8 @@ class Steered:
     """The deployment as it is from now on, and the sentence for its history.
 
     `already`: it was so before, and nothing is written. `ended`: how the rollout ended that ran until now.
-    `back_reason`: why the rollout turned back. `details`: what else the one who asked is told.
+    `back_reason`: why the rollout turned back. `gives_up_replicas`: those that are left are taken as stopped.
+    `details`: what else the one who asked is told.
     """
 
     deployment: Deployment
@@ -31,6 +32,7 @@ class Steered:
     already: bool = False
     ended: RolloutOutcome | None = None
     back_reason: str | None = None
+    gives_up_replicas: bool = False
     details: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod

@@ -135,13 +135,16 @@ def scale(deployment: Deployment, desired: int) -> Steered:
     return Steered.to(scaled, sentence).with_details(**{"from": before, "to": desired})
 
 
-def destroy(deployment: Deployment, asking: Asking) -> Steered:
+def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> Steered:
     """End a deployment.
 
-    destroying, destroyed   -> nothing to do
+    destroyed               -> nothing to do
+    by force                -> destroying, and its replicas are taken as stopped, whether they are or not
+    destroying              -> nothing to do
     otherwise               -> destroying; a rollout that is under way ends with it
     """
-    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+    lifecycle = deployment.status.lifecycle
+    if lifecycle is Lifecycle.DESTROYED or (lifecycle is Lifecycle.DESTROYING and not force):
         return Steered.unchanged(deployment)
     destroyed = replace(
         deployment,
@@ -151,8 +154,11 @@ def destroy(deployment: Deployment, asking: Asking) -> Steered:
         paused_at=None,
         phase_started_at=asking.at,
         phase_attempts=0,
+        routes=() if force else deployment.routes,
     )
-    return Steered.to(destroyed, "asked for", ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
+    said = f"asked for by force, {len(deployment.routes)} replicas taken as stopped" if force else "asked for"
+    steered = Steered.to(destroyed, said, ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
+    return replace(steered, gives_up_replicas=force)
 
 
 def _go_back(deployment: Deployment, verb: str, asking: Asking) -> Steered:

@@ -1,9 +1,15 @@
 """Text from elsewhere, made fit to be stored and shown."""
 
 import re
+from collections.abc import Iterator
+from math import isfinite
+
+DEEPEST = 20
+"""Levels of lists and fields within each other that data from elsewhere may have; what commands know has five."""
 
 # a tab and a line's end are the only control characters that mean something in a reason or in a log
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
@@ -15,3 +21,47 @@ def storable(text: str) -> str:
     "50%\r100%\r\n" -> "50%\n100%\n"
     """
     return _UNFIT.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def unstorable(value: object) -> tuple[str, str] | None:
+    """Where data from elsewhere cannot be stored, and why: ("spec.env.KEY", "a text cannot ..."). None: it can be.
+
+    `value`: what JSON or YAML became: a text, a number, None, or lists and fields of them.
+    """
+    return _unstorable(value, "", 0, {})
+
+
+def _unstorable(value: object, path: str, depth: int, seen: dict[int, int]) -> tuple[str, str] | None:
+    """`seen`: how deep each list was met before, since YAML's aliases put one into a billion places."""
+    if why := _fault_of(value, depth):
+        return path, why
+    if isinstance(value, dict | list | tuple):
+        if seen.get(id(value), -1) >= depth:
+            return None
+        seen[id(value)] = depth
+    inner = ((f"{path}.{storable(key)}".lstrip("."), item) for key, item in _inside(value))
+    return next((found for key, item in inner if (found := _unstorable(item, key, depth + 1, seen))), None)
+
+
+def _inside(value: object) -> Iterator[tuple[str, object]]:
+    """The items by their names or numbers, and each name as a text of its own."""
+    match value:
+        case dict():
+            yield from ((str(key), item) for key, item in value.items())
+            yield from ((key, key) for key in value if isinstance(key, str))
+        case list() | tuple():
+            yield from ((str(number), item) for number, item in enumerate(value))
+
+
+def _fault_of(value: object, depth: int) -> str | None:
+    match value:
+        case dict() | list() | tuple() if depth >= DEEPEST:
+            return f"is nested deeper than {DEEPEST} levels; nothing that Rollway knows is"
+        case str() if "\0" in value:
+            return "a text cannot contain the character NUL; leave it out"
+        case str() if _HALF.search(value):
+            return "a text cannot contain half of a surrogate pair; leave it out"
+        case float() if not isfinite(value):
+            return "must be a finite number"
+        case _:
+            return None

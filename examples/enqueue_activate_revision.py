@@ -3,13 +3,16 @@
     pip install celery redis
     REDIS_URL=redis://:password@host:6379/0 python enqueue_activate_revision.py DEPLOYMENT REVISION [REASON]
 
+Where commands must be signed, ROLLWAY_SENDER is the sender's name and ROLLWAY_KEY its key.
 Exit codes: 0 accepted, 1 refused, 2 wrong usage, 3 no answer. Prints the answer as JSON: {"ok": true, "result": {...},
 "repeated": ...} or {"ok": false, "error": {"code", "message", "detail"}}.
 """
 
+import hmac
 import json
 import os
 import sys
+import time
 import uuid
 
 from celery import Celery
@@ -20,6 +23,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
+TASK = "rollway.activate_revision"
 ATTEMPTS = 3
 PATIENCE_SECONDS = 10.0
 PREFIX = {"global_keyprefix": "rollway:"}  # Rollway keeps all its keys under this prefix
@@ -39,6 +43,13 @@ def connect(url: str) -> Celery:
     return app
 
 
+def signed(task: str, payload: dict[str, str], sender: str, key: str) -> dict[str, object]:
+    """The arguments of a signed command: its payload as text, who sends it, when, and the proof of all this."""
+    text, sent_at = json.dumps(payload), int(time.time())
+    proof = hmac.new(key.encode(), f"{sender}\n{sent_at}\n{task}\n{text}".encode(), "sha256").hexdigest()
+    return {"payload": text, "sender": sender, "sent_at": sent_at, "signature": proof}
+
+
 def activate(app: Celery, deployment: str, revision: str, reason: str) -> dict[str, object] | None:
     """The answer, or None when there was none.
 
@@ -52,10 +63,10 @@ def activate(app: Celery, deployment: str, revision: str, reason: str) -> dict[s
         "actor": "enqueue_activate_revision.py",
         "reason": reason,
     }
+    sender, key = os.environ.get("ROLLWAY_SENDER"), os.environ.get("ROLLWAY_KEY")
+    arguments = signed(TASK, payload, sender, key) if sender and key else {"payload": payload}
     for _ in range(ATTEMPTS):
-        sent = app.send_task(
-            "rollway.activate_revision", kwargs={"payload": payload}, queue="commands", retry=False, expires=60
-        )
+        sent = app.send_task(TASK, kwargs=arguments, queue="commands", retry=False)
         try:
             answer = sent.get(timeout=PATIENCE_SECONDS, propagate=False)
         except NoAnswerError:

@@ -28,5 +28,7 @@ given = context.config.attributes.get("connection")
 if given is not None:
     _migrate(given)
 else:
-    with make_engine(DatabaseSettings.from_environment(os.environ), "rollway migrate").connect() as own:
+    # without a limit of its own: the timeouts stand above, and another migration is waited for
+    unlimited = DatabaseSettings.from_environment(os.environ).model_copy(update={"statement_timeout": 0})
+    with make_engine(unlimited, "rollway migrate").connect() as own:
         _migrate(own)

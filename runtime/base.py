@@ -6,6 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from domain.replicas.revision import RevisionSpec
+from domain.text import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,9 @@ class Replica:
 
 class ReplicaStartError(Exception):
     """The replica cannot be started at all (no such command, no such image); the message is one sentence."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(storable(message))
 
 
 class RuntimeUnavailableError(OSError):

@@ -1,7 +1,6 @@
 """Replicas as containers of a Docker engine, local or remote, which outlive the worker that started them."""
 
 import os
-import socket
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,8 +19,9 @@ from runtime.docker_container import (
     replica_of,
 )
 from runtime.docker_images import ImagePulls
+from runtime.docker_policy import NOTHING_OF_THE_HOST, DockerPolicy
 from runtime.docker_refusal import EngineRefusalError, docker_spec, refusal_in_words
-from runtime.ports import free_port
+from runtime.ports import free_port, listens_at
 
 if TYPE_CHECKING:
     from runtime.docker_engine import DockerEngine
@@ -38,10 +38,11 @@ class DockerRuntime:
 
     `owner` is unique among all that use this engine (see `owner_of`): everyone() returns only its containers.
     `url` is the engine, else DOCKER_HOST, else this machine's. `address` is where the engine's host is reached and, if
-    it is an IP, where ports are published. `start` waits `pull_patience_seconds` for a pull.
+    it is an IP, where ports are published. `start` waits `pull_patience_seconds` for a pull. `policy`: what containers
+    may reach of the engine's host.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each but the first has a default, and is said by its name)
         self,
         owner: str,
         url: str | None = None,
@@ -49,10 +50,12 @@ class DockerRuntime:
         *,
         timeout_seconds: int = 10,
         pull_patience_seconds: float = 2.0,
+        policy: DockerPolicy = NOTHING_OF_THE_HOST,
     ) -> None:
         self._owner = owner
         self._url = url or os.environ.get("DOCKER_HOST") or _LOCAL_ENGINE
         self._address = address
+        self._policy = policy
         self._timeout = timeout_seconds
         self._pulls = ImagePulls(lambda image: self._engine().pull(image), pull_patience_seconds)
         self._lock = threading.Lock()
@@ -123,6 +126,7 @@ class DockerRuntime:
     def _create(self, request: ReplicaRequest) -> None:
         """Create the container, not running yet. If another worker was first, its container is the one."""
         engine, name = self._engine(), container_name(request.route_id)
+        self._policy.check(request)
         try:
             self._provide_image(request)
             shared = self._choose_port() if docker_spec(request).network == "host" else None
@@ -179,7 +183,8 @@ class DockerRuntime:
 
     def _engine(self) -> "DockerEngine":
         """The engine, connected at first use. Where no local engine listens, the SDK is not even imported."""
-        if self._url.startswith("unix://") and not _listens(self._url.removeprefix("unix://")):
+        # asked before each call, for the SDK leaks a socket when nobody listens
+        if self._url.startswith("unix://") and not listens_at(self._url.removeprefix("unix://")):
             raise RuntimeUnavailableError(f"no Docker engine answers at {self._url}")
         with self._lock:
             if self._connected is None:
@@ -187,14 +192,3 @@ class DockerRuntime:
 
                 self._connected = DockerEngine(self._url, self._timeout)
             return self._connected
-
-
-def _listens(path: str) -> bool:
-    """Whether somebody accepts at this socket. Checked before each call: the SDK leaks sockets otherwise."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.settimeout(1)
-            probe.connect(path)
-        except OSError:
-            return False
-    return True

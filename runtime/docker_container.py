@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from domain.replicas.runtime_spec import DEFAULT_CONTAINER_PORT, DockerSpec
+from domain.replicas.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker_refusal import docker_spec
 
@@ -63,6 +63,8 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
             "PortBindings": published,
             "NetworkMode": docker.network or "default",
             "RestartPolicy": {"Name": "no"},
+            "SecurityOpt": ["no-new-privileges"],
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
             "Binds": [f"{source}:{folder}:ro" for source, folder in docker.volumes.items()],
             **_limits(docker),
         },
@@ -106,7 +108,7 @@ def listed_replica(container: Json, address: str) -> Replica | None:
 
 def _limits(docker: DockerSpec) -> dict[str, Any]:
     resources = docker.resources
-    limits: dict[str, Any] = {}
+    limits: dict[str, Any] = {"PidsLimit": resources.pids or DEFAULT_PIDS}
     if resources.memory:
         limits["Memory"] = resources.memory
     if resources.cpus:

@@ -12,6 +12,7 @@ from docker.utils import kwargs_from_env
 from requests import RequestException, Timeout
 from urllib3.exceptions import HTTPError
 
+from domain.text import storable
 from runtime.base import RuntimeUnavailableError
 from runtime.docker_refusal import EngineRefusalError
 
@@ -99,7 +100,7 @@ class DockerEngine:
                 if isinstance(error, NotFound) or "does not support reading" in _message(error):
                     return ""
                 raise
-        return text.decode(errors="replace")
+        return storable(text.decode(errors="replace"))
 
     def has_image(self, image: str) -> bool:
         """Whether the image is on the engine. Raises EngineRefusalError when this is no name of an image."""
@@ -180,4 +181,4 @@ def _message(error: APIError) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:400]
+    return storable(" ".join(text.split()))[:400]

@@ -1,4 +1,4 @@
-"""Ending every replica of a runtime on this host: asked first, killed after a grace, forgotten in the end."""
+"""Ending replicas of a runtime on this host: asked first, killed after a grace, forgotten in the end."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,15 +17,22 @@ def end_everyone(runtime: Runtime, grace_seconds: float, left: Callable[[int], N
     """
     replicas = runtime.everyone()
     running = [replica.route_id for replica in replicas if replica.running]
-    for route_id in running:
-        runtime.terminate(route_id)
-    stubborn = _still_running(runtime, running, grace_seconds, left)
-    for route_id in stubborn:
-        runtime.kill(route_id)
-    _still_running(runtime, stubborn, _KILL_PATIENCE_SECONDS, left)
+    end(runtime, running, grace_seconds, left)
     for replica in replicas:
         runtime.forget(replica.route_id)
     return len(running)
+
+
+def end(
+    runtime: Runtime, route_ids: Sequence[UUID], grace_seconds: float, left: Callable[[int], None] = lambda _: None
+) -> None:
+    """End these replicas: SIGTERM to all, SIGKILL to those that still run after the grace. May raise OSError."""
+    for route_id in route_ids:
+        runtime.terminate(route_id)
+    stubborn = _still_running(runtime, route_ids, grace_seconds, left)
+    for route_id in stubborn:
+        runtime.kill(route_id)
+    _still_running(runtime, stubborn, _KILL_PATIENCE_SECONDS, left)
 
 
 def _still_running(

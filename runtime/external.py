@@ -3,7 +3,6 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -13,7 +12,9 @@ import structlog
 from kombu.exceptions import OperationalError
 
 from domain.replicas.runtime_spec import ExternalSpec
+from domain.text import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
+from runtime.webhook import post
 
 Action = Literal["start", "stop", "kill"]
 Payload = Mapping[str, object]
@@ -22,6 +23,7 @@ SendTask = Callable[[str, Payload, str], object]
 
 DEFAULT_QUEUE = "celery"
 _TRY_LATER = frozenset({408, 425, 429})
+_SUCCESS = range(200, 300)
 _SERVER_ERROR = 500
 _REMEMBERED = 10_000
 _log = structlog.get_logger(__name__)
@@ -88,10 +90,6 @@ class ExternalRuntime:
         """Empty: its output is with the other system."""
         return ""
 
-    def close(self) -> None:
-        """Close the connections to webhooks."""
-        self._client.close()
-
     def _ask_to_end(self, route_id: UUID, request: ReplicaRequest | None, action: Action) -> None:
         if request is None:
             raise ValueError(f"to {action} the external replica {route_id}, its request is needed: whom to ask")
@@ -111,15 +109,17 @@ class ExternalRuntime:
     def _post(self, url: str, payload: Payload) -> None:
         name = _without_secrets(url)
         try:
-            reply = self._client.post(url, json=payload, headers={"Idempotency-Key": str(payload["request_id"])})
+            reply = post(url, payload, {"Idempotency-Key": str(payload["request_id"])}, self._timeout)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise RefusedError(f"the webhook {name} is no URL that can be asked") from error
+        except TimeoutError as error:
+            raise RuntimeUnavailableError(f"the webhook {name} has not answered within {self._timeout:g} s") from error
         except httpx.HTTPError as error:
             raise RuntimeUnavailableError(f"the webhook {name} cannot be reached: {type(error).__name__}") from error
-        if reply.is_success:
+        if reply.status in _SUCCESS:
             return
-        answer = f"the webhook {name} answered {reply.status_code} {_first_line(reply.text)}".rstrip()
-        if reply.status_code >= _SERVER_ERROR or reply.status_code in _TRY_LATER:
+        answer = f"the webhook {name} answered {reply.status} {_first_line(reply.text)}".rstrip()
+        if reply.status >= _SERVER_ERROR or reply.status in _TRY_LATER:
             raise RuntimeUnavailableError(answer)
         raise RefusedError(answer)
 
@@ -128,10 +128,6 @@ class ExternalRuntime:
             self._send_task(task, payload, queue)
         except (OperationalError, OSError) as error:
             raise RuntimeUnavailableError(f"the task {task!r} cannot be sent: the broker does not answer") from error
-
-    @cached_property
-    def _client(self) -> httpx.Client:
-        return httpx.Client(timeout=self._timeout)
 
 
 def _document(request: ReplicaRequest, action: Action) -> Payload:
@@ -162,7 +158,7 @@ def _without_secrets(url: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
+    return next((line.strip()[:200] for line in storable(text).splitlines() if line.strip()), "")
 
 
 def _trim(remembered: OrderedDict[UUID, float] | OrderedDict[UUID, None]) -> None:

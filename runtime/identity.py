@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -45,17 +46,22 @@ def is_unreaped(identity: Identity) -> bool:
 
 def send(identity: Identity | None, number: int) -> None:
     """Send a signal to this very process; nothing happens when it is gone."""
-    if identity is not None and is_alive(identity):
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(identity.pid, signal.Signals(number))
+    _send(identity, number, os.kill)
 
 
 def send_to_group(identity: Identity | None, number: int) -> None:
     """Send a signal to this very process, and to its process group when it leads one; nothing when it is gone."""
+    _send(identity, number, _kill_group)
+
+
+def _kill_group(pid: int, number: int) -> None:
+    (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, number)
+
+
+def _send(identity: Identity | None, number: int, kill: Callable[[int, int], None]) -> None:
     if identity is not None and is_alive(identity):
         with suppress(ProcessLookupError, PermissionError):
-            leads = os.getpgid(identity.pid) == identity.pid
-            (os.killpg if leads else os.kill)(identity.pid, signal.Signals(number))
+            kill(identity.pid, signal.Signals(number))
 
 
 def _is_zombie(identity: Identity) -> bool | None:

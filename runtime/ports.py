@@ -30,3 +30,14 @@ def is_free(port: int, host: str = "", *, reuse: bool = False) -> bool:
         except OSError:
             return False
     return True
+
+
+def listens_at(path: str) -> bool:
+    """Whether somebody accepts at this Unix socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.settimeout(1)
+            probe.connect(path)
+        except OSError:
+            return False
+    return True

@@ -1,21 +1,22 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
+from runtime.accounts import account_of, uids_of
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.ending import end_everyone
-from runtime.identity import is_alive, send
+from runtime.identity import is_alive, send_to_group
 from runtime.ports import REPLICA_PORTS, free_port
-from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord
-from runtime.process_spawn import replica_environment, spawn, tail
+from runtime.process_environment import Surroundings
+from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
+from runtime.process_spawn import spawn, tail
 from runtime.process_table import (
     adopt_child,
     drop_children_except,
-    exit_code,
     kill_family,
     sightings,
 )
@@ -24,15 +25,26 @@ from runtime.process_table import (
 class ProcessRuntime:
     """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
 
-    Replicas are told to listen on `address`, where proxies reach this host.
+    Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
+    process's environment besides those that every replica gets, and may run as one of `users`.
 
     Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
     again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
     """
 
-    def __init__(self, home: Path, ports: range = REPLICA_PORTS, address: str = LOOPBACK) -> None:
+    def __init__(
+        self,
+        home: Path,
+        ports: range = REPLICA_PORTS,
+        address: str = LOOPBACK,
+        *,
+        also: Collection[str] = (),
+        users: Collection[str] = (),
+    ) -> None:
         self._home = home.resolve()
-        self._address = address
+        self._surroundings = Surroundings(self._home, address, also)
+        self._users = users
+        self._uids = uids_of(users)
         self._ports = ports
         self._records = RecordFolder(self._home)
 
@@ -59,21 +71,22 @@ class ProcessRuntime:
         records = self._records.all()
         drop_children_except({record.process for record in records.values()})
         known = {route_id: self._settled(record) for route_id, record in records.items()}
-        unrecorded = sightings(self._home, _pids(records)).keys() - records.keys()
+        unrecorded = sightings(self._home, self._uids, pids_of(records)).keys() - records.keys()
         found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(unrecorded)).items()]
         return [record.replica for record in found if record]
 
     def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
-        """Send SIGTERM to its main process. No error when it is gone."""
+        """Send SIGTERM to its process group, the last of which it ends with then. No error when it is gone."""
         record = self._find(route_id)
         if record and record.process and not record.ended:
-            send(record.process, signal.SIGTERM)
+            self._note_asked(record)
+            send_to_group(record.process, signal.SIGTERM)
 
     def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
         """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""
         record = self._find(route_id)
         if record and record.process:
-            kill_family(route_id, record.process)
+            kill_family(route_id, record.process, self._uids)
 
     def forget(self, route_id: UUID) -> None:
         """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
@@ -82,7 +95,7 @@ class ProcessRuntime:
             if record and not record.ended:
                 return
             if record and record.process:
-                kill_family(route_id, record.process)
+                kill_family(route_id, record.process, self._uids)
             self._records.remove(route_id)
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
@@ -104,7 +117,7 @@ class ProcessRuntime:
         """The record as it is now, noting an end; None when it names no process, which `_resolve` clears up."""
         if record is None or record.process is None:
             return None
-        seen = _as_seen(record)
+        seen = record.as_seen()
         if seen != record:
             # on a full disk the end is still returned, and noted by a later call
             with suppress(OSError), self._records.locked():
@@ -115,14 +128,20 @@ class ProcessRuntime:
         """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
         record = records.get(route_id)
         if record and record.process:
-            seen = _as_seen(record)
+            seen = record.as_seen()
             return record if seen == record else self._note_end(seen)
-        sighting = sightings(self._home, _pids(records)).get(route_id)
+        sighting = sightings(self._home, self._uids, pids_of(records)).get(route_id)
         if sighting is None:
             return None
         adopted = ReplicaRecord.of(sighting, record.port if record else None)
         self._records.write(adopted)
         return adopted
+
+    def _note_asked(self, record: ReplicaRecord) -> None:
+        with suppress(OSError), self._records.locked():  # on a full disk it is asked all the same
+            latest = self._records.read(record.route_id)
+            if latest and latest.process == record.process and not latest.ended:
+                self._records.write(latest.model_copy(update={"asked_to_end": True}))
 
     def _note_end(self, seen: ReplicaRecord) -> ReplicaRecord:
         """Write the end down, under the lock, unless another worker has done so, with or without the exit code."""
@@ -139,13 +158,14 @@ class ProcessRuntime:
             deployment=request.deployment,
             revision=request.revision,
             port=port,
-            address=self._address,
+            address=self._surroundings.address,
             stop_grace_seconds=request.spec.stop_grace_seconds,
         )
         self._records.write(record)
-        env = replica_environment(request, self._home, self._address, port)
         try:
-            child = spawn(request, env, self.log_path(request.route_id))
+            account = account_of(request, self._users)
+            env = self._surroundings.variables(request, port, account)
+            child = spawn(request, env, self.log_path(request.route_id), account)
         except (ReplicaStartError, OSError):
             self._records.remove(request.route_id)
             raise
@@ -162,15 +182,14 @@ class ProcessRuntime:
 
         port = free_port(self._ports, is_reserved)
         if port is None:
-            message = f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host"
-            raise ReplicaStartError(message)
+            raise ReplicaStartError(f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host")
         return port
 
 
 def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:
-    """Send SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
+    """End and forget all replicas of `home`, as `end_everyone` does, and return how many were running.
 
-    Returns how many were running; `left` is as for `end_everyone`. Stop the workers first, or they start replicas.
+    Stop the workers first, or they start replicas meanwhile.
     """
     if not home.is_dir():
         return 0
@@ -179,20 +198,3 @@ def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None]
     for route_id in RecordFolder(home).route_ids():
         runtime.forget(route_id)
     return ended
-
-
-def longest_grace(home: Path) -> float:
-    """The longest time, in seconds, that a running replica of `home` may take to end."""
-    records = RecordFolder(home).all().values() if home.is_dir() else ()
-    return max((record.stop_grace_seconds for record in records if not record.ended), default=0.0)
-
-
-def _pids(records: Mapping[UUID, ReplicaRecord]) -> set[int]:
-    return {record.process.pid for record in records.values() if record.process}
-
-
-def _as_seen(record: ReplicaRecord) -> ReplicaRecord:
-    """What the operating system says of a record with a process. An end is final."""
-    if record.process is None or record.exit_code is not None or (not record.ended and is_alive(record.process)):
-        return record
-    return record.model_copy(update={"ended": True, "exit_code": exit_code(record.process)})

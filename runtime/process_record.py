@@ -1,7 +1,7 @@
 """The records of replica processes: one small JSON file for each route id, replaced whole, under one lock."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -11,15 +11,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.base import Replica
 from runtime.file_lock import file_lock
-from runtime.identity import Identity
-from runtime.process_table import Sighting
+from runtime.identity import Identity, is_alive
+from runtime.process_table import Sighting, exit_code, group_is_alive
 
 LOCK_PATIENCE_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"
 
 
 class ReplicaRecord(BaseModel):
-    """One replica. Without `process` it is starting. The grace is what its revision says, from SIGTERM to SIGKILL."""
+    """One replica. Without `process` it is starting. The grace is what its revision says, from SIGTERM to SIGKILL.
+
+    It ends with its process; one that was asked to end, with the last one of its process group.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -30,6 +33,7 @@ class ReplicaRecord(BaseModel):
     address: str = LOOPBACK
     process: Identity | None = None
     stop_grace_seconds: float = 10.0
+    asked_to_end: bool = False
     ended: bool = False
     exit_code: int | None = None
 
@@ -41,16 +45,30 @@ class ReplicaRecord(BaseModel):
             route_id=sighting.route_id,
             deployment=env.get("ROLLWAY_DEPLOYMENT", ""),
             revision=env.get("ROLLWAY_REVISION", ""),
-            port=port or int(env.get("PORT", "0")),
+            port=port or sighting.port,
             address=env.get("ROLLWAY_ADDRESS", LOOPBACK),
             process=sighting.identity,
         )
+
+    def as_seen(self) -> Self:
+        """The same, with what the operating system says of its process. An end is final."""
+        if self.process is None or self.exit_code is not None or (not self.ended and self._runs(self.process)):
+            return self
+        return self.model_copy(update={"ended": True, "exit_code": exit_code(self.process)})
+
+    def _runs(self, process: Identity) -> bool:
+        return is_alive(process) or (self.asked_to_end and group_is_alive(process))
 
     @property
     def replica(self) -> Replica:
         """As the runtime shows it to others."""
         handle = f"pid:{self.process.pid if self.process else None}"
         return Replica(self.route_id, handle, f"{self.address}:{self.port}", not self.ended, self.exit_code)
+
+
+def pids_of(records: Mapping[UUID, ReplicaRecord]) -> set[int]:
+    """Of the replicas that were started."""
+    return {record.process.pid for record in records.values() if record.process}
 
 
 class RecordFolder:
@@ -82,6 +100,10 @@ class RecordFolder:
             return []
         found = (_route_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
         return [route_id for route_id in found if route_id]
+
+    def longest_grace(self) -> float:
+        """The longest time, in seconds, that a running replica may take to end."""
+        return max((record.stop_grace_seconds for record in self.all().values() if not record.ended), default=0.0)
 
     def write(self, record: ReplicaRecord) -> None:
         """Replace the record in one step: a reader sees the old one or the new one."""

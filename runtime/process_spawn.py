@@ -1,30 +1,21 @@
-"""Starting one replica process: its environment, its log, its own session."""
+"""Starting one replica process: its user, its log, its own session."""
 
 import os
 import subprocess
 from pathlib import Path
 
+from domain.text import storable
+from runtime.accounts import Account
 from runtime.base import ReplicaRequest, ReplicaStartError
 
-_FOREIGN_PREFIXES = ("ROLLWAY_", "CELERY_", "FLOWER_", "PG")
-_FOREIGN_NAMES = frozenset({"DATABASE_URL", "REDIS_URL", "BROKER_URL"})
 
+def spawn(
+    request: ReplicaRequest, env: dict[str, str], log: Path, account: Account | None = None
+) -> subprocess.Popen[bytes]:
+    """Run the command in its own session, output appended to `log`. Raises ReplicaStartError.
 
-def replica_environment(request: ReplicaRequest, home: Path, address: str, port: int) -> dict[str, str]:
-    """The worker's environment without Rollway's own settings, then the revision's, then what Rollway tells a replica.
-
-    Left out: DATABASE_URL, REDIS_URL and BROKER_URL, everything CELERY_*, FLOWER_* and PG* (libpq's PGPASSWORD and its
-    kin), because they hold the passwords of Rollway's own stores, and ROLLWAY_*, which are its own settings. A revision
-    that needs a variable of such a name sets it in its `env`; PORT and the ROLLWAY_* below cannot be overridden. HOST
-    is where proxies reach this machine; a revision whose service shall listen elsewhere sets its own.
+    `account`: as whom; without one as the user of this process. The log stays this process's own: it is opened here.
     """
-    inherited = {name: value for name, value in os.environ.items() if not _is_rollways_own(name)}
-    found_by = {"ROLLWAY_HOME": str(home), "ROLLWAY_ADDRESS": address}
-    return inherited | {"HOST": address} | request.spec.env | request.variables(port) | found_by
-
-
-def spawn(request: ReplicaRequest, env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """Run the command in its own session, output appended to `log`. Raises ReplicaStartError."""
     spec = request.spec
     if spec.command is None:
         raise ReplicaStartError(f"revision {request.revision!r} has no command to run as a process")
@@ -43,6 +34,9 @@ def spawn(request: ReplicaRequest, env: dict[str, str], log: Path) -> subprocess
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=account.groups if account else None,
             )
         except (OSError, ValueError) as error:
             raise ReplicaStartError(_why_not(request, error)) from error
@@ -56,14 +50,10 @@ def tail(log: Path, lines: int) -> str:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 2**20))
-            text = file.read().decode(errors="replace")
+            text = storable(file.read().decode(errors="replace"))
     except FileNotFoundError:
         return ""
     return "\n".join(text.splitlines()[-lines:])
-
-
-def _is_rollways_own(name: str) -> bool:
-    return name in _FOREIGN_NAMES or name.startswith(_FOREIGN_PREFIXES)
 
 
 def _why_not(request: ReplicaRequest, error: OSError | ValueError) -> str:
@@ -72,7 +62,8 @@ def _why_not(request: ReplicaRequest, error: OSError | ValueError) -> str:
         case FileNotFoundError():
             return f"{what} was not found on this host"
         case PermissionError():
-            return f"{what} is not an executable file"
+            who = f" for the user {request.spec.user!r}" if request.spec.user else ""
+            return f"{what} is not an executable file{who}"
         case OSError():
             return f"{what} cannot be started: {os.strerror(error.errno or 0)}"
     return f"{what} cannot be started: {error}"

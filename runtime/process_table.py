@@ -19,10 +19,11 @@ _LAST_THREAD_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A session leader that carries a route id in its environment."""
+    """A session leader that carries a route id in its environment, and the port that it was given."""
 
     route_id: UUID
     identity: Identity
+    port: int
     env: dict[str, str]
 
 
@@ -69,16 +70,17 @@ def exit_code(identity: Identity) -> int | None:
     return os.waitstatus_to_exitcode(int(status)) if state == "Z" else None
 
 
-def sightings(home: Path, known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
-    """Replicas of this home among the running processes, by route id, but for `known_pids`.
+def sightings(home: Path, uids: Container[int], known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
+    """Replicas of this home among the running processes of the users `uids`, by route id, but for `known_pids`.
 
+    Others' processes are never taken for replicas, whatever they carry: anybody can write an environment.
     Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
     """
     found: dict[UUID, Sighting] = {}
     for pid in psutil.pids():
         if pid in known_pids or _session(pid) != pid or not _may_be_of(pid, home):
             continue
-        sighting = _sighting(pid, home)
+        sighting = _sighting(pid, home, uids)
         if sighting is None:
             continue
         earlier = found.get(sighting.route_id)
@@ -95,10 +97,24 @@ def _may_be_of(pid: int, home: Path) -> bool:
         return True
 
 
-def kill_family(route_id: UUID, identity: Identity) -> None:
-    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id."""
+def group_is_alive(identity: Identity) -> bool:
+    """Whether anybody of the process group that this session leader began still runs, though itself may have ended."""
+    try:
+        os.killpg(identity.pid, 0)
+    except OSError:
+        return False
+    return _number_is_ours(identity) and any(
+        _group(pid) == identity.pid and not _is_zombie(pid) for pid in psutil.pids()
+    )
+
+
+def kill_family(route_id: UUID, identity: Identity, uids: Container[int]) -> None:
+    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
+
+    The last only as far as they are processes of the users `uids`.
+    """
     for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
-        members = _family(str(route_id), identity)
+        members = _family(str(route_id), identity, uids)
         if not members:
             return
         for process in members:
@@ -106,12 +122,12 @@ def kill_family(route_id: UUID, identity: Identity) -> None:
                 process.kill()
 
 
-def _family(route_id: str, identity: Identity) -> set[psutil.Process]:
+def _family(route_id: str, identity: Identity, uids: Container[int]) -> set[psutil.Process]:
     members: set[psutil.Process] = set()
     if is_alive(identity):
         with suppress(psutil.Error):
             members.update(psutil.Process(identity.pid).children(recursive=True))
-    session_is_ours = is_unreaped(identity)
+    session_is_ours = _number_is_ours(identity)
     for pid in psutil.pids():
         session = _session(pid)
         if session not in (identity.pid, pid):
@@ -119,9 +135,31 @@ def _family(route_id: str, identity: Identity) -> set[psutil.Process]:
         with suppress(psutil.Error):
             process = psutil.Process(pid)
             ours = session == identity.pid and session_is_ours
-            if process.status() != psutil.STATUS_ZOMBIE and (ours or _route_of(process) == route_id):
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, uids)):
                 members.add(process)
     return members
+
+
+def _number_is_ours(identity: Identity) -> bool:
+    """Whether a session or group of this number, if there is one, is the one that this process began.
+
+    The system gives the number to no other process as long as somebody is in the session or the group.
+    """
+    return is_unreaped(identity) or not psutil.pid_exists(identity.pid)
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return True  # it is gone meanwhile
 
 
 def _session(pid: int) -> int | None:
@@ -131,15 +169,16 @@ def _session(pid: int) -> int | None:
         return None
 
 
-def _route_of(process: psutil.Process) -> str | None:
-    return process.environ().get("ROLLWAY_ROUTE")
+def _is_left_of(route_id: str, process: psutil.Process, uids: Container[int]) -> bool:
+    return process.uids().real in uids and process.environ().get("ROLLWAY_ROUTE") == route_id
 
 
-def _sighting(pid: int, home: Path) -> Sighting | None:
+def _sighting(pid: int, home: Path, uids: Container[int]) -> Sighting | None:
     try:
-        identity, env = identify(pid), psutil.Process(pid).environ()
-        if identity is None or env.get("ROLLWAY_HOME") != str(home):
+        process = psutil.Process(pid)
+        identity, env = identify(pid), process.environ()
+        if identity is None or env.get("ROLLWAY_HOME") != str(home) or process.uids().real not in uids:
             return None
-        return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, env)
+        return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, int(env["PORT"]), env)
     except (psutil.Error, OSError, KeyError, ValueError):
         return None

@@ -22,7 +22,8 @@ from stack.state import StackState
 class UpRequest:
     """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
 
-    Without a number of workers it is what it was, else one for each core.
+    Without a number of workers it is what it was, else one for each core. ROLLWAY_PROXY_KEY replaces the key that was
+    made for this stack.
     """
 
     home: Home
@@ -73,6 +74,8 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
             "'rollway down' and 'rollway up' make new ones."
         )
     settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running)
+    if key := request.environ.get("ROLLWAY_PROXY_KEY"):
+        settings = replace(settings, proxy_key=key)
     servers: list[Part] = []
     if not database_url:
         database_url = postgres_url(settings.ports.postgres, settings.postgres_password)

@@ -28,6 +28,10 @@ def _password() -> str:
     return secrets.token_urlsafe(24)
 
 
+def _key() -> str:
+    return secrets.token_hex(32)
+
+
 def _node() -> str:
     return f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}"
 
@@ -41,7 +45,8 @@ class ServerSettings:
     """What the embedded servers are started with.
 
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
-    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart.
+    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
+    what the tokens are made from by which the server for proxies knows them.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -49,6 +54,7 @@ class ServerSettings:
     redis_password: str = field(default_factory=_password)
     envoy_node: str = field(default_factory=_node)
     envoy_base_id: int = field(default_factory=_base_id)
+    proxy_key: str = field(default_factory=_key)
 
 
 _SETTINGS = TypeAdapter(ServerSettings)

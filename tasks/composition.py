@@ -13,6 +13,7 @@ from domain.handlers import HANDLERS
 from runtime.base import Runtime
 from runtime.docker import DockerRuntime
 from runtime.docker_container import owner_of
+from runtime.docker_policy import DockerPolicy
 from runtime.external import ExternalRuntime
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
@@ -20,8 +21,8 @@ from tasks.app import app
 from tasks.connections import redis_client, waker
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
-from tasks.replicas.hosts import keep_showing_signs_of_life
 from tasks.replicas.probing import ProbePass
+from tasks.replicas.signs_of_life import keep_showing_signs_of_life
 from tasks.replicas.start_stop import HostReplicas
 from tasks.settings import queue, settings
 
@@ -56,8 +57,17 @@ def slots() -> Slots:
 def runtimes() -> dict[str, Runtime]:
     """The runtimes, by the name that a revision's spec uses."""
     return {
-        "process": ProcessRuntime(settings().home, address=settings().host_address),
-        "docker": DockerRuntime(owner_of(settings().host, settings().home), address=settings().host_address),
+        "process": ProcessRuntime(
+            settings().home,
+            address=settings().host_address,
+            also=settings().replica_env,
+            users=settings().replica_users,
+        ),
+        "docker": DockerRuntime(
+            owner_of(settings().host, settings().home),
+            address=settings().host_address,
+            policy=DockerPolicy(settings().docker_volumes, settings().docker_host_network),
+        ),
         "external": ExternalRuntime(_send_to_other_system),
     }
 

@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
+from typing import Self
 from uuid import UUID
 
 import psycopg
@@ -14,7 +16,7 @@ from sqlalchemy import Engine
 from db.cycle.applier import StrategyApplyResult, StrategyResultApplier
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these
 from db.cycle.drift import mark_what_is_off
-from db.cycle.load import load
+from db.cycle.load import Load, load, load_what_is_readable
 from db.engine import in_transaction
 from domain.changes import Decision
 from domain.errors import InvalidInputError
@@ -25,6 +27,7 @@ from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.replicas.events import RouteLifecycleType
 from domain.transitions import Bounds, ClassifiedDecision, classify
 from tasks.decision_log import log_chunk
+from tasks.halves import in_halves
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker
 
@@ -44,6 +47,9 @@ class ChunkResult:
     def seen(self) -> int:
         """The deployments looked at."""
         return len(self.decided.decisions)
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.decided + other.decided, self.applied + other.applied, self.due | other.due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,8 @@ class DeploymentCoordinator:
             if not claimed:
                 raise
             _log.warning("chunk failed, trying halves", handler=handler.name, size=len(claimed), error=str(error))
-            return self._halve(handler, claimed, error)
+            halves = in_halves(claimed, error, partial(self._retry, handler), partial(self._blame, handler))
+            return sum(halves, ChunkResult())
 
     def _in_transaction(self, handler: DeploymentHandler, work: Callable[[Connection], ChunkResult]) -> ChunkResult:
         """What was decided is logged when it is committed."""
@@ -122,22 +129,12 @@ class DeploymentCoordinator:
         if result.applied.drained:
             self.waker.routes(RouteLifecycleType.STOP)
 
-    def _halve(self, handler: DeploymentHandler, ids: Sequence[UUID], error: Exception) -> ChunkResult:
-        if len(ids) == 1:
-            return self._blame(handler, ids[0], error)
-        middle = len(ids) // 2
-        first, second = self._retry(handler, ids[:middle]), self._retry(handler, ids[middle:])
-        return ChunkResult(first.decided + second.decided, first.applied + second.applied, first.due | second.due)
-
     def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, ids)
             return _apply(connection, handler, handler.execute(_targeted(connection, handler, claim), claim.now), claim)
 
-        try:
-            return self._in_transaction(handler, work)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to one deployment of this half)
-            return self._halve(handler, ids, error)
+        return self._in_transaction(handler, work)
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
         """The failed write becomes an error of that deployment alone."""
@@ -146,9 +143,8 @@ class DeploymentCoordinator:
 
         def work(connection: Connection) -> ChunkResult:
             claim = claim_these(connection, [deployment_id])
-            failed = [
-                _failed(handler, deployment, fault, claim) for deployment in _targeted(connection, handler, claim)
-            ]
+            targeted = _targeted(connection, handler, claim, load_what_is_readable)
+            failed = [_failed(handler, deployment, fault, claim) for deployment in targeted]
             return _apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
 
         return self._in_transaction(handler, work)
@@ -168,7 +164,9 @@ def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[ClassifiedD
     return waits, others
 
 
-def _targeted(connection: Connection, handler: DeploymentHandler, claim: Claim) -> tuple[Deployment, ...]:
+def _targeted(
+    connection: Connection, handler: DeploymentHandler, claim: Claim, load: Load = load
+) -> tuple[Deployment, ...]:
     """Those that are still the handler's: they may have moved on while we waited for their locks."""
     return load(connection, [claimed for claimed in claim.deployments if claimed.status in handler.targets])
 

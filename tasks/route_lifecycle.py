@@ -4,11 +4,14 @@ from collections.abc import Callable
 from time import monotonic
 
 from db.engine import engine
+from domain.errors import InvalidInputError
 from domain.events import member_of
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
+from domain.replicas.placement import EXTERNAL
 from tasks.app import app
 from tasks.composition import probe_pass, replicas_of, slots, stopping
 from tasks.connections import waker
+from tasks.installation import is_ours
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, settle_routes
 from tasks.replicas.metrics import look_at_metrics
@@ -28,6 +31,7 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
     Without `host`, a look that hosts make themselves is sent to each host that is up and has work for it.
     """
     kind = member_of(RouteLifecycleType, "route_lifecycle_type", route_lifecycle_type)
+    _check_host(kind, host)
     key = route_key(kind, host)
     if interval is None:
         waker().arrived(key)
@@ -44,11 +48,18 @@ def do_route_lifecycle(route_lifecycle_type: str, interval: float | None = None,
             pass
 
 
+def _check_host(kind: RouteLifecycleType, host: str | None) -> None:
+    """A look for another host would find that no route expects the replicas here, and a sweep would end them all."""
+    known = (None, settings().host) if kind is RouteLifecycleType.SWEEP else (None, settings().host, EXTERNAL)
+    if host not in known:
+        raise InvalidInputError(f"host: {host} is not this host, which is {settings().host}", field="host")
+
+
 LOOKS: dict[RouteLifecycleType, Callable[[str], Look]] = {
     RouteLifecycleType.START: lambda host: replicas_of(host).start,
     RouteLifecycleType.PROBE: lambda host: probe_pass(host).look,
     RouteLifecycleType.STOP: lambda host: replicas_of(host).stop,
-    RouteLifecycleType.SWEEP: lambda host: replicas_of(host).sweep,
+    RouteLifecycleType.SWEEP: lambda host: lambda: is_ours() and replicas_of(host).sweep(),
     RouteLifecycleType.METRICS: lambda _: lambda: look_at_metrics(engine(), waker()),
     RouteLifecycleType.HOSTS: lambda _: lambda: settle_routes(engine(), waker(), settings().host_silence_seconds),
 }

@@ -17,7 +17,7 @@ AUDIT_SECONDS = 60.0
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
-    """Two entries for each handler, the alarm, the sweep and the audit. A tick expires with its interval."""
+    """Two entries for each handler, the alarm, the sweep and the audit. A tick counts once in its interval."""
     entries: dict[str, dict[str, Any]] = {}
     for event, handler in HANDLERS.items():
         if handler.cadence.short is not None:
@@ -38,4 +38,4 @@ def _entry(task: str, event: DoDeploymentLifecycleEvent, seconds: float) -> dict
 
 
 def _tick(task: str, arguments: dict[str, Any], seconds: float, queue: str) -> dict[str, Any]:
-    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"expires": seconds, "queue": queue}}
+    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"queue": queue}}

@@ -6,10 +6,10 @@ import socket
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from kombu.entity import Exchange, Queue
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.commands import COMMANDS
 from domain.replicas.placement import EXTERNAL
@@ -31,6 +31,14 @@ def _redis_url(raw: str) -> str:
     parts = urlsplit(raw)
     if parts.scheme not in ("redis", "rediss") or parts.port == 0:  # reading the port checks it
         raise ValueError(raw)
+    if parts.scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(parts.query):
+        return f"{raw}{'&' if parts.query else '?'}ssl_cert_reqs=required"  # Celery wants to be told
+    return raw
+
+
+def _absolute(raw: Path) -> Path:
+    if not raw.is_absolute():
+        raise ValueError(raw)
     return raw
 
 
@@ -38,6 +46,14 @@ def _host_name(raw: str) -> str:
     if not _HOST_NAME.fullmatch(raw) or raw == EXTERNAL:
         raise ValueError(raw)
     return raw
+
+
+def _names(raw: object) -> object:
+    return tuple(name for part in raw.split(",") if (name := part.strip())) if isinstance(raw, str) else raw
+
+
+_NAMES = "names, separated by commas,"
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
 
 def _seconds(variable: str, default: float) -> float:
@@ -52,7 +68,10 @@ class TaskSettings(Settings):
     `lock_seconds`: life of a lock whose worker is gone. `work_seconds`: how long one task goes on claiming chunks.
     `home`: where replicas keep their records and logs. `host`: the name under which this machine runs replicas, which
     proxies reach at `host_address`. `host_silence_seconds`: after so long without a sign of life a host is down.
-    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it.
+    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it. `replica_env`: names
+    of this environment that replica processes get too; `replica_users`: as whom they may run. `docker_volumes` and
+    `docker_host_network`: what containers may reach of the engine's host. `command_keys`: a file with the key of each
+    sender; with it, commands must be signed.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
@@ -70,6 +89,17 @@ class TaskSettings(Settings):
     host_address: str = Field("127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS")
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
+    replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
+    replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
+    docker_volumes: Names = Field(
+        (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
+    )
+    docker_host_network: bool = Field(
+        default=False, validation_alias="ROLLWAY_DOCKER_HOST_NETWORK", description="on or off"
+    )
+    command_keys: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, validation_alias="ROLLWAY_COMMAND_KEYS", description="the absolute path of a file of keys"
+    )
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
     )
@@ -105,7 +135,6 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_disable_prefetch": True,
         "worker_hijack_root_logger": False,
-        "worker_send_task_events": True,
         "task_send_sent_event": True,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "broker_connection_retry_on_startup": True,
@@ -127,6 +156,11 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
 def host_queue(host: str) -> str:
     """The name of the queue that only workers on this host listen to."""
     return f"host.{host}"
+
+
+def takes_tasks(name: str) -> bool:
+    """Whether workers take tasks from the queue of that name; Celery has others, such as those for answers."""
+    return name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE) or name.startswith(host_queue(""))
 
 
 def queue(name: str) -> Queue:

@@ -1,19 +1,98 @@
-"""Kombu's Redis transport, made to survive that Redis goes away while a worker holds an unacknowledged message.
+"""Kombu's Redis transport, made to believe no message unseen, and to survive that Redis goes away.
+
+A message that does not fit would end the worker, or stop its queues for good; it is put aside instead.
 
 When Celery 5.7.0 closes a broken connection it gives unacknowledged messages back. For that it asks the connection for
 its parameters, finds them gone, and the worker exits. This channel remembers the parameters.
 """
 
+import json
+from functools import partial
+from queue import Empty
+from time import monotonic
 from typing import Any
 
+import redis
+import structlog
 from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from tasks.envelope import UnfitMessageError, checked, checked_broadcast
+from tasks.redis.aside import put_aside
+from tasks.settings import takes_tasks
+
+_WARN_SECONDS = 1.0
+_log = structlog.get_logger(__name__)
+
+
+class _Warnings:
+    """One line a second at most: whoever sends a million wrong messages must not fill the disk with lines."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0
+        self._since = 0
+
+    def add(self, queue: str, why: str) -> None:
+        self._since += 1
+        if monotonic() < self._next_at:
+            return
+        _log.warning("a message that does not fit was put aside", queue=queue, why=why, since_last_line=self._since)
+        self._next_at, self._since = monotonic() + _WARN_SECONDS, 0
+
+
+_warnings = _Warnings()
+
+
+class _Client(kombu_redis.PrefixedStrictRedis):
+    """Hands on a message that a worker has waited for only when it fits; else it is as if none had come."""
+
+    def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:  # noqa: ANN401  (redis-py's)
+        answer = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
+        if command_name != "BRPOP" or not answer:
+            return answer
+        key, raw = answer
+        queue = key.decode().partition(kombu_redis.Channel.sep)[0]  # behind it stands a priority
+        if not takes_tasks(queue):
+            return answer
+        try:
+            return key, json.dumps(checked(raw, queue))
+        except UnfitMessageError as unfit:
+            self._put_aside(queue, raw, str(unfit))
+            return None
+
+    def _put_aside(self, queue: str, raw: bytes, why: str) -> None:
+        _warnings.add(queue, why)
+        try:
+            put_aside(redis.Redis(connection_pool=self.connection_pool), queue, raw, why)
+        except RedisError as error:
+            _log.warning("the message is lost: Redis does not take it back", queue=queue, error=str(error))
 
 
 class Channel(kombu_redis.Channel):
-    """A channel whose connection parameters outlive its connection."""
+    """A channel that checks what it takes, and whose connection parameters outlive its connection."""
 
     _known: dict[str, Any] | None = None
+
+    def _get_client(self) -> partial[_Client]:
+        return partial(_Client, global_keyprefix=self.global_keyprefix)
+
+    def _receive_one(self, c: Any) -> Any:  # noqa: ANN401  (Kombu's)
+        try:
+            return super()._receive_one(c)  # type: ignore[no-untyped-call]
+        except RecursionError:
+            _warnings.add("", "it is nested too deeply")
+            raise Empty from None
+
+    def _deliver_fanout_message(self, message: object, exchange: str) -> bool:
+        if not exchange.endswith(".pidbox"):
+            return bool(super()._deliver_fanout_message(message, exchange))  # type: ignore[no-untyped-call]
+        try:
+            question = checked_broadcast(message)
+        except UnfitMessageError as unfit:
+            _warnings.add(exchange, str(unfit))
+            return False
+        return bool(super()._deliver_fanout_message(question, exchange))  # type: ignore[no-untyped-call]
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002  (Kombu's signature)
         connection = self.connection

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.support.servers import EmbeddedServer
 
 empty_environment()
+os.environ["ROLLWAY_TRACEBACKS"] = "1"  # a fault of Rollway's own is never just a sentence here
 
 # The same examples in every run; nightly and soak look for new ones. A mutant's failure need not be made small.
 settings.register_profile("unit", max_examples=15, derandomize=True, deadline=None, database=None)

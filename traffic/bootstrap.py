@@ -4,18 +4,23 @@ import json
 from pathlib import Path
 from string import Template
 
+from domain.traffic.nodes import token_of
 from traffic.envoy import POLL_TIMEOUT, REFRESH_DELAY, XDS_CLUSTER
 from traffic.envoy_routes import ROUTE_CONFIGURATION
 
 
-def envoy_bootstrap(*, node_id: str, listen: tuple[str, int], admin: tuple[str, int], xds: tuple[str, int]) -> str:
+def envoy_bootstrap(
+    *, node_id: str, key: str | None, listen: tuple[str, int], admin: tuple[str, int], xds: tuple[str, int]
+) -> str:
     """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port).
 
     `node_id` names this proxy: two proxies with one id could not be told apart, and a drain might miss one of them.
+    `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
     """
     template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
     return Template(template).substitute(
         node_id=json.dumps(node_id),
+        metadata=json.dumps({"rollway_token": token_of(node_id, key)} if key else {}),
         listen_host=json.dumps(listen[0]),
         listen_port=listen[1],
         admin_host=json.dumps(admin[0]),

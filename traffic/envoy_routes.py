@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from domain.traffic.published import RequestRules
 from traffic.table import Prefix, Service, TrafficTable
 
 ROUTE_CONFIGURATION = "rollway"
@@ -107,14 +108,31 @@ def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -
 def _routed(cluster: str, service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     action = {
         "cluster": cluster,
-        "timeout": f"{service.timeout_seconds or 0:.3f}s",
+        "timeout": f"{service.rules.timeout_seconds or 0:.3f}s",
         "idle_timeout": "300s",
         **rewrite,
     }
     methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}
     idempotent = {**match, "headers": [*match.get("headers", []), methods]}
-    yield {"match": idempotent, "route": {**action, "retry_policy": _RETRY_IDEMPOTENT}}
+    yield {"match": idempotent, "route": {**action, **_hedged(service.rules), "retry_policy": _retried(service.rules)}}
     yield {"match": match, "route": {**action, "retry_policy": _RETRY_UNSENT}}
+
+
+def _retried(rules: RequestRules) -> dict[str, Any]:
+    seconds = _hedge_after(rules)
+    return {**_RETRY_IDEMPOTENT, "per_try_timeout": f"{seconds:.3f}s"} if seconds else _RETRY_IDEMPOTENT
+
+
+def _hedged(rules: RequestRules) -> dict[str, Any]:
+    """The first request goes on when a second one is sent: what is slow and not hung is not sent for nothing."""
+    return {"hedge_policy": {"hedge_on_per_try_timeout": True}} if _hedge_after(rules) else {}
+
+
+def _hedge_after(rules: RequestRules) -> float | None:
+    """At half of the time that a request may take, when that comes first, so that the second one has a half too."""
+    if rules.hedge_after_seconds is None or rules.timeout_seconds is None:
+        return rules.hedge_after_seconds
+    return min(rules.hedge_after_seconds, rules.timeout_seconds / 2)
 
 
 def _refusal(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:

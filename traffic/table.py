@@ -9,7 +9,14 @@ from uuid import UUID
 
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
-from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
+from domain.traffic.published import (
+    DeploymentInTraffic,
+    Entrance,
+    EntranceKind,
+    RequestRules,
+    RouteInTraffic,
+    TrafficSnapshot,
+)
 
 ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
@@ -43,7 +50,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One deployment, as proxies know it. `timeout_seconds`: None for no limit.
+    """One deployment, as proxies know it.
 
     `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet.
     """
@@ -52,7 +59,7 @@ class Service:
     hosts: tuple[str, ...]
     preview_hosts: tuple[str, ...]
     prefixes: tuple[Prefix, ...]
-    timeout_seconds: float | None
+    rules: RequestRules
     live: tuple[Upstream, ...]
     preview: tuple[Upstream, ...]
 
@@ -72,7 +79,7 @@ class TrafficTable:
 
 def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
     """The table of a snapshot."""
-    faults: list[str] = []
+    faults = list(snapshot.faults)
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
     reached = {
@@ -137,7 +144,7 @@ def _service(
     faults: list[str],
 ) -> Service:
     live = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
-    preview = [route for route in deployment.routes if _is_preview(route)]
+    preview = [route for route in deployment.routes if deployment.rules.preview and _is_preview(route)]
     previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
@@ -145,7 +152,7 @@ def _service(
         # who has this very name goes first: all host names were taken before any of a preview
         preview_hosts=tuple(host for host in previews if owners.take_if_free(host, deployment.name)),
         prefixes=prefixes,
-        timeout_seconds=deployment.request_timeout_seconds,
+        rules=deployment.rules,
         live=tuple(_upstreams(deployment.name, live, faults)),
         preview=tuple(_upstreams(deployment.name, preview, faults)),
     )

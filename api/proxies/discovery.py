@@ -6,13 +6,21 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from api.proxies.parts import TheParts
+from domain.traffic.nodes import NodeId
 from traffic.resources import ResourceKind, Subscription
 
 discovery = APIRouter()
 
 
+class _Metadata(BaseModel):
+    """What the bootstrap gives a proxy to show."""
+
+    rollway_token: str = Field(default="", max_length=100)
+
+
 class _Node(BaseModel):
-    id: str = Field(min_length=1, max_length=200)
+    id: NodeId
+    metadata: _Metadata = _Metadata()
 
 
 class DiscoveryRequest(BaseModel):
@@ -26,6 +34,7 @@ class DiscoveryRequest(BaseModel):
 @discovery.post("/v3/discovery:{kind}")
 async def discover(kind: ResourceKind, poll: DiscoveryRequest, request: Request, parts: TheParts) -> Response:
     """One poll of an Envoy's, held until there is something else for it; 304 when there is not."""
+    parts.access.check(poll.node.id, poll.node.metadata.rollway_token)
     name = poll.resource_names[0] if poll.resource_names and kind is not ResourceKind.CLUSTERS else ""
     hung_up = asyncio.ensure_future(request.receive())
     try:

@@ -3,26 +3,32 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Depends, HTTPException, Query
 
 from api.proxies.parts import Parts, TheParts
 from api.proxies.publisher import Published
 from db.proxies.acks import SeenProxy
+from domain.traffic.nodes import NodeId
 from traffic.prometheus import prometheus_targets
 from traffic.traefik import traefik_document
 
-forms = APIRouter()
+
+def _shows_token(
+    parts: TheParts, node: NodeId | None = None, token: Annotated[str, Query(max_length=100)] = ""
+) -> None:
+    parts.access.check(node or "", token)
+
+
+forms = APIRouter(dependencies=[Depends(_shows_token)])
 
 
 @forms.get("/traefik")
 async def traefik(
-    parts: TheParts,
-    node: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
-    poll_seconds: Annotated[float, Query(gt=0, le=3600)] = 5,
+    parts: TheParts, node: NodeId, poll_seconds: Annotated[float, Query(gt=0, le=60)] = 5
 ) -> dict[str, Any]:
-    """For Traefik's HTTP provider. With a node id, replicas that leave wait for it: it must poll that often."""
-    if node is None:
-        return traefik_document(_current(parts).table)
+    """For Traefik's HTTP provider. Replicas that leave wait for it: it must poll that often."""
+    if parts.recorder.presence.kind_of(node) == "envoy":
+        raise HTTPException(409, f"{node} is the id of an Envoy; each proxy needs an id of its own.")
     current = await parts.whole_tables.poll(SeenProxy(node, "traefik", 3 * poll_seconds))
     return traefik_document((current or _current(parts)).table)
 
@@ -42,14 +48,18 @@ async def table(parts: TheParts) -> dict[str, Any]:
         "age_seconds": round(parts.publisher.age, 3),
         "services": [asdict(service) for service in current.table.services],
         "left_out": current.table.faults,
-        "proxies": [_proxy(parts, node, current) for node in sorted(proxy.node_id for proxy in parts.recorder.live)],
+        "proxies": [_proxy(parts, proxy, current) for proxy in sorted(parts.recorder.presence.live, key=_node_id)],
     }
 
 
-def _proxy(parts: Parts, node: str, current: Published) -> dict[str, Any]:
-    known = parts.recorder.watermark(node)
+def _node_id(proxy: SeenProxy) -> str:
+    return proxy.node_id
+
+
+def _proxy(parts: Parts, proxy: SeenProxy, current: Published) -> dict[str, Any]:
+    known = parts.recorder.watermark(proxy.node_id)
     version = known.version if known else None
-    return {"node": node, "version": version, "is_current": version == current.resources.version}
+    return {"node": proxy.node_id, "version": version, "is_current": version == current.resources.version}
 
 
 def _current(parts: Parts) -> Published:

@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from ipaddress import ip_address
 
+from domain.replicas.address import why_no_replica
 from domain.traffic.published import TrafficSnapshot
 from traffic.table import read_address
 
@@ -63,8 +65,8 @@ class Names:
         with suppress(OSError, UnicodeError):
             look_up = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
             found = await self._loop.run_in_executor(self._threads, look_up)
-            ips = [str(address[0]) for *_, address in found]
-            if self._known.get(name) not in ips:
+            ips = [ip for *_, address in found if not why_no_replica(ip_address(ip := str(address[0])))]
+            if ips and self._known.get(name) not in ips:
                 # the lowest IPv4 address first: so that every server chooses the same
                 self._known[name] = min(ips, key=lambda ip: (":" in ip, ip))
                 on_change()

@@ -19,7 +19,15 @@ class Observed:
         self.proxies_live = Gauge("rollway_proxies_live", "Proxies that poll this server", registry=self.registry)
         self.polls_held = Gauge("rollway_polls_held", "Polls that wait for a change", registry=self.registry)
         self.refused = Counter(
-            "rollway_refused_answers", "Answers that a proxy did not take over", ["node"], registry=self.registry
+            "rollway_refused_answers", "Answers that a proxy did not take over", registry=self.registry
+        )
+        self.strangers = Counter(
+            "rollway_strangers_refused", "Requests without the token of their node id", registry=self.registry
+        )
+        self.failed_writes = Counter(
+            "rollway_proxy_writes_failed",
+            "Writes of acknowledgements that Postgres did not take",
+            registry=self.registry,
         )
         self.drain_ack = Histogram(
             "rollway_drain_ack_seconds",

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from fastapi import Depends, Request
 from sqlalchemy import Engine
 
+from api.proxies.access import Access
 from api.proxies.names import Names
 from api.proxies.notices import Notices
 from api.proxies.observed import Observed
@@ -22,6 +23,7 @@ from traffic.acks import Acks
 class Parts:
     """The parts of one app. They belong to the event loop that they are made in."""
 
+    access: Access
     publisher: Publisher
     recorder: Recorder
     polls: Polls
@@ -32,12 +34,15 @@ class Parts:
     loop: asyncio.AbstractEventLoop
 
     @classmethod
-    def put_together(cls, engine: Engine, redis_url: str, on_release: Callable[[], None]) -> Self:
+    def put_together(
+        cls, engine: Engine, redis_url: str, proxy_key: str | None, on_release: Callable[[], None]
+    ) -> Self:
         """All parts, not working yet."""
         observed, names, acks = Observed(), Names(), Acks()
         recorder = Recorder(engine, acks, observed, on_release)
         publisher = Publisher(engine, names, acks, observed, recorder.write_soon)
         return cls(
+            access=Access(observed, proxy_key),
             publisher=publisher,
             recorder=recorder,
             polls=Polls(publisher, recorder, observed),

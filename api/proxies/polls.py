@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
 from api.proxies.observed import Observed
+from api.proxies.presence import Doubles
 from api.proxies.publisher import Publisher
 from api.proxies.recorder import Recorder
 from db.proxies.acks import SeenProxy
@@ -42,6 +44,7 @@ class Polls:
     recorder: Recorder
     observed: Observed
     _answers: dict[str, dict[Subscription, _Answer]] = field(default_factory=dict)
+    _doubles: Doubles = field(default_factory=Doubles)
 
     async def poll(
         self, node: str, subscription: Subscription, version: str, hung_up: asyncio.Future[Any]
@@ -51,8 +54,9 @@ class Polls:
         `node`: the proxy's id; `version`: what it holds, "" for nothing; `hung_up`: done once it hung up.
         """
         deadline = time.monotonic() + HOLD_SECONDS
-        with self.recorder.open_poll(node), self.observed.polls_held.track_inprogress():
-            await self.recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS))
+        main = self._doubles.poll(node) if subscription == CLUSTERS else nullcontext()
+        with main, self.recorder.presence.open_poll(node), self.observed.polls_held.track_inprogress():
+            await self.recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS, self._doubles.are_two(node)))
             last = self._note_refusal(node, subscription, version)
             if self._is_unknown(subscription, version, last):
                 newer = asyncio.ensure_future(self.publisher.read_after_now())
@@ -109,7 +113,7 @@ class Polls:
         elif now - last.at < _REFUSED_WITHIN:
             pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**last.refusals)
             last = _Answer(last.version, last.at, last.refusals + 1, now + pause)
-            self.observed.refused.labels(node).inc()
+            self.observed.refused.inc()
             _log.warning(
                 "the proxy did not take this over; its log says why",
                 node=node,
@@ -125,7 +129,7 @@ class Polls:
         return self._answers.setdefault(node, {})
 
     def _forget_gone(self) -> None:
-        for node in self._answers.keys() - self.recorder.nodes:
+        for node in self._answers.keys() - self.recorder.presence.nodes:
             del self._answers[node]
         for answers in self._answers.values():
             for key in [key for key in answers if self.publisher.resource(key) is None]:

@@ -17,7 +17,7 @@ class WholeTables:
 
     async def poll(self, proxy: SeenProxy) -> Published | None:
         """Note that the proxy asks again; the table to give it, or None while there is none yet."""
-        self._last = {node: last for node, last in self._last.items() if node in self.recorder.nodes}
+        self._last = {node: last for node, last in self._last.items() if node in self.recorder.presence.nodes}
         known = self._last.get(proxy.node_id)
         await self.recorder.hear(proxy)
         if known is not None:

@@ -6,6 +6,7 @@ from functools import partial
 
 from bench.zero_loss.by_hand import restart_one_after_the_other
 from bench.zero_loss.faults import kill_part, kill_replica, kill_supervisor, rollway, wait_until_back
+from bench.zero_loss.frozen import freeze_a_replica
 from bench.zero_loss.picture import Picture
 from bench.zero_loss.service import BLUE_GREEN, ROLLING, ScenarioError, Service
 from stack.home import Home
@@ -17,11 +18,12 @@ _SLOW_START = "0.8"
 class Noted:
     """What the verdict must know of an act. Times are Unix seconds.
 
-    `killed_at`: when a replica was gone that was killed. `old` had left traffic at `promoted_at`, by the proxies' word.
-    `never`: a revision that must not have answered.
+    `killed_at`: when a replica was gone that was killed. `frozen`: when a replica froze, and when that was noticed.
+    `old` had left traffic at `promoted_at`, by the proxies' word. `never`: a revision that must not have answered.
     """
 
     killed_at: float | None = None
+    frozen: tuple[float, float] | None = None
     old: str = ""
     promoted_at: float | None = None
     never: str = ""
@@ -123,6 +125,10 @@ def _replica_killed(service: Service, _home: Home) -> Noted:
     return Noted(killed_at=killed_at)
 
 
+def _replica_frozen(service: Service, _home: Home) -> Noted:
+    return Noted(frozen=freeze_a_replica(service))
+
+
 def _by_hand(service: Service, home: Home) -> Noted:
     restart_one_after_the_other(service, home)
     return NOTHING
@@ -143,6 +149,7 @@ PHASES = (
     Phase("postgres", "Postgres killed -9 in a rollout", partial(_part_killed, "postgres"), fault=True),
     Phase("xds", "xDS server killed -9 in a rollout", partial(_part_killed, "api"), fault=True),
     Phase("replica", "replica killed -9", _replica_killed, fault=True, waits=True),
+    Phase("frozen", "replica frozen", _replica_frozen, fault=True, waits=True),
     Phase("by-hand", "without Rollway: replicas restarted by hand", _by_hand, counts=False, waits=True),
 )
 

@@ -56,7 +56,7 @@ class Played:
 def judge(played: Played, load: PhaseReport, drains: Drained) -> PhaseVerdict:
     """Compare what happened with what was promised. `drains`: of all phases."""
     noted = played.noted
-    allowed = sum(is_allowed(failure, noted.killed_at) for failure in load.failures)
+    allowed = sum(is_allowed(failure, noted) for failure in load.failures)
     forbidden = load.failed_in_all - allowed
     old, new = _old_and_new(load, noted.old)
     late = None if old is None or noted.promoted_at is None else old[1] - noted.promoted_at
@@ -87,14 +87,17 @@ def _broken(played: Played, load: PhaseReport, forbidden: int, late: float | Non
         yield f"{noted.never}, which was never healthy, answered {load.revisions[noted.never].answers:,} requests"
 
 
-def is_allowed(failure: Failure, killed_at: float | None) -> bool:
-    """Only what was in flight when a replica was killed with -9, and must not be sent twice.
+def is_allowed(failure: Failure, noted: Noted) -> bool:
+    """Only what must not be sent twice, and was in flight when a replica was killed with -9, or sent while one hung.
 
-    On which replica a request was that got no answer nobody can tell; but no other replica ended then.
+    On which replica a request was that got no answer nobody can tell; but no other replica ended or hung then.
     """
-    if killed_at is None or failure.idempotent or failure.started_at is None:
+    if failure.idempotent or failure.started_at is None:
         return False
-    return failure.started_at <= killed_at <= failure.failed_at + _DYING
+    if noted.frozen is not None:
+        froze_at, noticed_at = noted.frozen
+        return failure.started_at <= noticed_at + _DYING and froze_at <= failure.failed_at
+    return noted.killed_at is not None and failure.started_at <= noted.killed_at <= failure.failed_at + _DYING
 
 
 def drains_within(phases: Sequence[PhaseReport], drains: Drained) -> Drains:
@@ -110,7 +113,8 @@ def drains_within(phases: Sequence[PhaseReport], drains: Drained) -> Drains:
     )
 
 
-# The kernel cuts a killed process' connections before it can be seen to be gone.
+# A killed process is cut off before it can be seen to be gone, and what the prober has noticed reaches proxies a moment
+# later.
 _DYING = 0.5
 
 

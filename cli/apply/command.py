@@ -14,6 +14,7 @@ from cli.output import print_json, printer
 from cli.sending import Result
 from cli.servers import Reader, send
 from cli.show.film import Film
+from cli.show.signs import warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
 from db.views.deployments import DeploymentView, existing_deployments
 from db.views.entrances import owners_of, reached_at
@@ -81,6 +82,7 @@ def apply(
             applied.append(_carry_out(document, steps))
             for sentence in applied[-1].sentences or ["nothing to do"]:
                 console.print(f"{document.deployment}: {sentence}")
+        warn_of_missing_worker(reader, console)
         views = [_wait(reader, each, timeout, console) for each in applied] if wait else []
     if as_json:
         print_json(_documents(applied, views))

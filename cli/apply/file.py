@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from cli.apply.strict_yaml import StrictLoader, fault_of
+from cli.apply.strict_yaml import documents_of
 from domain.commands import Replicas
 from domain.errors import InvalidInputError
 from domain.policy import DeploymentPolicy, RolloutLimits
 from domain.replicas.revision import HealthCheck, Name, RevisionSpec, revision_name
 from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
 from domain.strategies import parse_policy
+from domain.text import unstorable
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance
 
@@ -105,11 +105,9 @@ def read_file(name: str) -> list[DeploymentFile]:
 
 def _yaml(shown: str, text: str) -> list[object]:
     try:
-        parts = [part for part in yaml.load_all(text, StrictLoader) if part is not None]
-    except yaml.MarkedYAMLError as error:
-        raise _fault(shown, fault_of(error)) from None
-    except yaml.YAMLError as error:
-        raise _fault(shown, f"is no YAML: {str(error).splitlines()[0]}") from None
+        parts = [part for part in documents_of(text) if part is not None]
+    except ValueError as error:
+        raise _fault(shown, str(error)) from None
     if not parts:
         raise _fault(shown, "holds no deployment; 'rollway apply --help' shows what belongs in it")
     return parts
@@ -134,6 +132,8 @@ def _text(name: str) -> tuple[str, Path]:
 def _document(raw: object, label: str, folder: Path) -> DeploymentFile:
     if not isinstance(raw, dict):
         raise _fault(label, "must be fields such as 'deployment: web'; 'rollway apply --help' shows them")
+    if fault := unstorable(raw):
+        raise _fault(label, ": ".join(fault))
     try:
         parsed = DeploymentFile.model_validate(raw)
         if parsed.policy is not None:

@@ -1,5 +1,6 @@
 """What `rollway apply` does to a deployment: the file against what the database has, as commands in order."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -21,7 +22,7 @@ from domain.commands import (
 from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 from domain.messages import parse_command
 from domain.model import Lifecycle
-from domain.replicas.revision import RevisionSpec
+from domain.replicas.stored import StoredSpec, stored_spec
 from domain.strategies import parse_policy
 from domain.traffic.entrances import entrances_in_words
 from domain.traffic.published import Entrance
@@ -118,8 +119,8 @@ def _set_traffic(file: DeploymentFile, known: Known, request: ApplyRequest) -> I
         if not wanted.is_default:
             raise EntranceTakenError.by(owner, file.deployment, entrance.kind, entrance.value)
     free = tuple(entrance for entrance in wanted.entrances_of(file.deployment) if entrance not in known.owners)
-    if known.reached != ReachedView(free, wanted.request_timeout_seconds):
-        sentence = f"reached as {entrances_in_words(free, wanted.request_timeout_seconds)}"
+    if known.reached != ReachedView(free, wanted.rules):
+        sentence = f"reached as {entrances_in_words(free, wanted.rules)}"
         yield request.step(SetTraffic, file.deployment, sentence, **wanted.model_dump(mode="json"))
 
 
@@ -130,7 +131,7 @@ def _add_revision(file: DeploymentFile, known: Known, request: ApplyRequest) -> 
     if known.revision is None:
         sentence = f"revision {name} added"
         yield request.step(AddRevision, file.deployment, sentence, name=name, spec=spec.model_dump(mode="json"))
-    elif RevisionSpec.model_validate(known.revision.spec) != spec:
+    elif stored_spec(json.dumps(known.revision.spec)) != StoredSpec(spec):
         raise RevisionExistsError.of(file.deployment, known.revision.name)
 
 

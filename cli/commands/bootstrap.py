@@ -1,4 +1,4 @@
-"""`rollway envoy-bootstrap`: for those who run Envoy themselves."""
+"""`rollway envoy-bootstrap` and `proxy-token`: for those who run proxies themselves."""
 
 import os
 import socket
@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from api.settings import API_PORT
+from api.settings import API_PORT, ApiSettings
 from cli.exits import UsageError
 from cli.options import AsJson
 from cli.output import print_json
+from domain.errors import InvalidInputError
+from domain.traffic.nodes import is_node_id, token_of
 from stack.home import find_home
+from stack.settings import load_settings
 from stack.status import stack_status
 from traffic import bootstrap
 
@@ -41,9 +44,11 @@ def envoy_bootstrap(
     """Print the bootstrap of an Envoy of your own. With --json as JSON, which Envoy reads as well.
 
     It is told of every change within milliseconds, and a replica is stopped only after it has acknowledged that.
+    It holds the token of its node id, made from ROLLWAY_PROXY_KEY or the key of the stack that was made here.
     """
     text = bootstrap.envoy_bootstrap(
-        node_id=node_id or f"envoy-{socket.gethostname()}",
+        node_id=_checked_id(node_id or f"envoy-{socket.gethostname()}"),
+        key=_key(),
         listen=_own_address("--listen", listen),
         admin=_own_address("--admin", admin),
         xds=_address("--xds", xds or _running_api()),
@@ -53,6 +58,43 @@ def envoy_bootstrap(
     import yaml  # noqa: PLC0415
 
     return print_json(yaml.safe_load(text))
+
+
+def proxy_token(
+    *,
+    node_id: Annotated[str, typer.Argument(metavar="NODE_ID", help="How it names itself.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Print the token of a node id, for proxies that are no Envoy, for Prometheus and for people.
+
+    It goes into the URL beside the id: http://HOST:PORT/v1/traffic?node=NODE_ID&token=TOKEN. It is made from
+    ROLLWAY_PROXY_KEY, or from the key of the stack that was made here.
+    """
+    key = _key()
+    if key is None:
+        raise InvalidInputError(
+            "there is no key to make a token from: set ROLLWAY_PROXY_KEY as for 'python -m api', or run 'rollway up'",
+            field="ROLLWAY_PROXY_KEY",
+        )
+    token = token_of(_checked_id(node_id), key)
+    if as_json:
+        return print_json({"node_id": node_id, "token": token})
+    return typer.echo(token)
+
+
+def _checked_id(node_id: str) -> str:
+    if not is_node_id(node_id):
+        raise UsageError(f"a node id is 1 to 200 printable ASCII characters without blanks, not {node_id!r}")
+    return node_id
+
+
+def _key() -> str | None:
+    """As `rollway up` chooses it: from the environment, else the one that was made here."""
+    given = ApiSettings.from_environment(os.environ).proxy_key
+    if given is not None:
+        return given
+    made = load_settings(find_home(os.environ))
+    return made.proxy_key if made else None
 
 
 def _running_api() -> str:

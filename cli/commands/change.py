@@ -44,6 +44,8 @@ _NewSize = Annotated[
     typer.Option("--replicas", min=0, max=MAX_REPLICAS, help="A new size; rolled back with it.", show_default=False),
 ]
 
+_Force = Annotated[bool, typer.Option("--force", help="Take its replicas as stopped, at once.")]
+
 
 def _activated(result: Result) -> str:
     return _ACTIVATED[Activation(result["activation"])].format(**result)
@@ -129,10 +131,13 @@ VERBS: Mapping[str, Verb] = {
     ),
     "destroy": Verb(
         Destroy,
-        "Stop every replica and end the deployment. Asks first, drains first; the history stays.",
-        "rollway destroy web --yes --wait",
+        "Stop every replica and end the deployment. Asks first, drains first; the history stays."
+        "\n\nWith --force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as"
+        " what ran them is gone for good. What still runs of them is ended without a drain, by a sweep of its host.",
+        "rollway destroy web --yes --wait\nrollway destroy web --yes --force",
         lambda result: f"{result['deployment']} is being destroyed{_already(result)}",
         destroyed,
+        options=(option("force", _Force, default=False),),
         question="Destroy {deployment} and its {replicas} replicas?",
     ),
 }

@@ -15,6 +15,7 @@ from cli.servers import Reader
 from cli.show.status import short_id
 from db.views.routes import RouteView, routes_abbreviated
 from domain.errors import InvalidInputError, RouteNotFoundError
+from domain.text import storable
 from runtime.process import ProcessRuntime
 from stack.home import find_home
 
@@ -34,7 +35,10 @@ def logs(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a replica has printed. 'rollway routes' lists the ids; a log stays when its replica is gone."""
+    """Show what a replica has printed. 'rollway routes' lists the ids; a log stays when its replica is gone.
+
+    A terminal is shown no control characters; a pipe or a file gets them as they were printed.
+    """
     with Reader() as reader:
         found = _route(reader, route)
         runtime = ProcessRuntime(find_home(os.environ).root)
@@ -95,5 +99,6 @@ def _until_gone(reader: Reader, route: RouteView) -> Iterator[None]:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
+    """As it is into a pipe or a file; a terminal would obey what a replica prints."""
+    sys.stdout.write(storable(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from cli.exits import UsageError
 from cli.options import AsJson, DeploymentName
@@ -15,11 +16,13 @@ from cli.output import ago, columns, print_json, printer
 from cli.servers import Reader
 from cli.show.film import Film
 from cli.show.reached import envoy_address, reached_in_words, urls_of
+from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table, state_of
 from db.views.deployments import DeploymentView, deployment_named, existing_deployments
 from db.views.entrances import reached_at
 from db.views.progress import progress_of
 from db.views.routes import all_routes, last_failed_route
+from db.views.signs import signs_of_life
 from db.views.timeline import HistoryView, history_of, revisions_of
 from domain.model import Verdict
 from stack.home import find_home
@@ -107,14 +110,15 @@ def routes(
 
 
 def _page(reader: Reader, name: str | None) -> RenderableType:
+    silent = [Text(f"! {sentence}", "yellow") for sentence in silent_parts(reader.read(signs_of_life))]
     if name is not None:
         view = reader.read(deployment_named, name)
         failed = reader.read(last_failed_route, view.id) if _has_failures(view) else None
         reached = reached_in_words(reader.read(reached_at, view.id), envoy_address())
-        return deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed, reached)
+        return Group(deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed, reached), *silent)
     views = reader.read(existing_deployments)
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
-    return Group(_stack_line(), "", deployments_table(views) if views else nothing)
+    return Group(_stack_line(), *silent, "", deployments_table(views) if views else nothing)
 
 
 def _has_failures(view: DeploymentView) -> bool:
@@ -135,7 +139,11 @@ def _document(reader: Reader, name: str | None) -> dict[str, Any]:
     if name is None:
         stack: StackStatus = stack_status(find_home(os.environ))
         deployments = [_with_picture(view) for view in reader.read(existing_deployments)]
-        return {"stack": asdict(stack), "deployments": deployments}
+        return {
+            "stack": asdict(stack),
+            "signs_of_life": asdict(reader.read(signs_of_life)),
+            "deployments": deployments,
+        }
     view = reader.read(deployment_named, name)
     reached = reader.read(reached_at, view.id)
     return {

@@ -15,6 +15,7 @@ from cli.servers import Reader, database_errors, find_servers
 from cli.show.status import route_colour, short_id
 from db.views.hosts import HostView, all_hosts
 from domain.commands import ForgetHost
+from domain.replicas.clocks import WARNED_ABOVE_SECONDS
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.table import Service, TrafficTable, Upstream, derive_table
 
@@ -50,7 +51,8 @@ def proxies(*, as_json: AsJson = False) -> None:
     """Show the proxies that were heard of, and what each has acknowledged.
 
     A replica that leaves is stopped only when every live proxy has acknowledged a table without it; DRAINS counts
-    those that wait for this proxy. A proxy that has been silent for its time counts no more.
+    those that wait for this proxy. A proxy that has been silent for its time counts no more. Where two proxies use one
+    node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
     """
     found = _read(_proxies)
     if as_json:
@@ -64,7 +66,7 @@ def proxies(*, as_json: AsJson = False) -> None:
         shown.add_row(
             proxy.node_id,
             proxy.kind,
-            Text("live", "green") if proxy.is_live else Text("silent", "yellow"),
+            _proxy_state(proxy),
             proxy.acked_version or "-",
             "-" if proxy.acked_seconds_ago is None else f"{_seconds(proxy.acked_seconds_ago)} ago",
             f"{_seconds(proxy.seen_seconds_ago)} ago",
@@ -77,6 +79,8 @@ def hosts(*, as_json: AsJson = False) -> None:
     """Show the hosts that workers run on, and their replicas.
 
     A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
+    replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
     """
     with Reader() as reader:
         found = reader.read(all_hosts)
@@ -84,10 +88,11 @@ def hosts(*, as_json: AsJson = False) -> None:
         return print_json([{**asdict(host), "state": "down" if host.down_since else "up"} for host in found])
     if not found:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
-    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "REPLICAS")
+    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
     for host in found:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
-        shown.add_row(host.name, host.address, _state(host), ago(host.last_seen_at, host.now), counts)
+        seen = ago(host.last_seen_at, host.now)
+        shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
     return printer().print(shown, soft_wrap=False)
 
 
@@ -147,10 +152,23 @@ def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: s
         yield *first, address, status, upstream.revision, short_id(upstream.route_id), "" if number else reached
 
 
+def _proxy_state(proxy: "ProxyView") -> Text:
+    if not proxy.is_live:
+        return Text("silent", "yellow")
+    return Text("two with this id", "red") if proxy.is_doubled else Text("live", "green")
+
+
 def _state(host: HostView) -> Text:
     if host.down_since is None:
         return Text("up", "green")
     return Text(f"down for {roughly(host.now - host.down_since)}", "red")
+
+
+def _clock(host: HostView) -> Text:
+    offset = host.clock_offset_seconds
+    if abs(offset) <= WARNED_ABOVE_SECONDS:
+        return Text("right", "green")
+    return Text(f"{_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")
 
 
 def _seconds(seconds: float) -> str:

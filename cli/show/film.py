@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from cli.show.signs import missing_worker
 from cli.show.status import overdue, state_of
 from db.views.deployments import DeploymentView
 from db.views.progress import Progress
@@ -99,7 +100,9 @@ class Film:
             self._print_if_new(now)
         self._seen = now
         if self._live is not None:
-            words = overdue(deployment) or f"{state_of(deployment)}: {deployment.reason}"
+            words = (
+                missing_worker(progress.signs) or overdue(deployment) or f"{state_of(deployment)}: {deployment.reason}"
+            )
             self._live.update(
                 Text(f"{self.prefix}{self.seconds:6.1f} s  {words}", "dim", no_wrap=True, overflow="ellipsis")
             )

@@ -4,7 +4,7 @@ import os
 from urllib.parse import urlsplit
 
 from db.views.entrances import ReachedView
-from domain.traffic.entrances import entrances_in_words
+from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.published import EntranceKind
 from stack.home import find_home
 from stack.status import stack_status
@@ -33,8 +33,7 @@ def reached_in_words(reached: ReachedView, envoy: str) -> str:
     """http://web.localhost:8080/, http://127.0.0.1:8080/web/; hosts web, web.localhost."""
     urls = urls_of(reached, envoy)
     hosts = [entrance for entrance in reached.entrances if entrance.kind is EntranceKind.HOST]
-    limit = reached.request_timeout_seconds
     if not urls:
-        return entrances_in_words(reached.entrances, limit)
+        return entrances_in_words(reached.entrances, reached.rules)
     named = f" (or with the host {entrances_in_words(hosts)})" if hosts else ""
-    return f"{', '.join(urls)}{named}{f', each request within {limit:g} s' if limit else ''}"
+    return f"{', '.join(urls)}{named}{rules_in_words(reached.rules)}"

@@ -58,7 +58,7 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     for view in views:
         healthy = sum(route.is_serving for route in view.routes)
         drawn = view.picture
-        why = overdue(view) or view.degraded_reason or view.reason
+        why = overdue(view) or view.degraded_reason or _why(view)
         table.add_row(
             view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
         )
@@ -101,8 +101,8 @@ def _facts(
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
     if late := overdue(view):
         yield "late", Text(late, "yellow")
-    if view.reason:
-        yield "why", view.reason
+    if why := _why(view):
+        yield "why", why
     if view.degraded_reason:
         retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
@@ -115,6 +115,13 @@ def _facts(
     if failed is not None:
         words = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
         yield "last failed", Text(words, "red")
+
+
+def _why(view: DeploymentView) -> str:
+    """What the last look found; nobody has looked yet at a deployment that is pending with a revision."""
+    if view.lifecycle is Lifecycle.PENDING and view.current_revision:
+        return f"waiting for a worker to begin with {view.current_revision}"
+    return view.reason
 
 
 def policy_words(policy: dict[str, Any] | None) -> str:

@@ -7,8 +7,8 @@ from uuid import UUID
 from cli.exits import DegradedError, RolledBackError, UnreachableError, WaitTimedOutError
 from cli.servers import Reader
 from cli.show.film import Film
+from cli.show.signs import missing_worker
 from cli.show.status import overdue, state_of
-from db.views.deployments import DeploymentView
 from db.views.progress import Progress, progress_of
 from domain.model import Lifecycle, RolloutOutcome
 
@@ -32,12 +32,14 @@ def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, 
                 film.end(progress.deployment)
                 return progress
             if film.seconds > timeout:
-                raise _timed_out(progress.deployment, timeout)
+                raise _timed_out(progress, timeout)
             time.sleep(POLL_SECONDS)
 
 
-def _timed_out(view: DeploymentView, timeout: float) -> WaitTimedOutError:
-    message = f"waited {timeout:g} s; {view.name} is {state_of(view)}: {overdue(view) or view.reason}"
+def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError:
+    view = progress.deployment
+    why = missing_worker(progress.signs) or overdue(view) or view.reason
+    message = f"waited {timeout:g} s; {view.name} is {state_of(view)}: {why}"
     return WaitTimedOutError(message, deployment=view.name, state=state_of(view))
 
 

@@ -49,10 +49,10 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
     connection.execute(
-        "UPDATE deployments SET request_timeout_seconds = %s WHERE id = %s",
-        (command.request_timeout_seconds, deployment.id),
+        "UPDATE deployments SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s WHERE id = %s",
+        (command.request_timeout_seconds, command.hedge_after_seconds, command.preview, deployment.id),
     )
-    message = f"reached as {entrances_in_words(got, command.request_timeout_seconds)}"
+    message = f"reached as {entrances_in_words(got, command.rules)}"
     note(connection, deployment.id, command, "set_traffic", message)
     return {
         "deployment": command.deployment,
@@ -61,6 +61,8 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
             for entrance in got
         ],
         "request_timeout_seconds": command.request_timeout_seconds,
+        "hedge_after_seconds": command.hedge_after_seconds,
+        "preview": command.preview,
         "version": touch(connection, deployment),
     }
 

@@ -43,9 +43,12 @@ class CommandResult:
     status: DeploymentLifecycleStatus | None = None
 
 
-def execute(engine: Engine, command: commands.Command) -> CommandResult:
-    """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`."""
-    return in_transaction(engine, lambda connection: _execute_once(connection, command))
+def execute(engine: Engine, command: commands.Command, patience_seconds: float = 0) -> CommandResult:
+    """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`.
+
+    `patience_seconds`: how long to go on trying while Postgres is away.
+    """
+    return in_transaction(engine, lambda connection: _execute_once(connection, command), patience_seconds)
 
 
 def _execute_once(connection: Connection, command: commands.Command) -> CommandResult:
@@ -70,9 +73,11 @@ def _status(connection: Connection, name: str | None) -> DeploymentLifecycleStat
 
 
 def _answer_again(connection: Connection, command: commands.Command, payload: Result) -> CommandResult:
-    query = "SELECT name, payload, result FROM commands WHERE request_id = %s"
-    row = connection.cursor(row_factory=dict_row).execute(query, (command.request_id,)).fetchone()
-    if row is None or (row["name"], row["payload"]) != (command.task, payload):
+    # compared in Postgres: it writes 1e23 in full, which Python reads as another number than the one that was sent
+    query = "SELECT name = %s AND payload = %s AS same, result FROM commands WHERE request_id = %s"
+    asked = (command.task, Jsonb(payload), command.request_id)
+    row = connection.cursor(row_factory=dict_row).execute(query, asked).fetchone()
+    if row is None or not row["same"]:
         message = (
             f"request_id {command.request_id!r} was used for another request; every request needs an id of its own"
         )
@@ -154,7 +159,7 @@ def _store_policy(connection: Connection, deployment_id: UUID, policy: Deploymen
 
 def _report_route(connection: Connection, command: commands.ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
-    status = status_told(command.status, row.address or command.address)
+    status = status_told(command.status, row.spec.runtime, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
     report = RouteReport(row.id, row.deployment_id, row.status, status, reason=detail, address=command.address)
     applied = apply_reports(connection, [report])

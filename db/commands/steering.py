@@ -141,5 +141,5 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     Undo: lambda case: undo(case.deployment, case.previous(), case.asking, named=case.command.revision is not None),
     Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking),
     Scale: lambda case: scale(case.deployment, case.command.desired_replicas),
-    Destroy: lambda case: destroy(case.deployment, case.asking),
+    Destroy: lambda case: destroy(case.deployment, case.asking, force=case.command.force),
 }

@@ -34,6 +34,16 @@ _CHANGE_DEPLOYMENT = f"""
       FROM {DEPLOYMENT} WHERE d.id = u.id
 """
 
+_GIVE_UP_REPLICAS = """
+    UPDATE routes
+       SET status = CASE status WHEN 'failed' THEN status ELSE 'terminated' END, traffic_status = 'inactive',
+           status_changed_at = %(now)s,
+           status_reason = CASE status WHEN 'failed' THEN status_reason ELSE 'taken as stopped, by force' END,
+           drain_started_at = coalesce(drain_started_at, %(now)s),
+           drain_xid = coalesce(drain_xid, pg_current_xact_id()), stopped_at = %(now)s
+     WHERE deployment_id = %(id)s AND stopped_at IS NULL
+"""
+
 
 def write_steered(
     connection: Connection, before: Deployment, steered: Steered, command: DeploymentCommand, now: datetime
@@ -46,6 +56,8 @@ def write_steered(
         _write_rollout(connection, before, after.rollout, steered, command)
     values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now)
     connection.execute(_CHANGE_DEPLOYMENT, values)
+    if steered.gives_up_replicas:
+        connection.execute(_GIVE_UP_REPLICAS, {"id": after.id, "now": now})
     if steered.said:
         verb = command.task.rpartition(".")[2].removesuffix("_revision")
         note(connection, after.id, command, verb, steered.said)

@@ -19,7 +19,7 @@ from db.cycle.snapshots import (
     rollout_of,
 )
 from db.engine import database_now
-from db.lifecycle import lifecycle_status
+from db.lifecycle import known_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.rows import named_row
 from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route, RouteCounts
@@ -52,9 +52,9 @@ class Claimed(NamedTuple):
     counts: RouteCounts | None
 
     @property
-    def status(self) -> DeploymentLifecycleStatus:
-        """Where it is in its life."""
-        return lifecycle_status(self.row.lifecycle, self.row.sub_step)
+    def status(self) -> DeploymentLifecycleStatus | None:
+        """Where it is in its life; None where this release does not know that."""
+        return known_status(self.row.lifecycle, self.row.sub_step)
 
     def deployment(self, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES) -> Deployment:
         """The snapshot, with these routes and rules; without them as much as can be told from its row."""

@@ -1,7 +1,7 @@
 """What claimed deployments are decided from besides their rows: their routes, and the rules of the ready ones."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from psycopg import Connection
@@ -9,6 +9,7 @@ from psycopg import Connection
 from db.cycle.claim import Claimed
 from db.cycle.rules import NO_RULES, rules_of
 from db.statuses import PRESENT
+from domain.errors import UnreadableError
 from domain.model import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
 
 _ROUTES = f"""
@@ -18,12 +19,17 @@ _ROUTES = f"""
      ORDER BY id
 """
 
+Load = Callable[[Connection, Sequence[Claimed]], tuple[Deployment, ...]]
+
 _HEALTH = {status.value: status for status in RouteStatus}
 _TRAFFIC = {status.value: status for status in TrafficStatus}
 
 
 def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
-    """The snapshots that decisions are made from, in the order of `claimed`: two statements at most."""
+    """The snapshots that decisions are made from, in the order of `claimed`: two statements at most.
+
+    Raises UnreadableError when one of them has a route or a rule that only a newer release understands.
+    """
     if not claimed:
         return ()
     routes = _routes(connection, [each.row.id for each in claimed])
@@ -34,12 +40,23 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     )
 
 
+def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
+    """The same; what their rows alone say where a newer release wrote the rest."""
+    try:
+        return load(connection, claimed)
+    except UnreadableError:
+        return tuple([each.deployment() for each in claimed])
+
+
 def _routes(connection: Connection, ids: Sequence[UUID]) -> dict[int, list[Route]]:
     """By the number of their deployment's id: numbers are found faster than ids."""
     routes: dict[int, list[Route]] = defaultdict(list)
     rows = connection.cursor(binary=True).execute(_ROUTES, {"ids": ids}).fetchall()
-    for deployment_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
-        routes[deployment_id.int].append(
-            Route(route_id, revision_id, _HEALTH[status], _TRAFFIC[traffic], created_at, changed_at, parked_until)
-        )
+    try:
+        for deployment_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
+            routes[deployment_id.int].append(
+                Route(route_id, revision_id, _HEALTH[status], _TRAFFIC[traffic], created_at, changed_at, parked_until)
+            )
+    except KeyError as error:
+        raise UnreadableError.of("status of a replica", error.args[0]) from error
     return routes

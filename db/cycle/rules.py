@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from db.rows import columns
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
+from domain.errors import UnreadableError
 
 _RULE = columns("""
     deployment_id uuid, position int4, metric text, source text, path text, labels jsonb, aggregate text,
@@ -84,12 +85,18 @@ def _rule_set(rows: Sequence[DictRow]) -> RuleSet:
 
 
 def _rule(row: DictRow) -> AutoscalingRule:
-    """As it was validated when it was set: one that a later release would refuse must not stop everybody's reading."""
-    words = {
-        "source": MetricSource(row["source"]),
-        "aggregate": Aggregate(row["aggregate"]),
-        "comparator": Comparator(row["comparator"]),
-    }
+    """As it was validated when it was set: one that a later release would refuse must not stop everybody's reading.
+
+    Raises UnreadableError for words that only a newer release understands.
+    """
+    try:
+        words = {
+            "source": MetricSource(row["source"]),
+            "aggregate": Aggregate(row["aggregate"]),
+            "comparator": Comparator(row["comparator"]),
+        }
+    except ValueError as error:
+        raise UnreadableError(f"this release of Rollway cannot read an autoscaling rule: {error}") from error
     return AutoscalingRule.model_construct(**{name: row[name] for name in AutoscalingRule.model_fields} | words)
 
 

@@ -11,7 +11,9 @@ from db.locked import changed, lock
 from db.rows import columns
 
 # Conditions on a proxy `p` and a route `r`. Silence counts only while there is a server that the proxy could talk to.
-_IS_LIVE = "p.last_seen_at > (SELECT max(seen_at) FROM publishers) - make_interval(secs => p.silence_seconds)"
+# A server's time that lies ahead is from before the database's clock was set back.
+_HEARD = "(SELECT max(least(seen_at, clock_timestamp())) FROM publishers)"
+_IS_LIVE = f"p.last_seen_at > {_HEARD} - make_interval(secs => p.silence_seconds)"
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
 # the table that the proxy acknowledged was read before the route was taken out of it
 _MAY_SEND = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
@@ -27,12 +29,13 @@ _RELEASE = f"""
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
 """
 
-_SEEN = columns("node_id text, kind text, silence_seconds float8")
+_SEEN = columns("node_id text, kind text, silence_seconds float8, is_doubled bool")
 
 _NOTE_PROXIES = f"""
-    INSERT INTO proxies (node_id, kind, silence_seconds) SELECT * FROM {_SEEN} ORDER BY node_id
+    INSERT INTO proxies (node_id, kind, silence_seconds, is_doubled) SELECT * FROM {_SEEN} ORDER BY node_id
     ON CONFLICT (node_id) DO UPDATE
-       SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds
+       SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds,
+           is_doubled = excluded.is_doubled
 """
 
 _ACKS = columns("node_id text, version text, seen text")
@@ -43,12 +46,14 @@ _NOTE_ACKS = f"""
      WHERE p.node_id = u.node_id
 """
 
+_FORGET_SILENT = "DELETE FROM proxies WHERE last_seen_at < clock_timestamp() - interval '1 day'"
+
 _NOTE_PUBLISHER = """
     INSERT INTO publishers (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()
 """
 
 _PROXIES = f"""
-    SELECT node_id, kind, coalesce({_IS_LIVE}, false) AS is_live, acked_version,
+    SELECT node_id, kind, coalesce({_IS_LIVE}, false) AS is_live, is_doubled, acked_version,
            extract(epoch FROM clock_timestamp() - acked_at)::float8 AS acked_seconds_ago,
            extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS seen_seconds_ago,
            (SELECT count(*)::int FROM routes r WHERE {_IS_DRAINING} AND r.drain_xid IS NOT NULL AND {_MAY_SEND})
@@ -59,11 +64,15 @@ _PROXIES = f"""
 
 @dataclass(frozen=True, slots=True)
 class SeenProxy:
-    """A sign of life. `kind`: envoy or traefik. `silence_seconds`: after so long without one it counts no more."""
+    """A sign of life. `kind`: envoy or traefik. `silence_seconds`: after so long without one it counts no more.
+
+    `is_doubled`: two proxies use this id, so that one of them may acknowledge what the other does not know.
+    """
 
     node_id: str
     kind: str
     silence_seconds: float
+    is_doubled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,7 @@ class ProxyView:
     node_id: str
     kind: str
     is_live: bool
+    is_doubled: bool
     acked_version: str | None
     acked_seconds_ago: float | None
     seen_seconds_ago: float
@@ -101,6 +111,7 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
 
     A proxy's silence counts only while there was a server that it could have talked to.
     """
+    _bring_back_to_now(connection)
     cursor = connection.cursor()
     cursor.execute(
         f"""
@@ -108,19 +119,26 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
         UPDATE proxies p SET last_seen_at = clock_timestamp() FROM live WHERE p.node_id = live.node_id
         """
     )
-    cursor.execute("DELETE FROM proxies WHERE last_seen_at < clock_timestamp() - interval '1 day'")
     note_publisher(connection, publisher_id)
     cursor.execute("DELETE FROM publishers WHERE seen_at < clock_timestamp() - interval '1 day'")
 
 
 def note_publisher(connection: Connection, publisher_id: str) -> None:
-    """A server for proxies is there."""
+    """A server for proxies is there. Proxies that were silent for a day beside one are forgotten."""
+    _bring_back_to_now(connection)
     connection.execute(_NOTE_PUBLISHER, (publisher_id,))
+    connection.execute(_FORGET_SILENT)
+
+
+def _bring_back_to_now(connection: Connection) -> None:
+    """A clock that was set back leaves times of the future behind, which count as fresh until it has caught up."""
+    connection.execute("UPDATE proxies SET last_seen_at = clock_timestamp() WHERE last_seen_at > clock_timestamp()")
+    connection.execute("UPDATE publishers SET seen_at = clock_timestamp() WHERE seen_at > clock_timestamp()")
 
 
 def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
     """These proxies are there; one that nobody knew counts from now on."""
-    rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds) for proxy in seen]
+    rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds, proxy.is_doubled) for proxy in seen]
     if rows:
         connection.execute(_NOTE_PROXIES, _SEEN.arrays(rows))
 

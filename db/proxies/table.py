@@ -1,4 +1,7 @@
-"""The read for proxies: every deployment's entrances and published routes, in one snapshot of Postgres."""
+"""The read for proxies: every deployment's entrances and published routes, in one snapshot of Postgres.
+
+A row of a newer release may have a kind or a status that this one does not know: it is left out, and named.
+"""
 
 from collections import defaultdict
 from typing import Any
@@ -9,13 +12,26 @@ from psycopg.rows import kwargs_row
 
 from db.statuses import RUNNING
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
+from domain.traffic.published import (
+    DeploymentInTraffic,
+    Entrance,
+    EntranceKind,
+    RequestRules,
+    RouteInTraffic,
+    TrafficSnapshot,
+)
+
+_KINDS = {kind.value: kind for kind in EntranceKind}
+_TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _SEEN = "SELECT pg_current_snapshot()::text"
 
-_DEPLOYMENTS = "SELECT id, name, request_timeout_seconds FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name"
+_DEPLOYMENTS = """
+    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview
+      FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name
+"""
 
 _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORDER BY kind, value"
 
@@ -36,20 +52,31 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     cursor.execute(_ONE_SNAPSHOT)
     ((seen,),) = cursor.execute(_SEEN).fetchall()
     deployments = cursor.execute(_DEPLOYMENTS).fetchall()
+    faults: list[str] = []
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
-        entrances[deployment_id].append(Entrance(EntranceKind(kind), value, strip_prefix))
+        if kind in _KINDS:
+            entrances[deployment_id].append(Entrance(_KINDS[kind], value, strip_prefix))
+        else:
+            faults.append(f"this release knows no {kind} entrances, so {value!r} is left out")
     routes: defaultdict[UUID, list[RouteInTraffic]] = defaultdict(list)
     for deployment_id, route in connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES):
-        routes[deployment_id].append(route)
+        if isinstance(route, RouteInTraffic):
+            routes[deployment_id].append(route)
+        else:
+            faults.append(route)
     return TrafficSnapshot(
         seen=seen,
         deployments=tuple(
-            DeploymentInTraffic(name, tuple(entrances[key]), timeout, tuple(routes[key]))
-            for key, name, timeout in deployments
+            DeploymentInTraffic(name, tuple(entrances[key]), RequestRules(*rules), tuple(routes[key]))
+            for key, name, *rules in deployments
         ),
+        faults=tuple(faults),
     )
 
 
-def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic]:  # noqa: ANN401
-    return deployment_id, RouteInTraffic(status=RouteStatus(status), traffic=TrafficStatus(traffic), **fields)
+def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic | str]:  # noqa: ANN401
+    """The route, or why it cannot be read."""
+    if traffic not in _TRAFFIC:
+        return deployment_id, f"this release knows no traffic {traffic!r}, so replica {fields['id']} is left out"
+    return deployment_id, RouteInTraffic(status=RouteStatus(status), traffic=_TRAFFIC[traffic], **fields)

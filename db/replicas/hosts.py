@@ -9,17 +9,21 @@ from psycopg.rows import class_row, scalar_row
 
 from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
-from db.replicas.routes import record_stopped
+from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
 from db.rows import columns
 from db.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
+from domain.installation import CONTRACT
 from domain.model import RouteStatus
+from domain.replicas.clocks import hosts_in_time
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL, Unplaced, place
 
 _SIGN_OF_LIFE = """
-    INSERT INTO hosts (name, address) VALUES (%s, %s)
-    ON CONFLICT (name) DO UPDATE SET last_seen_at = clock_timestamp(), address = excluded.address
+    INSERT INTO hosts (name, address, clock_offset_seconds, contract) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (name) DO UPDATE
+       SET last_seen_at = clock_timestamp(), address = excluded.address,
+           clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract
 """
 
 _UNPLACED = """
@@ -34,6 +38,8 @@ _OF_DEPLOYMENT = f"""
      WHERE deployment_id = ANY(%s) AND {ACTIVE} AND host IS NOT NULL GROUP BY deployment_id, host
 """
 
+_OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
+
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
 _PLACED = columns("id uuid, host text")
@@ -41,13 +47,14 @@ _PLACED = columns("id uuid, host text")
 _PLACE = f"UPDATE routes r SET host = u.host FROM {_PLACED} WHERE r.id = u.id AND r.host IS NULL"
 
 _HAS_WORK: dict[RouteLifecycleType, str] = {
-    RouteLifecycleType.START: "status = 'provisioning' AND started_at IS NULL AND stopped_at IS NULL",
-    RouteLifecycleType.PROBE: f"{ACTIVE} AND started_at IS NOT NULL AND stopped_at IS NULL",
-    RouteLifecycleType.STOP: f"{TO_STOP} AND stopped_at IS NULL",
+    RouteLifecycleType.START: f"{IS_TO_START} AND r.stopped_at IS NULL",
+    RouteLifecycleType.PROBE: f"r.{ACTIVE} AND r.started_at IS NOT NULL AND r.stopped_at IS NULL",
+    RouteLifecycleType.STOP: f"r.{TO_STOP} AND r.stopped_at IS NULL",
 }
 """Which routes make a look at their host worth while. A host is swept whatever its routes are."""
 
-_IS_HEARD = "last_seen_at > clock_timestamp() - make_interval(secs => %(fresh)s)"
+# a sign that lies ahead is from before the database's clock was set back: a host that is up gives another one soon
+_IS_HEARD = "(last_seen_at BETWEEN clock_timestamp() - make_interval(secs => %(fresh)s) AND clock_timestamp())"
 
 # old and new: the row as it was before this statement, and as it is after it
 _COUNT_SILENT_LOOKS = f"""
@@ -60,9 +67,9 @@ _COUNT_SILENT_LOOKS = f"""
 """
 
 
-def show_sign_of_life(connection: Connection, host: str, address: str) -> None:
-    """The host is up; its first sign of life makes it known."""
-    connection.execute(_SIGN_OF_LIFE, (host, address))
+def show_sign_of_life(connection: Connection, host: str, address: str, clock_offset: float = 0.0) -> None:
+    """The host is up; its first sign of life makes it known. `clock_offset`: by how many seconds its clock is ahead."""
+    connection.execute(_SIGN_OF_LIFE, (host, address, clock_offset, CONTRACT))
 
 
 def place_routes(connection: Connection, limit: int) -> int:
@@ -75,7 +82,7 @@ def place_routes(connection: Connection, limit: int) -> int:
     lock(connection, owners)
     chosen = place(
         _unplaced(connection, owners, limit),
-        _values(connection, "SELECT name FROM hosts WHERE down_since IS NULL ORDER BY name"),
+        hosts_in_time(dict(cursor.execute(_OFFSETS).fetchall())),
         {(deployment, host): n for deployment, host, n in cursor.execute(_OF_DEPLOYMENT, (owners,)).fetchall()},
         dict(cursor.execute(_OF_ALL).fetchall()),
     )
@@ -93,7 +100,7 @@ def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[st
     # not EXISTS, which Postgres makes a join that reads every route
     query = f"""
         SELECT name FROM (SELECT name FROM hosts WHERE down_since IS NULL UNION ALL SELECT '{EXTERNAL}') up
-         WHERE (SELECT true FROM routes WHERE host = up.name AND {has_work} LIMIT 1)
+         WHERE (SELECT true FROM routes r WHERE r.host = up.name AND {has_work} LIMIT 1)
     """
     return _values(connection, query)
 
@@ -149,6 +156,7 @@ def _report_all(
             reason=f"its host {host} has been silent for {silent} s",
         )
         for route_id, deployment_id, status, host, silent in routes
+        if status in KNOWN
     ]
     return apply_reports(connection, reports, blame_revisions=False)
 

@@ -47,7 +47,8 @@ _REPORT = f"""
     UPDATE routes r
        SET status = u.status, probe_streak = u.streak,
            status_changed_at = CASE WHEN u.status <> r.status THEN %(at)s ELSE r.status_changed_at END,
-           status_reason = CASE WHEN u.status <> r.status THEN coalesce(u.reason, '') ELSE r.status_reason END,
+           status_reason = CASE WHEN u.status <> r.status OR u.handle IS NOT NULL THEN coalesce(u.reason, '')
+                                ELSE r.status_reason END,
            traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
            log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
            replica_handle = coalesce(u.handle, r.replica_handle),

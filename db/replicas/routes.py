@@ -2,52 +2,91 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import kwargs_row, scalar_row
+from psycopg.rows import dict_row, scalar_row
 
 from db.locked import changed, lock
+from db.rows import columns
 from db.statuses import ACTIVE, TO_STOP
 from domain.errors import RouteNotFoundError
 from domain.model import Lifecycle, RouteStatus
 from domain.replicas.revision import RevisionSpec
+from domain.replicas.stored import StoredSpec, stored_spec
 
 _ROUTE = """
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, r.status, r.address,
-           r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at, r.stop_requested_at
+           r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at, r.stop_requested_at
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
 
 def _on_host(condition: str) -> str:
-    return f"{_ROUTE} WHERE r.host = %s AND r.stopped_at IS NULL AND {condition} ORDER BY r.id"
+    return f"{_ROUTE} WHERE r.host = %s AND r.stopped_at IS NULL AND {condition}"
 
 
-_TO_START = _on_host("r.status = 'provisioning' AND r.started_at IS NULL") + " LIMIT %s"
-_STARTING = _on_host("r.status = 'provisioning' AND r.started_at IS NOT NULL")
-_RUNNING = _on_host(f"r.{ACTIVE} AND r.started_at IS NOT NULL")
-_TO_STOP = _on_host(f"r.{TO_STOP}")
+IS_TO_START = """
+    r.status = 'provisioning' AND r.started_at IS NULL AND coalesce(r.next_start_at <= clock_timestamp(), true)
+"""
+
+# one of each deployment, then the next of each; of one deployment those first that were not tried yet
+_TO_START = _on_host(f"""
+    {IS_TO_START} AND r.id <> ALL(%s)
+    ORDER BY row_number() OVER (PARTITION BY r.deployment_id ORDER BY r.next_start_at NULLS FIRST, r.id),
+             r.next_start_at NULLS FIRST, r.id
+    LIMIT %s
+""")
+_STARTING = _on_host("r.status = 'provisioning' AND r.started_at IS NOT NULL ORDER BY r.id")
+_RUNNING = _on_host(f"r.{ACTIVE} AND r.started_at IS NOT NULL ORDER BY r.id")
+_TO_STOP = _on_host(f"r.{TO_STOP} ORDER BY row_number() OVER (PARTITION BY r.deployment_id ORDER BY r.id), r.id")
 _BY_ID = f"{_ROUTE} WHERE r.id = %s"
+
+_POSTPONED = columns("route_id uuid, why text, pause interval")
+
+_POSTPONE = f"""
+    UPDATE routes r
+       SET start_tries = start_tries + 1, next_start_at = clock_timestamp() + u.pause, status_reason = u.why
+      FROM {_POSTPONED} WHERE r.id = u.route_id AND r.status = 'provisioning' AND r.started_at IS NULL
+    RETURNING r.deployment_id
+"""
+
+KNOWN: frozenset[str] = frozenset(RouteStatus)
+"""The words of this release; a route with another one is left to the release that wrote it."""
 
 _WAITING_FOR_ENDS = frozenset({Lifecycle.SCALING, Lifecycle.DEPLOYING, Lifecycle.DESTROYING})
 """States whose handlers may be waiting until a replica is gone."""
 
 
 @dataclass(frozen=True, slots=True)
+class PostponedStart:
+    """A start that its runtime gave no answer to: why, and how long the next try waits."""
+
+    route_id: UUID
+    why: str
+    pause: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class RouteRow:
-    """A route with what its runtime needs to know. `started_at`: when its replica was started."""
+    """A route with what its runtime needs to know. `started_at`: when its replica was started.
+
+    `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
+    release cannot read; its spec is then no more than what ends a replica.
+    """
 
     id: UUID
     deployment_id: UUID
     deployment: str
     revision: str
     spec: RevisionSpec
+    unreadable: str | None
     status: RouteStatus
     address: str | None
+    start_tries: int
     started_at: datetime | None
     probe_streak: int
     drain_started_at: datetime | None
@@ -55,9 +94,22 @@ class RouteRow:
     stop_requested_at: datetime | None
 
 
-def routes_to_start(connection: Connection, host: str, limit: int) -> list[RouteRow]:
-    """Provisioning routes of a host whose replica nobody has started yet, oldest first."""
-    return _rows(connection, _TO_START, (host, limit))
+def routes_to_start(connection: Connection, host: str, limit: int, but: Iterable[UUID] = ()) -> list[RouteRow]:
+    """Provisioning routes of a host whose replica nobody has started yet, and whose next try is due.
+
+    Deployments take turns, so that one whose replicas cannot be started holds up no other.
+    """
+    return _rows(connection, _TO_START, (host, list(but), limit))
+
+
+def postpone_starts(connection: Connection, postponed: Sequence[PostponedStart]) -> None:
+    """Remember why the replicas of these routes were not started, and when each is tried again."""
+    if not postponed:
+        return
+    lock(connection, _owners(connection, [start.route_id for start in postponed]))
+    rows = [(start.route_id, start.why, start.pause) for start in postponed]
+    cursor = connection.cursor(row_factory=scalar_row).execute(_POSTPONE, _POSTPONED.arrays(rows))
+    changed(connection, frozenset(cursor.fetchall()))
 
 
 def running_routes(connection: Connection, host: str, *, only_starting: bool = False) -> list[RouteRow]:
@@ -66,7 +118,7 @@ def running_routes(connection: Connection, host: str, *, only_starting: bool = F
 
 
 def routes_to_stop(connection: Connection, host: str) -> list[RouteRow]:
-    """Routes of a host on their way out, and failed ones, whose replica is not known to be gone."""
+    """Routes of a host on their way out, and failed ones, whose replica is not known to be gone; one of each first."""
     return _rows(connection, _TO_STOP, (host,))
 
 
@@ -81,11 +133,10 @@ def lock_route(connection: Connection, route_id: UUID) -> RouteRow:
     return route
 
 
-def unstopped(connection: Connection, host: str, route_ids: Iterable[UUID]) -> frozenset[UUID]:
-    """Which of these routes are still expected to have a replica on this host."""
-    query = "SELECT id FROM routes WHERE id = ANY(%s) AND host = %s AND stopped_at IS NULL"
-    cursor = connection.cursor(row_factory=scalar_row)
-    return frozenset(cursor.execute(query, (list(route_ids), host)).fetchall())
+def expected_on(connection: Connection, host: str, route_ids: Iterable[UUID]) -> dict[UUID, bool]:
+    """Whether each of these routes is expected to have a replica on this host; one without a row is left out."""
+    query = "SELECT id, coalesce(host = %s, false) AND stopped_at IS NULL FROM routes WHERE id = ANY(%s)"
+    return dict(connection.execute(query, (host, list(route_ids))).fetchall())
 
 
 def request_stop(connection: Connection, route_ids: Sequence[UUID]) -> None:
@@ -130,14 +181,17 @@ def _owners(connection: Connection, route_ids: Sequence[UUID]) -> list[UUID]:
 
 
 @lru_cache(1024)
-def _parsed(spec: str) -> RevisionSpec:
+def _parsed(spec: str) -> StoredSpec:
     """A revision never changes, and thousands of routes that are looked at every second have few of them."""
-    return RevisionSpec.model_validate_json(spec)
+    return stored_spec(spec)
 
 
 def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> list[RouteRow]:
-    return connection.cursor(row_factory=kwargs_row(_route_row)).execute(query, parameters).fetchall()
+    """Those whose status this release knows."""
+    rows = connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()
+    return [_route_row(**row) for row in rows if row["status"] in KNOWN]
 
 
 def _route_row(spec: str, status: str, **columns: Any) -> RouteRow:  # noqa: ANN401  (the other columns as they are)
-    return RouteRow(spec=_parsed(spec), status=RouteStatus(status), **columns)
+    stored = _parsed(spec)
+    return RouteRow(spec=stored.spec, unreadable=stored.unreadable, status=RouteStatus(status), **columns)

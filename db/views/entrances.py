@@ -9,10 +9,10 @@ from psycopg import Connection
 
 from db.rows import columns
 from domain.traffic.entrances import in_order
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
 
 _REACHED = """
-    SELECT d.request_timeout_seconds, n.kind, n.value, n.strip_prefix
+    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, n.kind, n.value, n.strip_prefix
       FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id
      WHERE d.id = %s
 """
@@ -27,19 +27,25 @@ _OWNERS = f"""
 """
 
 
+_KINDS = {kind.value: kind for kind in EntranceKind}
+
+
 @dataclass(frozen=True, slots=True)
 class ReachedView:
-    """Where a deployment is reached, and how long a request to it may take; None for no limit."""
+    """Where a deployment is reached, and what proxies do with its requests.
+
+    Entrances of a kind that only a newer release knows are left out.
+    """
 
     entrances: tuple[Entrance, ...]
-    request_timeout_seconds: float | None
+    rules: RequestRules
 
 
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Of one that is known to exist."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
-    found = (Entrance(EntranceKind(kind), value, strip_prefix) for _, kind, value, strip_prefix in rows if kind)
-    return ReachedView(in_order(found), next(timeout for timeout, *_ in rows))
+    found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
+    return ReachedView(in_order(found), RequestRules(*rows[0][:3]))
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:

@@ -8,7 +8,8 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 _HOSTS = """
-    SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, clock_timestamp() AS now,
+    SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
+           clock_timestamp() AS now,
            coalesce(r.replicas, '{}') AS replicas
       FROM hosts h
       LEFT JOIN (SELECT host, jsonb_object_agg(status, count) AS replicas
@@ -21,13 +22,18 @@ _HOSTS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostView:
-    """A host at the database's time `now`. `replicas`: how many are not stopped, by status."""
+    """A host at the database's time `now`. `replicas`: how many are not stopped, by status.
+
+    `clock_offset_seconds`: by how much its clock is ahead; `contract`: which one its worker knows.
+    """
 
     name: str
     address: str
     last_seen_at: datetime
     down_since: datetime | None
     registered_at: datetime
+    clock_offset_seconds: float
+    contract: int
     now: datetime
     replicas: dict[str, int]
 

@@ -10,6 +10,7 @@ from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
 from db.statuses import PRESENT
+from domain.errors import UnreadableError
 from domain.model import Route, RouteStatus, TrafficStatus
 
 _ROUTES = """
@@ -30,6 +31,9 @@ _ABBREVIATED = f"""
      ORDER BY r.id DESC
      LIMIT 10
 """
+
+
+_KNOWN: frozenset[str] = frozenset(RouteStatus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,4 +78,9 @@ def _read(
 
 
 def _route(row: DictRow) -> RouteView:
-    return RouteView(**{**row, "status": RouteStatus(row["status"]), "traffic": TrafficStatus(row["traffic"])})
+    """A status that only a newer release understands is shown as degraded, and named: nothing is known of it here."""
+    status, reason = row["status"], row["reason"]
+    if status not in _KNOWN:
+        status, reason = RouteStatus.DEGRADED, f"{UnreadableError.of('status of a replica', status)}; {reason}"
+    known = {"status": RouteStatus(status), "reason": reason, "traffic": TrafficStatus(row["traffic"])}
+    return RouteView(**{**row, **known})

@@ -1,13 +1,16 @@
 """How a replica leaves, in this order: out of traffic, grace for requests in flight, SIGTERM, SIGKILL.
 
     its process is gone                                           -> gone
+    it was never started, and its runtime gives no answer         -> gone
     terminating, a live proxy may still send it requests          -> wait, until the drain deadline at most
     terminating, out of traffic for less than drain_seconds       -> wait
     not asked to end yet                                          -> ask (SIGTERM)
-    stop_grace_seconds over                                       -> kill (SIGKILL)
+    stop_grace_seconds over since the first asking                -> kill (SIGKILL)
+    asked, but its runtime gave no answer                         -> ask again
     otherwise                                                     -> wait
 
-A failed replica is in nobody's way any more and skips the waits for its traffic.
+A failed replica is in nobody's way any more and skips the waits for its traffic. Of a replica whose runtime gives no
+answer nothing is known, so it counts as running, unless it was never started.
 """
 
 from dataclasses import dataclass
@@ -30,11 +33,15 @@ class StopStep(StrEnum):
 class LeavingRoute:
     """A route on its way out. `drain_started_at`: when that was decided; None for one that failed.
 
+    `running` is None while its runtime gives no answer; `is_unheard`: its runtime gave none when it was asked to end.
     `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
+    `stop_requested_at`: when it was first asked to end, heard or not.
     """
 
     status: RouteStatus
-    running: bool
+    was_started: bool
+    running: bool | None
+    is_unheard: bool
     drain_started_at: datetime | None
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
@@ -51,7 +58,8 @@ class DrainTimes:
 
 def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> StopStep:
     """The next step of the ladder above."""
-    if not route.running:
+    has_no_answer = route.running is None or route.is_unheard
+    if route.running is False or (has_no_answer and not route.was_started):
         return StopStep.GONE
     if route.status is RouteStatus.TERMINATING and now < _end_of_drain(route, times):
         return StopStep.WAIT
@@ -59,7 +67,7 @@ def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> Sto
         return StopStep.ASK
     if now >= route.stop_requested_at + times.stop_grace:
         return StopStep.KILL
-    return StopStep.WAIT
+    return StopStep.ASK if route.is_unheard else StopStep.WAIT
 
 
 def _end_of_drain(route: LeavingRoute, times: DrainTimes) -> datetime:

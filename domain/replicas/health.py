@@ -71,6 +71,21 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
     return HealthVerdict(route.status, 0)
 
 
+def unread_status(status: RouteStatus) -> RouteStatus:
+    """What becomes of a replica whose revision this release cannot read, so that nobody here can probe it.
+
+    provisioning         -> failed
+    healthy, unhealthy   -> degraded
+    otherwise            -> as it was
+    """
+    match status:
+        case RouteStatus.PROVISIONING:
+            return RouteStatus.FAILED
+        case RouteStatus.HEALTHY | RouteStatus.UNHEALTHY:
+            return RouteStatus.DEGRADED
+    return status
+
+
 def _against(route: ProbedRoute, threshold: int, status: RouteStatus, result: ProbeResult) -> HealthVerdict:
     streak = route.streak + 1
     if streak < threshold:

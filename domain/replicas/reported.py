@@ -26,13 +26,20 @@ class News:
     came_up: int = 0
 
 
-def status_told(word: str, address: str | None) -> RouteStatus:
+def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
     """What the word of another system comes to, for a replica that it runs. Raises InvalidInputError.
 
+    a runtime of Rollway's own                    -> error: nobody reports these
     healthy, unhealthy, and no address is known   -> error: address is needed
     healthy, unhealthy                            -> the status of that name
     failed, stopped                               -> failed; one that is on its way out has only stopped
     """
+    if runtime != "external":
+        raise InvalidInputError(
+            f"route_id: a replica of the runtime {runtime!r} is looked after by Rollway itself; "
+            "report replicas of the runtime 'external' only",
+            field="route_id",
+        )
     if word not in (RouteStatus.HEALTHY, RouteStatus.UNHEALTHY):
         return RouteStatus.FAILED
     if not address:

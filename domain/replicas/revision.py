@@ -6,6 +6,7 @@ import shlex
 from typing import Annotated, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -16,6 +17,10 @@ from pydantic import (
 )
 
 from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
+from domain.text import storable
+
+MOST_SECONDS = 86_400
+"""That a replica may take to leave."""
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 63 at most")]
@@ -31,6 +36,21 @@ DeploymentName = Annotated[
 
 def _split_command(value: object) -> object:
     return shlex.split(value) if isinstance(value, str) else value
+
+
+def _with_a_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    if not command[0]:
+        raise ValueError("must begin with the program to run, which '' is not")
+    return command
+
+
+def _variable_name(name: str) -> str:
+    if not name or "=" in name or storable(name) != name:
+        raise ValueError("must be the name of a variable: not empty, and without '=' and control characters")
+    return name
+
+
+VariableName = Annotated[str, AfterValidator(_variable_name)]
 
 
 class HealthCheck(BaseModel):
@@ -62,19 +82,22 @@ class RevisionSpec(BaseModel):
 
     runtime: Literal["process", "docker", "external"] = "process"
     command: Annotated[
-        Annotated[tuple[str, ...], Field(min_length=1)] | None,
+        Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)] | None,
         BeforeValidator(_split_command),
         Field(validate_default=True, description="docker: the image's own, if left out; external: none"),
     ] = None
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[VariableName, str] = Field(default_factory=dict)
     working_directory: str | None = None
+    user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$", description="as whom a process runs")
     docker: DockerSpec | None = Field(default=None, validate_default=True)
     external: ExternalSpec | None = Field(default=None, validate_default=True)
     health_check: HealthCheck | None = None
-    drain_seconds: float = Field(default=2.0, ge=0, le=86400, description="for requests in flight, before SIGTERM")
-    stop_grace_seconds: float = Field(default=10.0, ge=0, le=86400, description="between SIGTERM and SIGKILL")
+    drain_seconds: float = Field(
+        default=2.0, ge=0, le=MOST_SECONDS, description="for requests in flight, before SIGTERM"
+    )
+    stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS, description="between SIGTERM and SIGKILL")
 
-    @field_validator("command", "working_directory", "docker", "external")
+    @field_validator("command", "working_directory", "user", "docker", "external")
     @classmethod
     def _fits_its_runtime(cls, value: object, info: ValidationInfo) -> object:
         if fault := _misfit(info.data.get("runtime"), info.field_name, value):
@@ -84,10 +107,10 @@ class RevisionSpec(BaseModel):
     def canonical_json(self) -> str:
         """Keys sorted, no white space: equal specs give equal text.
 
-        Every field, but no section of a runtime that the revision does not use, so that a runtime added later
-        changes no name.
+        Every field, but none that belongs to one runtime and that the revision does not use, so that a runtime added
+        later changes no name.
         """
-        unused = {name for name in ("docker", "external") if getattr(self, name) is None}
+        unused = {name for name in ("user", "docker", "external") if getattr(self, name) is None}
         content = self.model_dump(mode="json", exclude=unused)
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -105,6 +128,8 @@ def _misfit(runtime: str | None, field: str | None, value: object) -> str | None
             return None
         case _, _, None:
             return None
+        case "docker" | "external", "user", _:
+            return f"belongs to runtime 'process', and this one is {runtime!r}: leave it out"
         case "external", "command" | "working_directory", _:
             return "must be left out with runtime 'external': the other system knows what to run"
         case "docker", "working_directory", str() if not value.startswith("/"):

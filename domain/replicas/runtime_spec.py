@@ -16,8 +16,10 @@ from pydantic import (
 )
 
 DEFAULT_CONTAINER_PORT = 8080
+DEFAULT_PIDS = 4096
 RESERVED_LABELS = "rollway."
-_BYTES = re.compile(r"^(\d+(?:\.\d+)?)([bkmg]?)$", re.IGNORECASE)
+_BYTES = re.compile(r"^(\d{1,15}(?:\.\d{1,15})?)([bkmg]?)$", re.IGNORECASE)
+_MOST_MEMORY = 2**50
 
 
 def _bytes(value: object) -> object:
@@ -41,12 +43,19 @@ def _http_url(value: str) -> str:
 
 
 class DockerResources(BaseModel):
-    """What one container may use at most; what is left out is not limited. `gpus` needs an engine that knows them."""
+    """What one container may use at most; memory and cpus that are left out are not limited.
+
+    `pids`: processes and threads, 4096 if left out. `gpus` needs an engine that knows them.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    memory: Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, description="bytes, or '512m'")] | None = None
+    memory: (
+        Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, le=_MOST_MEMORY, description="bytes, or '512m'")]
+        | None
+    ) = None
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
+    pids: int | None = Field(default=None, ge=16, le=4_194_304)
     gpus: Literal["all"] | Annotated[int, Field(ge=1, le=64)] | None = None
 
 

@@ -6,16 +6,20 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import USUAL, Entrance, EntranceKind, RequestRules
 
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."
 """A deployment that is reached as web.example.com shows its new revision as preview.web.example.com."""
+_SHORTEST_TIMEOUT = 0.001
+"""Proxies count in milliseconds, and 0 is no limit to them."""
 _LONGEST_HOST = 253
 _LONGEST_PREFIX = 200
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 HOST_NAME = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 """A lower-case host name; *. at its beginning stands for every name below it."""
+_OF_A_MACHINE = re.compile(r"localhost|(.*\.)?([0-9]+|0x[0-9a-f]*)")
+"""A name whose last label is a number is an IP address to clients, in one of its forms: 127.0.0.1, 127.1, 0x7f.1."""
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
 
 
@@ -24,6 +28,13 @@ def _checked_host(value: str) -> str:
         raise ValueError(f"{value!r} must be a host name alone, without a port")
     if len(value) > _LONGEST_HOST or not HOST_NAME.fullmatch(value):
         raise ValueError(f"{value!r} must be a lower-case host name such as web.example.com or *.example.com")
+    if value.startswith("*.") and value.count(".") == 1:
+        raise ValueError(f"{value!r} must stand for the names below two labels at least, such as *.example.com")
+    if _OF_A_MACHINE.fullmatch(value.removeprefix("*.")):
+        raise ValueError(
+            f"{value!r} must not be localhost or an IP address, by which every path prefix is reached; "
+            "path_prefix: / takes the requests that no other deployment takes"
+        )
     if value.removeprefix("*.").startswith(PREVIEW_PREFIX):
         raise ValueError(f"{value!r} must not begin with {PREVIEW_PREFIX!r}, where new revisions are looked at")
     return value
@@ -44,9 +55,9 @@ PathPrefix = Annotated[str, AfterValidator(_checked_prefix)]
 
 
 class TrafficSettings(BaseModel):
-    """Where a deployment is reached. With neither hosts nor a prefix: where a new deployment is.
+    """Where a deployment is reached, and what proxies do with its requests, as `RequestRules` says.
 
-    `request_timeout_seconds`: None for no limit.
+    With neither hosts nor a prefix it is reached where a new deployment is.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,7 +65,14 @@ class TrafficSettings(BaseModel):
     hosts: tuple[Host, ...] | None = Field(default=None, max_length=MAX_HOSTS)
     path_prefix: PathPrefix | None = None
     strip_prefix: bool = True
-    request_timeout_seconds: float | None = Field(default=None, gt=0, le=86400)
+    request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
+    hedge_after_seconds: float | None = Field(default=5.0, ge=0.01, le=3600)
+    preview: bool = True
+
+    @property
+    def rules(self) -> RequestRules:
+        """What proxies do with the requests."""
+        return RequestRules(self.request_timeout_seconds, self.hedge_after_seconds, self.preview)
 
     @property
     def is_default(self) -> bool:
@@ -87,14 +105,25 @@ def in_order(entrances: Iterable[Entrance]) -> tuple[Entrance, ...]:
     return tuple(sorted(entrances, key=lambda entrance: (entrance.kind, entrance.value)))
 
 
-def entrances_in_words(entrances: Iterable[Entrance], request_timeout_seconds: float | None = None) -> str:
+def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUAL) -> str:
     """web, web.localhost, /web/, each request within 30 s; a prefix that is passed on says so."""
     words = [
         entrance.value + ("" if entrance.kind is EntranceKind.HOST or entrance.strip_prefix else " (passed on)")
         for entrance in in_order(entrances)
     ]
-    limit = f", each request within {request_timeout_seconds:g} s" if request_timeout_seconds else ""
-    return (", ".join(words) or "nowhere") + limit
+    return (", ".join(words) or "nowhere") + rules_in_words(rules)
+
+
+def rules_in_words(rules: RequestRules) -> str:
+    """Those that a new deployment has not, each behind a comma; empty when there are none."""
+    words = []
+    if rules.timeout_seconds:
+        words.append(f"each request within {rules.timeout_seconds:g} s")
+    if rules.hedge_after_seconds != USUAL.hedge_after_seconds:
+        words.append(f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged")
+    if not rules.preview:
+        words.append("without a preview")
+    return "".join(f", {said}" for said in words)
 
 
 def _passes(check: Callable[[str], str], value: str) -> bool:

@@ -24,6 +24,24 @@ class Entrance:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestRules:
+    """What proxies do with the requests to a deployment. `timeout_seconds`: None for no limit.
+
+    `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
+    sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
+    being rolled out can be looked at before it gets traffic.
+    """
+
+    timeout_seconds: float | None = None
+    hedge_after_seconds: float | None = 5.0
+    preview: bool = True
+
+
+USUAL = RequestRules()
+"""What a new deployment has."""
+
+
+@dataclass(frozen=True, slots=True)
 class RouteInTraffic:
     """A route whose replica runs and is not on its way out. `ratio`: its share of requests against the others' (0..1).
 
@@ -42,11 +60,11 @@ class RouteInTraffic:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentInTraffic:
-    """A deployment that is not destroyed, with its routes in id order. `request_timeout_seconds`: None for no limit."""
+    """A deployment that is not destroyed, with its routes in id order."""
 
     name: str
     entrances: tuple[Entrance, ...]
-    request_timeout_seconds: float | None
+    rules: RequestRules
     routes: tuple[RouteInTraffic, ...]
 
 
@@ -55,7 +73,9 @@ class TrafficSnapshot:
     """All that proxies may know, read in one snapshot of Postgres. `seen`: that snapshot (`pg_snapshot`, as text).
 
     What a transaction took out of traffic is missing here exactly when `pg_visible_in_snapshot(its id, seen)`.
+    `faults`: what could not be read and is missing too, a sentence each.
     """
 
     seen: str
     deployments: tuple[DeploymentInTraffic, ...]
+    faults: tuple[str, ...] = ()

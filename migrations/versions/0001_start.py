@@ -11,6 +11,7 @@ depends_on = None
 
 _TABLES = (
     "commands",
+    "installation",
     "publishers",
     "hosts",
     "proxies",

@@ -32,7 +32,9 @@ CREATE TABLE deployments (
     last_failed_at timestamptz,
     last_autoscaled_at timestamptz,
     count_stopping boolean DEFAULT false NOT NULL,
-    request_timeout_seconds double precision,
+    request_timeout_seconds double precision, -- none: no limit
+    hedge_after_seconds double precision DEFAULT '5', -- none: never
+    preview boolean DEFAULT true NOT NULL,
     history_id uuid,
     history_key text,
     created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
@@ -48,12 +50,26 @@ CREATE TABLE deployments (
     CONSTRAINT deployments_only_rollouts_pause_check CHECK (paused_at IS NULL OR lifecycle = 'deploying'),
     CONSTRAINT deployments_degraded_is_retried_check CHECK ((degraded_reason IS NULL) = (retry_at IS NULL)),
     CONSTRAINT deployments_request_timeout_check CHECK (request_timeout_seconds > 0),
+    CONSTRAINT deployments_hedge_check CHECK (hedge_after_seconds > 0),
     CONSTRAINT deployments_failed_starts_check CHECK (failed_starts >= 0 AND (failed_starts = 0 OR (failed_revision_id IS NOT NULL AND last_failed_at IS NOT NULL)))
 );
 CREATE INDEX deployments_due_idx ON deployments (due_at) WHERE due_at IS NOT NULL;
 CREATE UNIQUE INDEX deployments_name_key ON deployments (name) WHERE lifecycle <> 'destroyed';
 
+-- which installation this database is of: the home of each worker and Redis must name the same, or the worker does not begin.
+-- contract: what the newest release that migrated it writes for others to read, CONTRACT in domain/installation.py
+CREATE TABLE installation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    contract integer NOT NULL,
+    made_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    is_only boolean DEFAULT true NOT NULL,
+    CONSTRAINT installation_pkey PRIMARY KEY (is_only),
+    CONSTRAINT installation_is_only_check CHECK (is_only)
+);
+INSERT INTO installation (contract) VALUES (1);
+
 -- the machines that run replicas, and how long each has been silent
+-- clock_offset_seconds: by how much its clock is ahead of this server's, at least; contract: as above, of its worker
 CREATE TABLE hosts (
     name text NOT NULL,
     address text NOT NULL,
@@ -61,6 +77,8 @@ CREATE TABLE hosts (
     silent_looks integer DEFAULT '0' NOT NULL,
     down_since timestamptz,
     registered_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    clock_offset_seconds double precision DEFAULT '0' NOT NULL,
+    contract integer DEFAULT '1' NOT NULL,
     CONSTRAINT hosts_pkey PRIMARY KEY (name),
     CONSTRAINT hosts_silent_looks_check CHECK (silent_looks >= 0)
 );
@@ -70,6 +88,7 @@ CREATE TABLE proxies (
     node_id text NOT NULL,
     kind text NOT NULL,
     silence_seconds double precision NOT NULL,
+    is_doubled boolean DEFAULT false NOT NULL, -- two proxies use this id
     acked_version text,
     acked_snapshot pg_snapshot,
     acked_at timestamptz,
@@ -249,6 +268,8 @@ CREATE TABLE routes (
     traffic_ratio double precision DEFAULT '1' NOT NULL,
     address text,
     replica_handle text,
+    start_tries integer DEFAULT '0' NOT NULL, -- in a row that its runtime did not answer
+    next_start_at timestamptz, -- the next try; none: at once
     started_at timestamptz,
     probe_streak integer DEFAULT '0' NOT NULL,
     status_reason text DEFAULT '' NOT NULL,

@@ -42,6 +42,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
     program, ports = envoy_program(), settings.ports
     text = envoy_bootstrap(
         node_id=settings.envoy_node,
+        key=settings.proxy_key,
         listen=(HOST, ports.envoy),
         admin=(HOST, ports.envoy_admin),
         xds=(HOST, ports.api),

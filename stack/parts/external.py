@@ -4,6 +4,7 @@ The client libraries are imported where they are used: half a second that a star
 """
 
 import socket
+import ssl
 from queue import Empty, Queue
 from threading import Thread
 from urllib.parse import SplitResult, parse_qs, urlsplit
@@ -54,6 +55,8 @@ def check_redis(url: str) -> str:
         raise StackError(f"REDIS_URL: Redis at {address} refuses the user or password.") from error
     except redis.ResponseError as error:
         raise StackError(f"REDIS_URL: Redis at {address} refuses the database number.") from error
+    except redis.ConnectionError as error:
+        raise StackError(_no_connection(address, error)) from error
     except (redis.RedisError, ValueError, OSError) as error:
         raise StackError(f"REDIS_URL: what listens at {address} does not answer as Redis does.") from error
     finally:
@@ -115,6 +118,18 @@ def _why_not(host: str, port: int) -> str:
     except OSError as error:
         return error.strerror or "not reachable"
     return ""
+
+
+def _no_connection(address: str, error: BaseException) -> str:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return (
+                f"REDIS_URL: the certificate of Redis at {address} is not trusted ({cause.verify_message}): "
+                "name the file of its authority, as in rediss://...?ssl_ca_certs=/etc/ssl/redis-ca.pem."
+            )
+        cause = cause.__cause__ or cause.__context__
+    return f"REDIS_URL: what listens at {address} does not answer as Redis does."
 
 
 def _refusal(address: str, words: str) -> str:

@@ -78,7 +78,12 @@ def _api(setting: ProcessSetting) -> Part:
         ("valkey", "migrate"),
         address=f"http://{HOST}:{port}",
     )
-    return replace(part, env={**part.env, "ROLLWAY_API_HOST": HOST, "ROLLWAY_API_PORT": str(port)})
+    own = {
+        "ROLLWAY_API_HOST": HOST,
+        "ROLLWAY_API_PORT": str(port),
+        "ROLLWAY_PROXY_KEY": setting.servers.proxy_key,
+    }
+    return replace(part, env={**part.env, **own})
 
 
 def _part(  # noqa: PLR0913 -- the list above shall read as a list

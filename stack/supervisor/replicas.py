@@ -36,7 +36,8 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
     A process gets the grace of its revision, at most 60 s; `say` hears how many are left.
     """
     from runtime.ending import end_everyone  # noqa: PLC0415
-    from runtime.process import longest_grace, stop_all  # noqa: PLC0415
+    from runtime.process import stop_all  # noqa: PLC0415
+    from runtime.process_record import RecordFolder  # noqa: PLC0415
 
     count = running_replicas(home)
     if count:
@@ -46,7 +47,7 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
     def left(number: int) -> None:
         say(f"{number} replicas left" if number else "all replicas have ended")
 
-    stop_all(home, min(longest_grace(home), LONGEST_GRACE), left)
+    stop_all(home, min(RecordFolder(home).longest_grace(), LONGEST_GRACE), left)
     with suppress(OSError):
         end_everyone(_containers(home), _CONTAINER_GRACE, left)
 

@@ -1,1 +1,1 @@
-"""What is kept in Redis: lock slots and wakes."""
+"""What is kept in Redis: lock slots, wakes, and messages that were put aside."""

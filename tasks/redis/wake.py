@@ -19,6 +19,8 @@ from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
 from tasks.settings import KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE, TRAFFIC_CHANNEL, host_queue, queue
 
 _QUEUED_SECONDS = 5
+MOST_WAITING = 100
+"""Events in a queue. No more are sent there: whoever comes back to it has enough to begin with."""
 _log = structlog.get_logger(__name__)
 
 
@@ -71,12 +73,19 @@ class Waker:
         life = int(interval * 800)  # milliseconds; less than the interval, or a beat's own next tick would be dropped
         return bool(self.client.set(f"{KEY_PREFIX}tick:{key}:{interval}", 1, nx=True, px=life))
 
-    def _send_unless_queued(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue | str) -> None:
+    def has_room(self, queue: str) -> bool:
+        """Whether fewer than MOST_WAITING messages wait in this queue.
+
+        So a queue that nobody reads for an hour does not grow for an hour, and no message must be dropped by its age,
+        which a worker could only judge by a clock of its own.
+        """
+        return int(self.client.llen(f"{KEY_PREFIX}{queue}")) < MOST_WAITING
+
+    def _send_unless_queued(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue) -> None:
         try:
-            if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS):
+            if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS) and self.has_room(queue.name):
                 # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now
-                options = {"queue": queue, "expires": _QUEUED_SECONDS, "ignore_result": True}
-                self.app.send_task(task, kwargs=arguments, **options)
+                self.app.send_task(task, kwargs=arguments, queue=queue, ignore_result=True)
         except (RedisError, OperationalError) as error:
             _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
 
@@ -94,13 +103,13 @@ def _deployment_arguments(event: DoDeploymentLifecycleEvent) -> dict[str, str | 
     return {"lifecycle_type": event.lifecycle_type.value, "sub_step": event.sub_step and event.sub_step.value}
 
 
-def _message(key: str) -> tuple[str, dict[str, str | None], Queue | str]:
+def _message(key: str) -> tuple[str, dict[str, str | None], Queue]:
     """The task of an event's key, its arguments and its queue."""
     event, _, host = key.partition("@")
     task, arguments, name = _MESSAGES[event]
     if not host:
-        return task, arguments, name
-    return task, {**arguments, "host": host}, name if host == EXTERNAL else queue(host_queue(host))
+        return task, arguments, queue(name)
+    return task, {**arguments, "host": host}, queue(name if host == EXTERNAL else host_queue(host))
 
 
 _MESSAGES: dict[str, tuple[str, dict[str, str | None], str]] = {

@@ -1,6 +1,5 @@
-"""Worker hosts: shows their signs of life, asks them to work, and replaces what ran on those that fell silent."""
+"""Worker hosts: asks them to work, and replaces what ran on those that fell silent."""
 
-import threading
 from functools import partial
 
 import structlog
@@ -14,14 +13,13 @@ from db.replicas.hosts import (
     hosts_with_work,
     look_at_signs_of_life,
     place_routes,
-    show_sign_of_life,
 )
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.silence import looks_until_degraded, looks_until_down
 from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
+from tasks.replicas.signs_of_life import SIGN_OF_LIFE_SECONDS
 
-SIGN_OF_LIFE_SECONDS = 1.0
 _FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
 _AT_ONCE = 500
 _log = structlog.get_logger(__name__)
@@ -65,21 +63,3 @@ def settle_routes(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     degraded = change_and_wake(engine, waker, partial(degrade_silent_routes, looks=looks, limit=_AT_ONCE))
     failed = change_and_wake(engine, waker, partial(fail_routes_of_lost_hosts, limit=_AT_ONCE))
     return bool(degraded or failed)
-
-
-def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
-    """Show signs of life from a thread of its own, also while Redis is away or all threads of this worker are busy."""
-    thread = threading.Thread(target=_show, args=(engine, host, address, until), name="signs of life", daemon=True)
-    thread.start()
-    return thread
-
-
-def _show(engine: Engine, host: str, address: str, until: threading.Event) -> None:
-    show = partial(show_sign_of_life, host=host, address=address)
-    while True:
-        try:
-            in_transaction(engine, show)
-        except Exception as error:  # noqa: BLE001  (whatever Postgres is in trouble with, it may be over in a second)
-            _log.warning("no sign of life shown", host=host, error=str(error).partition("\n")[0])
-        if until.wait(SIGN_OF_LIFE_SECONDS):
-            return

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from time import monotonic
 from uuid import UUID
 
@@ -13,16 +12,16 @@ from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
-from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
 from domain.model import RouteStatus
-from domain.replicas.health import ProbedRoute, ProbeResult, judge_health
+from domain.replicas.health import ProbedRoute, ProbeResult, judge_health, unread_status
 from domain.replicas.revision import HealthCheck
 from runtime.base import Replica, Runtime
 from runtime.probes import ProbeAnswer, Prober
-from tasks.change import change_and_wake
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness
+from tasks.replicas.reporting import write_reports
 from tasks.replicas.timetable import Timetable
 from tasks.settings import KEY_PREFIX
 
@@ -91,9 +90,10 @@ class ProbePass:
         )
         if everything:
             self._next_read = monotonic() + _READ_SECONDS
-            self._timetable.cover(rows)
+            self._timetable.cover([row for row in rows if row.unreadable is None])
         else:
-            self._timetable.renew_starting(rows)
+            self._timetable.renew_starting([row for row in rows if row.unreadable is None])
+        self._write([report for row in rows if (report := _unread(row))])
         return now
 
     def _since(self, now: datetime) -> datetime:
@@ -151,7 +151,7 @@ class ProbePass:
 
     def _write(self, reports: Sequence[RouteReport]) -> None:
         if reports:
-            change_and_wake(self.engine, self.waker, partial(apply_reports, reports=reports))
+            write_reports(self.engine, self.waker, reports)
             self._next_read = 0.0
 
 
@@ -166,6 +166,14 @@ def _check_of(route: RouteRow) -> HealthCheck | None:
     """An external replica without a check is as it was reported; it is waited for as long as one with a check."""
     waits_for_report = route.spec.external is not None and route.status is RouteStatus.PROVISIONING
     return route.spec.health_check or (_REPORT_IN_TIME if waits_for_report else None)
+
+
+def _unread(route: RouteRow) -> RouteReport | None:
+    """What a route becomes whose revision this release cannot read."""
+    status = route.status if route.unreadable is None else unread_status(route.status)
+    if status is route.status:
+        return None
+    return RouteReport(route.id, route.deployment_id, route.status, status, reason=route.unreadable)
 
 
 def _runs(replica: Replica | None) -> bool:

@@ -5,12 +5,14 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from tests.support import plain_http
+from tests.support.asking import page
 from tests.support.deployments import Made, engine_on, make_deployment
-from tests.support.edge import Edge, EdgeRoutes, Process, api_process, envoy_process
+from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
 from tests.support.polling import Node
+from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
 
 
 @pytest.fixture(scope="module")
@@ -19,17 +21,9 @@ def edge(
 ) -> Iterator[Edge]:
     """An api process and an Envoy that polls it, for all tests of a module; each has a deployment of its own."""
     folder = tmp_path_factory.mktemp("edge")
-    engine = engine_on(module_database)
     api = api_process(module_database, redis_server.url, folder)
-    api.start()
-    envoy = envoy_process(api.port, folder)
-    try:
-        envoy.start()
-        yield Edge(EdgeRoutes(engine, redis_server.url), api, envoy)
-    finally:
-        for process in (envoy, api):
-            process.end(kill=True)
-        engine.dispose()
+    with edge_of(api, module_database, redis_server.url, folder) as made:
+        yield made
 
 
 @pytest.fixture
@@ -74,12 +68,19 @@ def web(shared: tuple[EdgeRoutes, Process]) -> Made:
     made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
     routes.reached(made.id, made.name)
     routes.tell()
-    eventually(
-        lambda: made.name in [service["name"] for service in plain_http.get(f"{api.url}/v1/traffic").json()["services"]]
-    )
+    eventually(lambda: made.name in [service["name"] for service in page(api.url, "/v1/traffic").json()["services"]])
     return made
 
 
 @pytest.fixture
 def node(shared: tuple[EdgeRoutes, Process]) -> Node:
     return Node(shared[1])
+
+
+@pytest.fixture
+def many(edge: Edge) -> Iterator[Made]:
+    """A deployment with eight replicas to drain, one after the other."""
+    with replicas("here") as (here,):
+        made = edge.make("■" * 8, *[here] * 8)
+        eventually(lambda: edge.ask(f"/{made.name}/").status_code == 200)
+        yield made

@@ -15,6 +15,7 @@ from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from tests.support import plain_http
+from tests.support.asking import page
 from tests.support.edge import Edge
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
@@ -110,7 +111,7 @@ def test_replicas_come_and_go_under_load_without_a_failed_request(edge: Edge) ->
 
 
 def test_the_proxy_is_listed_as_live_with_what_it_knows(edge: Edge) -> None:
-    version = plain_http.get(f"{edge.api.url}/v1/traffic").json()["version"]
+    version = page(edge.api.url, "/v1/traffic").json()["version"]
     (proxy,) = eventually(
         lambda: [proxy for proxy in in_transaction(edge.routes.engine, list_proxies) if proxy.acked_version == version]
     )

@@ -3,9 +3,11 @@
 from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from tests.support import plain_http
+from tests.support.asking import with_token
 from tests.support.deployments import Made, make_deployment
-from tests.support.edge import EdgeRoutes, Process
+from tests.support.edge import EdgeRoutes
 from tests.support.polling import live_servers
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 
 
@@ -16,7 +18,7 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, a
     eventually(lambda: live_servers(api, "web") == 3)
 
     def poll() -> int:
-        http = plain_http.get(f"{api.url}/traefik", params={"node": "edge", "poll_seconds": 1}).json()["http"]
+        http = plain_http.get(f"{api.url}/traefik", params={**with_token("edge"), "poll_seconds": 1}).json()["http"]
         return len(http["services"]["web"]["loadBalancer"]["servers"])
 
     assert poll() == 3
@@ -33,10 +35,10 @@ def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, a
     eventually(lambda: routes.released(web.routes[1]))
 
 
-def test_without_a_node_id_traefik_and_prometheus_only_read(shared: tuple[EdgeRoutes, Process], web: Made) -> None:
-    _, api = shared
-    assert web.name in plain_http.get(f"{api.url}/traefik").json()["http"]["services"]
-    answer = plain_http.get(f"{api.url}/prometheus/targets")
+def test_prometheus_reads_and_nobody_waits_for_it(shared: tuple[EdgeRoutes, Process], web: Made) -> None:
+    routes, api = shared
+    answer = plain_http.get(f"{api.url}/prometheus/targets", params=with_token("prometheus"))
+    assert "prometheus" not in [proxy.node_id for proxy in in_transaction(routes.engine, list_proxies)]
     assert answer.headers["content-type"] == "application/json"
     own = [target for target in answer.json() if target["labels"]["deployment"] == web.name]
     assert len(own) == 3

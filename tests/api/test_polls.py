@@ -8,9 +8,11 @@ import pytest
 
 from db.engine import transaction
 from tests.support import plain_http
+from tests.support.asking import page
 from tests.support.deployments import Made, make_deployment
-from tests.support.edge import EdgeRoutes, Process
+from tests.support.edge import EdgeRoutes
 from tests.support.polling import Node, in_background, live_servers
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 
 
@@ -72,7 +74,7 @@ def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_co
             held = [threads.submit(node.poll, *subscription) for subscription in everything]
             eventually(lambda: "rollway_polls_held 3.0" in plain_http.get(f"{api.url}/metrics").text)
         started.result()
-        eventually(lambda: plain_http.get(f"{api.url}/v1/traffic").json()["proxies"][0]["is_current"], 3)
+        eventually(lambda: page(api.url, "/v1/traffic").json()["proxies"][0]["is_current"], 3)
         api.end()
         assert [poll.result() for poll in held] == [None] * 3
 
@@ -96,7 +98,7 @@ def test_a_proxy_that_refuses_an_answer_gets_it_again_less_and_less_often(
         assert node.poll("endpoints", web.name) is not None
         waits.append(time.monotonic() - began)
     assert all(round(waited, 1) >= least for waited, least in zip(waits, (0.1, 0.2, 0.4, 0.8), strict=True))
-    assert f'rollway_refused_answers_total{{node="{node.id}"}} 4.0' in plain_http.get(f"{shared[1].url}/metrics").text
+    assert "rollway_refused_answers_total 4.0" in plain_http.get(f"{shared[1].url}/metrics").text
     # something else is tried at once
     with ThreadPoolExecutor() as threads:
         held = in_background(threads, node, "endpoints", web.name)

@@ -1,22 +1,14 @@
 """Which proxies count, and which drains all of them know."""
 
-from uuid import UUID
-
 import pytest
 from sqlalchemy import Engine
 
 from db.engine import in_transaction, transaction
 from db.proxies.acks import (
-    Ack,
-    SeenProxy,
-    begin_publishing,
     list_proxies,
-    note_acks,
-    note_proxies,
-    note_publisher,
     release_drained,
 )
-from db.proxies.table import read_traffic
+from tests.support.acknowledged import ack, drain, publish, release, see, seen_now
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import DRAIN
 
@@ -24,38 +16,6 @@ from tests.support.edge import DRAIN
 @pytest.fixture
 def web(engine: Engine) -> Made:
     return make_deployment(engine, "■■■", n=1)
-
-
-def publish(engine: Engine) -> None:
-    in_transaction(engine, lambda connection: begin_publishing(connection, "one"))
-
-
-def see(engine: Engine, *nodes: str, silence: float = 10) -> None:
-    in_transaction(
-        engine, lambda connection: note_proxies(connection, [SeenProxy(node, "envoy", silence) for node in nodes])
-    )
-
-
-def silent_for(engine: Engine, node: str, seconds: float) -> None:
-    query = "UPDATE proxies SET last_seen_at = clock_timestamp() - make_interval(secs => %s) WHERE node_id = %s"
-    write(engine, query, seconds, node)
-
-
-def ack(engine: Engine, node: str, seen: str) -> None:
-    in_transaction(engine, lambda connection: note_acks(connection, [Ack(node, "v", seen)]))
-
-
-def seen_now(engine: Engine) -> str:
-    with transaction(engine) as connection:
-        return read_traffic(connection).seen
-
-
-def drain(engine: Engine, route: UUID) -> None:
-    write(engine, DRAIN, [route])
-
-
-def release(engine: Engine) -> frozenset[UUID]:
-    return frozenset(route.deployment_id for route in in_transaction(engine, release_drained))
 
 
 def test_a_drain_waits_for_every_live_proxy(engine: Engine, web: Made) -> None:
@@ -107,63 +67,6 @@ def test_an_older_drain_is_known_while_a_newer_one_is_not(engine: Engine, web: M
 def test_without_a_live_proxy_there_is_nothing_to_wait_for(engine: Engine, web: Made) -> None:
     drain(engine, web.routes[0])
     assert release(engine) == {web.id}
-
-
-def test_a_proxy_that_is_silent_while_a_server_is_there_counts_no_more(engine: Engine, web: Made) -> None:
-    publish(engine)
-    see(engine, "a")
-    silent_for(engine, "a", 11)
-    drain(engine, web.routes[0])
-    assert [proxy.is_live for proxy in in_transaction(engine, list_proxies)] == [False]
-    assert release(engine) == {web.id}
-
-
-def test_a_proxy_is_not_silent_while_no_server_is_there_to_be_polled(engine: Engine, web: Made) -> None:
-    publish(engine)
-    see(engine, "a")
-    silent_for(engine, "a", 3605)
-    write(engine, "UPDATE publishers SET seen_at = clock_timestamp() - interval '1 hour'")
-    drain(engine, web.routes[0])
-    assert release(engine) == frozenset()
-    publish(engine)  # the server is back: the proxy gets its ten seconds from now on
-    assert [proxy.is_live for proxy in in_transaction(engine, list_proxies)] == [True]
-    assert release(engine) == frozenset()
-    silent_for(engine, "a", 11)
-    assert release(engine) == {web.id}
-
-
-def test_a_proxy_that_was_silent_already_is_not_waited_for_again(engine: Engine, web: Made) -> None:
-    publish(engine)
-    see(engine, "a")
-    silent_for(engine, "a", 60)
-    publish(engine)
-    drain(engine, web.routes[0])
-    assert release(engine) == {web.id}
-
-
-def test_a_second_server_keeps_the_count_while_one_is_away(engine: Engine, web: Made) -> None:
-    publish(engine)
-    see(engine, "a")
-    write(engine, "UPDATE publishers SET seen_at = clock_timestamp() - interval '1 hour'")
-    in_transaction(engine, lambda connection: note_publisher(connection, "two"))
-    silent_for(engine, "a", 11)
-    drain(engine, web.routes[0])
-    assert release(engine) == {web.id}
-
-
-def test_who_has_not_been_heard_of_for_a_day_is_forgotten(engine: Engine) -> None:
-    publish(engine)
-    see(engine, "a", "b")
-    silent_for(engine, "a", 90_000)
-    write(engine, "UPDATE publishers SET seen_at = clock_timestamp() - interval '2 days'")
-    silent_for(engine, "b", 172_805)
-    in_transaction(engine, lambda connection: begin_publishing(connection, "two"))
-    assert [row["id"] for row in read(engine, "SELECT id FROM publishers")] == ["two"]
-    # both were live when the last server ended, however long that is ago
-    assert [proxy.node_id for proxy in in_transaction(engine, list_proxies)] == ["a", "b"]
-    silent_for(engine, "a", 90_000)
-    in_transaction(engine, lambda connection: begin_publishing(connection, "three"))
-    assert [proxy.node_id for proxy in in_transaction(engine, list_proxies)] == ["b"]
 
 
 def test_the_list_says_what_each_proxy_knows_and_how_many_drains_wait_for_it(engine: Engine, web: Made) -> None:

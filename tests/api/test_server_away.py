@@ -11,8 +11,10 @@ import pytest
 
 from db.engine import transaction
 from tests.support import plain_http
+from tests.support.asking import page
 from tests.support.deployments import make_deployment, write
-from tests.support.edge import EdgeRoutes, Process, envoy_process
+from tests.support.edge import EdgeRoutes, envoy_process
+from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
@@ -92,7 +94,7 @@ def test_a_restarted_server_claims_no_drain_that_an_envoy_has_not_heard_of(
         envoy.freeze()
         routes.drain(web.routes[0])
         api.start()
-        eventually(lambda: plain_http.get(f"{api.url}/v1/traffic").json()["services"][0]["live"][0]["ip"])
+        eventually(lambda: page(api.url, "/v1/traffic").json()["services"][0]["live"][0]["ip"])
         for _ in range(3):
             plain_http.get(f"{api.url}/metrics")
             routes.tell()
@@ -130,7 +132,7 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
 
 
 def _knows_newest(api: Process, node: str) -> bool:
-    proxies = plain_http.get(f"{api.url}/v1/traffic").json()["proxies"]
+    proxies = page(api.url, "/v1/traffic").json()["proxies"]
     return any(proxy["node"] == node and proxy["is_current"] for proxy in proxies)
 
 

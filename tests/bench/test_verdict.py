@@ -71,6 +71,23 @@ def test_any_other_failure_is_forbidden(failure: Failure, killed_at: float | Non
     assert verdict.broken == ("1 of 100 requests failed",)
 
 
+@pytest.mark.parametrize(
+    ("failure", "allowed"),
+    [
+        (IN_FLIGHT, 1),
+        (replace(IN_FLIGHT, started_at=1012.0, failed_at=1022.0), 1),
+        (replace(IN_FLIGHT, idempotent=True), 0),
+        (replace(IN_FLIGHT, started_at=1001.0, failed_at=1002.0), 0),
+        (replace(IN_FLIGHT, started_at=1014.0, failed_at=1015.0), 0),
+    ],
+    ids=["when it froze", "before it was noticed", "idempotent", "over before it froze", "after it was noticed"],
+)
+def test_what_was_sent_while_a_replica_hung_unnoticed_is_allowed_when_it_is_not_idempotent(
+    failure: Failure, allowed: int
+) -> None:
+    assert judge(played(Noted(frozen=(KILLED_AT, KILLED_AT + 3))), with_failures(failure), []).allowed == allowed
+
+
 def test_failures_that_were_counted_but_not_kept_are_forbidden() -> None:
     many = replace(with_failures(IN_FLIGHT), failed={"status 503": 3})
     assert judge(played(Noted(killed_at=KILLED_AT)), many, []).forbidden == 2

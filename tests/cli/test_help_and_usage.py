@@ -1,6 +1,7 @@
 """What the command line says before any server is asked."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,39 @@ def test_with_json_a_wrong_command_line_is_a_document(rollway: Rollway) -> None:
     ended = rollway("scale", "web", "--json")
     assert json.loads(ended.out)["error"]["code"] == "usage"
     assert ended.err == ""
+
+
+def test_an_argument_that_is_no_utf_8_is_one_sentence_and_exit_code_2() -> None:
+    command: list[str | bytes] = [sys.executable, "-m", "cli.main", "scale", b"w\xffb", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "argument 2, 'w\\udcffb', is no UTF-8 text; see 'rollway scale --help'\n"
+
+
+def test_a_fault_of_rollways_own_is_one_sentence_and_its_traceback_is_shown_when_asked_for() -> None:
+    program = """
+import sys
+from cli.main import app, main
+
+@app.command("break")
+def wrong() -> None:
+    raise ZeroDivisionError("here\\nand there")
+
+sys.exit(main(["break"]))
+"""
+    quiet, loud = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "ROLLWAY_TRACEBACKS": shown},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for shown in ("", "1")
+    )
+    said = "this is a fault of Rollway's own, ZeroDivisionError: here; with ROLLWAY_TRACEBACKS=1 it shows where, "
+    assert (quiet.returncode, quiet.stderr) == (1, f"{said}for a report.\n")
+    assert "Traceback" in loud.stderr
 
 
 def test_without_arguments_the_commands_are_listed() -> None:

@@ -38,4 +38,4 @@ def test_any_postgres_url_is_opened_with_psycopg() -> None:
 def test_no_session_waits_or_idles_for_ever_and_all_speak_utc(engine: Engine) -> None:
     names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "TimeZone", "application_name"]
     (row,) = read(engine, f"SELECT {', '.join(f'current_setting({name!r}) AS {name}' for name in names)}")
-    assert list(row.values()) == ["20s", "2s", "30s", "UTC", "rollway"]
+    assert list(row.values()) == ["8s", "2s", "30s", "UTC", "rollway"]

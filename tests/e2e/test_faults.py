@@ -7,6 +7,7 @@ import time
 import pytest
 import redis
 
+from tests.support.queues import answer_of
 from tests.support.servers import EmbeddedServer
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
@@ -63,6 +64,29 @@ def test_postgres_killed_and_started_again(under_way: Fleet, postgres_server: Em
     postgres_server.kill()
     postgres_server.start()
     assert_ended_as_promised(under_way)
+
+
+def test_commands_that_arrive_while_postgres_restarts_are_carried_out(
+    fleet: Fleet, client: redis.Redis, postgres_server: EmbeddedServer
+) -> None:
+    fleet.start_workers("worker1")
+    names = [f"web-{number}" for number in range(6)]
+    fleet.ask("create_deployment", deployment="before")
+    postgres_server.stop()
+    try:
+        sent = [_create(fleet, name) for name in names]
+        eventually(lambda: client.llen("rollway:commands") <= len(names) - 4, what="four of them to be taken")
+        assert client.exists(*(f"rollway:celery-task-meta-{task_id}" for task_id in sent)) == 0
+    finally:
+        postgres_server.start()
+    for task_id in sent:
+        assert answer_of(client, task_id, within=40)["result"]["ok"] is True
+    assert {row["name"] for row in fleet.rows("SELECT name FROM deployments")} == {"before", *names}
+
+
+def _create(fleet: Fleet, name: str) -> str:
+    payload = {"request_id": name, "deployment": name, "desired_replicas": 0}
+    return str(fleet.producer.send_task("rollway.create_deployment", kwargs={"payload": payload}, queue="commands").id)
 
 
 def test_replicas_live_on_when_every_worker_ends(fleet: Fleet) -> None:

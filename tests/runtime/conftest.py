@@ -6,8 +6,11 @@ import docker
 import pytest
 
 from runtime.docker import DockerRuntime
+from runtime.docker_policy import DockerPolicy
 from runtime.process import ProcessRuntime, stop_all
 from tests.support.runtimes import processes_of
+
+ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def docker_api(docker_url: str) -> Iterator[docker.APIClient]:
 @pytest.fixture
 def docker_runtime(docker_url: str, docker_api: docker.APIClient) -> Iterator[DockerRuntime]:
     """Of a worker host of its own; what it started is removed in the end."""
-    made = DockerRuntime(f"host-{uuid4()}", docker_url)
+    made = DockerRuntime(f"host-{uuid4()}", docker_url, policy=ANYTHING)
     yield made
     for replica in made.everyone():
         docker_api.remove_container(replica.handle.removeprefix("docker:"), force=True, v=True)

@@ -12,6 +12,7 @@ import pytest
 
 from runtime.base import ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
+from runtime.docker_policy import DockerPolicy
 from tests.support.busybox import import_busybox
 from tests.support.docker_engine import Dockerd, NoEngineError, own_dockerd
 from tests.support.docker_images import asked, body, ended
@@ -30,7 +31,7 @@ def dockerd() -> Iterator[Dockerd]:
 
 @pytest.fixture
 def runtime(dockerd: Dockerd) -> Iterator[DockerRuntime]:
-    made = DockerRuntime("here", dockerd.url, timeout_seconds=1)
+    made = DockerRuntime("here", dockerd.url, timeout_seconds=1, policy=DockerPolicy(host_network=True))
     yield made
     for replica in made.everyone():
         made.kill(replica.route_id)
@@ -125,7 +126,7 @@ def test_a_remote_engine_is_reached_by_tls_at_the_address_of_its_host(
     monkeypatch.setenv("DOCKER_HOST", url)
     monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
     monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
-    remote = DockerRuntime("there", address="localhost")
+    remote = DockerRuntime("there", address="localhost", policy=DockerPolicy(host_network=True))
     replica = remote.start(asked(network="host"))
     assert str(replica.address).startswith("localhost:")
     assert body(replica) == "web-12345678"

@@ -1,5 +1,6 @@
 """Replicas of another system, asked for at a real webhook."""
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from uuid import uuid4
@@ -25,10 +26,8 @@ def no_task(name: str, _payload: Mapping[str, object], _queue: str) -> None:
 
 
 @pytest.fixture
-def runtime() -> Iterator[ExternalRuntime]:
-    made = ExternalRuntime(no_task, timeout_seconds=0.5)
-    yield made
-    made.close()
+def runtime() -> ExternalRuntime:
+    return ExternalRuntime(no_task, timeout_seconds=0.5)
 
 
 def test_start_stop_and_kill_are_asked_with_one_request_id_each(runtime: ExternalRuntime, webhook: Webhook) -> None:
@@ -93,13 +92,31 @@ def test_a_webhook_that_cannot_be_reached_or_does_not_answer_is_asked_again_late
     with serving() as webhook:
         request = asked_at({"webhook": webhook.url})
         webhook.answers.clear()
-        with pytest.raises(RuntimeUnavailableError, match="cannot be reached: ReadTimeout"):
+        with pytest.raises(RuntimeUnavailableError, match=r"has not answered within 0\.5 s"):
             runtime.start(request)
         webhook.answers.set()
         assert runtime.start(request).running
     with pytest.raises(RuntimeUnavailableError, match="cannot be reached: ConnectError") as away:
         runtime.start(request)
     assert "secret" not in str(away.value)
+
+
+def test_an_answer_that_no_text_can_hold_is_told_as_far_as_it_can_be(
+    runtime: ExternalRuntime, webhook: Webhook
+) -> None:
+    webhook.status, webhook.text = 400, "no\0such \x1b[31mmodel\nand more"
+    with pytest.raises(ReplicaStartError, match=re.escape("answered 400 no\ufffdsuch \ufffd[31mmodel")):
+        runtime.start(asked_at({"webhook": webhook.url}))
+
+
+def test_a_webhook_that_answers_a_byte_at_a_time_is_given_up_after_a_total_time(
+    runtime: ExternalRuntime, webhook: Webhook
+) -> None:
+    webhook.drip_seconds = 0.2
+    before = time.monotonic()
+    with pytest.raises(RuntimeUnavailableError, match=r"has not answered within 0\.5 s"):
+        runtime.start(asked_at({"webhook": webhook.url}))
+    assert time.monotonic() - before < 2
 
 
 def test_a_refused_stop_is_no_error_and_a_refused_kill_ends_the_wait(
@@ -124,7 +141,6 @@ def test_a_system_that_never_answers_a_kill_cannot_hold_a_drain_for_ever() -> No
             assert time.monotonic() - before < 5
             time.sleep(0.02)
     assert time.monotonic() - before >= 0.3
-    runtime.close()
 
 
 def test_the_example_is_asked_at_its_webhook(runtime: ExternalRuntime, webhook: Webhook) -> None:

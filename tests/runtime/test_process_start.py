@@ -138,13 +138,14 @@ def test_the_port_of_an_ended_replica_is_free_again(home: Path) -> None:
     assert runtime.start(request()).address == first.address
 
 
-def test_a_replica_knows_who_it_is_and_not_the_passwords_of_rollway(
-    runtime: ProcessRuntime, home: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_replica_knows_who_it_is_and_no_secret_of_the_worker_or_of_the_shell_that_started_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secrets = ["DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "FLOWER_BASIC_AUTH", "PGPASSWORD", "ROLLWAY_TOKEN"]
-    for name in secrets:
+    runtime = ProcessRuntime(home, also=("KEPT", "HF_*"))
+    for name in ("DATABASE_URL", "PGPASSWORD", "ROLLWAY_TOKEN", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "KEPT_BACK"):
         monkeypatch.setenv(name, "hunter2")
-    monkeypatch.setenv("KEPT", "yes")
+    for name in ("KEPT", "LC_TIME", "CUDA_VISIBLE_DEVICES", "HF_HOME"):
+        monkeypatch.setenv(name, "yes")
     code = "import json, os; print(json.dumps(dict(os.environ)), os.getcwd(), os.read(0, 1))"
     own = {"COLOUR": "blue", "PORT": "1", "ROLLWAY_ROUTE": "mine", "REDIS_URL": "redis://of-the-service"}
     spec = RevisionSpec(command=python(code), env=own, working_directory=str(home))
@@ -154,7 +155,7 @@ def test_a_replica_knows_who_it_is_and_not_the_passwords_of_rollway(
     env = json.loads(log[: log.rindex("}") + 1])
     assert "hunter2" not in log
     assert log.endswith(f"{home} b''")
-    assert env["KEPT"] == "yes"
+    assert [env[name] for name in ("KEPT", "LC_TIME", "CUDA_VISIBLE_DEVICES", "HF_HOME")] == ["yes"] * 4
     assert env["COLOUR"] == "blue"
     assert env["REDIS_URL"] == "redis://of-the-service"
     assert f"127.0.0.1:{env['PORT']}" == replica.address

@@ -3,6 +3,7 @@
 machine    whole rollouts of the pure core, by Hypothesis
 storm      coordinators, probers, users and cut connections on a real Postgres
 chaos      real processes, killed at random moments
+inputs     files, command lines, payloads and HTTP that nobody should send
 """
 
 import argparse
@@ -26,17 +27,18 @@ RESULT = Path("bench/results/soak.json")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One test that knows a long form. `rollouts`: how many it is asked for."""
+    """One test that knows a long form. `size`: how many rollouts, or inputs, it is asked for."""
 
     name: str
     test: str
-    rollouts: int
+    size: int
 
 
 PARTS = (
     Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
     Part("storm", "tests/tasks/test_storm.py", 200),
     Part("chaos", "tests/e2e/test_random_faults.py", 20),
+    Part("inputs", "tests/fuzz/test_inputs.py", 5_000),
 )
 
 
@@ -61,8 +63,8 @@ def _parse() -> argparse.Namespace:
 
 
 def _run(part: Part, scale: float, folder: Path) -> dict[str, Any]:
-    rollouts = max(1, round(part.rollouts * scale))
-    environment = {**os.environ, FOLDER: str(folder), f"ROLLWAY_SOAK_{part.name.upper()}": str(rollouts)}
+    size = max(1, round(part.size * scale))
+    environment = {**os.environ, FOLDER: str(folder), f"ROLLWAY_SOAK_{part.name.upper()}": str(size)}
     began = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-o", "timeout=0", part.test]
     done = subprocess.run(command, env=environment, check=False)
@@ -72,13 +74,13 @@ def _run(part: Part, scale: float, folder: Path) -> dict[str, Any]:
 
 
 def _show(results: list[dict[str, Any]]) -> None:
-    table = Table("part", "", "rollouts", "faults", "checks", "worst recovery", "time", title="make soak")
+    table = Table("part", "", "rollouts", "faults", "checks", "seed", "worst recovery", "time", title="make soak")
     for result in results:
         worst = result.get("worst_recovery_seconds")
         table.add_row(
             result["part"],
             "passed" if result["passed"] else "FAILED",
-            *(str(result.get(name, "-")) for name in ("rollouts", "faults", "checks")),
+            *(str(result.get(name, "-")) for name in ("rollouts", "faults", "checks", "seed")),
             "-" if worst is None else f"{worst:.1f} s",
             f"{result['seconds']} s",
         )

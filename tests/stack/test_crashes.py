@@ -1,5 +1,6 @@
 """Parts and supervisors that die: what comes back, what is found, and what is left alone."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from stack.errors import StackError
 from stack.home import project_root
 from stack.status import stack_status
+from tests.support.shifted_clock import shifted_clock
 from tests.support.small_stack import SmallStack, alive, kill
 from tests.support.waiting import eventually
 
@@ -56,6 +58,19 @@ def test_down_finds_what_a_killed_supervisor_left(small: SmallStack) -> None:
     eventually(lambda: stack_status(small.home).phase == "lost")
 
     assert small.down()
+    assert alive(pids) == []
+
+
+def test_down_finds_everything_after_the_clock_of_the_machine_was_set(small: SmallStack) -> None:
+    small.up()
+    pids = small.pids()
+    command = [sys.executable, "-m", "cli.main", "down"]
+    with shifted_clock() as clock:
+        clock.set(7200)
+        environ = {**os.environ, **clock.environment, "ROLLWAY_HOME": str(small.home.root)}
+        said = subprocess.run(command, cwd=project_root(), env=environ, capture_output=True, text=True, check=True)
+
+    assert "Nothing is running" not in said.stdout
     assert alive(pids) == []
 
 

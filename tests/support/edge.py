@@ -1,12 +1,10 @@
 """What stands at the edge, for tests: the api process, Envoy, replicas that say who they are, and routes to them."""
 
 import itertools
-import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
@@ -21,7 +19,9 @@ from stack.parts.envoy import envoy_program
 from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support import plain_http
-from tests.support.deployments import Made, make_deployment, read, write
+from tests.support.asking import KEY
+from tests.support.deployments import Made, engine_on, make_deployment, read, write
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 from tests.support.web_replicas import Replica
 from traffic.bootstrap import envoy_bootstrap
@@ -34,73 +34,15 @@ DRAIN: LiteralString = """
 """As the applier does it."""
 
 
-@dataclass
-class Process:
-    """A process that may be killed and started again, on the same port."""
-
-    command: list[str]
-    port: int
-    log: Path
-    ready: str
-    environment: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command, env={**os.environ, **self.environment}, stdout=log, stderr=log
-            )
-        try:
-            eventually(self.answers, 60, f"{self.command[:3]} is ready")
-        except AssertionError:
-            self.end(kill=True)
-            raise
-
-    def stat(self, name: str) -> int:
-        """One of Envoy's own counters, once it has it."""
-        url, asked = f"{self.ready.rpartition('/')[0]}/stats", {"filter": f"^{name}$", "format": "json"}
-        (found,) = eventually(lambda: plain_http.get(url, params=asked).json()["stats"])
-        return int(found["value"])
-
-    def answers(self) -> bool:
-        assert self.process is not None
-        assert self.process.poll() is None, self.log.read_text()[-3000:]
-        try:
-            return plain_http.get(self.ready).status_code == 200
-        except httpx.TransportError:
-            return False
-
-    def freeze(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
-
-    def end(self, *, kill: bool = False) -> float:
-        """End it; returns how many seconds that took."""
-        assert self.process is not None
-        began = time.monotonic()
-        if kill:
-            self.process.kill()
-        else:
-            self.process.terminate()
-        self.process.wait(15)
-        return time.monotonic() - began
-
-
-def api_process(database: str, redis_url: str, folder: Path) -> Process:
+def api_process(database: str, redis_url: str, folder: Path, **environment: str) -> Process:
     port = free_port()
     environment = {
         "DATABASE_URL": database,
         "REDIS_URL": redis_url,
         "ROLLWAY_API_PORT": str(port),
         "ROLLWAY_HOME": str(folder),
+        "ROLLWAY_PROXY_KEY": KEY,
+        **environment,
     }
     command = [sys.executable, "-m", "api"]
     return Process(command, port, folder / "api.log", f"http://127.0.0.1:{port}/healthz", environment)
@@ -111,7 +53,11 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
     config = folder / f"{node_id}.yaml"
     config.write_text(
         envoy_bootstrap(
-            node_id=node_id, listen=("127.0.0.1", port), admin=("127.0.0.1", admin), xds=("127.0.0.1", api_port)
+            node_id=node_id,
+            key=KEY,
+            listen=("127.0.0.1", port),
+            admin=("127.0.0.1", admin),
+            xds=("127.0.0.1", api_port),
         )
     )
     options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]
@@ -182,3 +128,29 @@ class Edge:
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
         return plain_http.request(method, self.envoy.url + path, headers=headers)
+
+    def seconds_of_a_drain(self, route: UUID) -> float:
+        """From a drain until every live proxy has acknowledged it."""
+        began = time.monotonic()
+        self.routes.drain(route)
+        eventually(lambda: self.routes.released(route))
+        return time.monotonic() - began
+
+    def known(self) -> set[str]:
+        """The ids of the proxies that are written down."""
+        return {str(row["node_id"]) for row in read(self.routes.engine, "SELECT node_id FROM proxies")}
+
+
+@contextmanager
+def edge_of(api: Process, database: str, redis_url: str, folder: Path) -> Iterator[Edge]:
+    """Start the server, and an Envoy that polls it; end both."""
+    engine, envoy = engine_on(database), envoy_process(api.port, folder)
+    try:
+        api.start()
+        envoy.start()
+        yield Edge(EdgeRoutes(engine, redis_url), api, envoy)
+    finally:
+        for process in (envoy, api):
+            if process.process is not None:
+                process.end(kill=True)
+        engine.dispose()

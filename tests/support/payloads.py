@@ -29,6 +29,10 @@ def ask(command: str, **given: Any) -> Any:
     )
 
 
+def variable(name: str) -> dict[str, Any]:
+    return {"spec": {"command": ["serve"], "env": {name: ""}}}
+
+
 def check(**given: Any) -> dict[str, Any]:
     return {"spec": {"command": ["serve"], "health_check": given}}
 
@@ -39,6 +43,10 @@ def docker(**given: Any) -> dict[str, Any]:
 
 def external(**given: Any) -> dict[str, Any]:
     return {"spec": {"runtime": "external", "external": given}}
+
+
+ELSEWHERE = external(webhook="https://example.com/replicas")["spec"]
+"""Of replicas that another system runs, and reports."""
 
 
 def rule(**given: Any) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from uuid import uuid4
 
 import httpx
 
+from domain.traffic.nodes import token_of
 from tests.support import plain_http
-from tests.support.edge import Process
+from tests.support.asking import KEY, page
+from tests.support.server_process import Process
 
 
 class Node:
@@ -23,7 +25,7 @@ class Node:
     def poll(self, kind: str, *names: str, version: str | None = None, timeout: float = 25) -> dict[str, Any] | None:
         """One poll with what it holds, unless told otherwise; None for nothing new. It does not take it over."""
         asked = {
-            "node": {"id": self.id, "user_agent_name": "envoy"},
+            "node": {"id": self.id, "metadata": {"rollway_token": token_of(self.id, KEY)}},
             "resource_names": list(names),
             "version_info": self.held.get("/".join((kind, *names)), "") if version is None else version,
         }
@@ -54,5 +56,5 @@ def in_background(threads: ThreadPoolExecutor, node: Node, kind: str, *names: st
 
 def live_servers(api: Process, name: str) -> int:
     """How many replicas the server tells of; none before it has heard of the deployment."""
-    services = {service["name"]: service for service in plain_http.get(f"{api.url}/v1/traffic").json()["services"]}
+    services = {service["name"]: service for service in page(api.url, "/v1/traffic").json()["services"]}
     return len(services[name]["live"]) if name in services else 0

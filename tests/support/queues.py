@@ -1,4 +1,4 @@
-"""What waits in Valkey's queues: messages as a worker would find them."""
+"""What waits in Valkey's queues: messages as a worker would find them; and the answers that it leaves."""
 
 import base64
 import json
@@ -7,6 +7,7 @@ from typing import Any
 import redis
 
 from tasks.settings import KEY_PREFIX
+from tests.support.waiting import eventually
 
 
 def waiting(client: redis.Redis, queue: str) -> list[tuple[str, dict[str, Any]]]:
@@ -24,6 +25,16 @@ def drop_all(client: redis.Redis, queue: str) -> int:
     count = int(client.llen(f"{KEY_PREFIX}{queue}"))
     client.delete(f"{KEY_PREFIX}{queue}")
     return count
+
+
+def answer_of(client: redis.Redis, task_id: str, within: float = 20) -> dict[str, Any]:
+    """The answer to a command that was sent, as Celery keeps it: {"status", "result"}."""
+
+    def look() -> Any:
+        return client.get(f"{KEY_PREFIX}celery-task-meta-{task_id}")
+
+    found: dict[str, Any] = json.loads(eventually(look, within, f"the answer to {task_id}"))
+    return found
 
 
 def _messages(client: redis.Redis, queue: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:

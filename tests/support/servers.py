@@ -2,8 +2,9 @@
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -84,7 +85,9 @@ class EmbeddedServer:
 
 
 @contextmanager
-def embedded_postgres(folder: Path, *, fsync: bool = False) -> Iterator[EmbeddedServer]:
+def embedded_postgres(
+    folder: Path, *, fsync: bool = False, environment: Mapping[str, str] | None = None
+) -> Iterator[EmbeddedServer]:
     """A PostgreSQL 18 with its data in `folder` and an empty database `rollway`; stopped at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     account = choose_account(installed_tree())
@@ -92,6 +95,7 @@ def embedded_postgres(folder: Path, *, fsync: bool = False) -> Iterator[Embedded
     single_user(data, account, _FOR_TESTS, DATABASE)
     port = free_port()
     part = postgres_part(data, account, port, fsync=fsync)
+    part = replace(part, env={**part.env, **(environment or {})})
     yield from _while_running(EmbeddedServer(part, postgres_url(port, _PASSWORD), folder / "postgres.log"))
 
 

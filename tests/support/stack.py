@@ -58,17 +58,30 @@ class Fleet(DeploymentRows):
     def engine(self) -> Engine:
         return self._engine
 
-    def start_workers(self, *names: str, host: str = HERE, **environment: str) -> None:
+    @property
+    def waker(self) -> Waker:
+        return Waker(self._producer, self._redis)
+
+    @property
+    def producer(self) -> Celery:
+        """A sender with the settings of the workers."""
+        return self._producer
+
+    def start_workers(self, *names: str, host: str = HERE, task_events: str = "-E", **environment: str) -> None:
         """Workers of four threads each, started as `rollway up` starts them, and ready."""
         for name in names:
-            command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
-            queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
-            self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
+            self.begin_worker(name, host=host, task_events=task_events, **environment)
         for name in names:
             eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
 
-    def start_beat(self, name: str = "beat") -> None:
-        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"])
+    def begin_worker(self, name: str, host: str = HERE, *, task_events: str = "-E", **environment: str) -> None:
+        """A worker that may never become ready."""
+        command = f"worker -P threads -c 4 --without-mingle --without-gossip -n {name}@%h --loglevel INFO {task_events}"
+        queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
+        self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
+
+    def start_beat(self, name: str = "beat", **environment: str) -> None:
+        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"], **environment)
 
     def kill(self, name: str) -> None:
         """SIGKILL, as the kernel does it when memory is short."""
@@ -84,6 +97,9 @@ class Fleet(DeploymentRows):
 
     def is_running(self, name: str) -> bool:
         return self._processes[name].poll() is None
+
+    def pid(self, name: str) -> int:
+        return self._processes[name].pid
 
     def log(self, name: str) -> str:
         return (self.home / f"{name}.log").read_text(errors="replace")
@@ -102,7 +118,7 @@ class Fleet(DeploymentRows):
         parsed = parse_command(f"rollway.{command}", {"request_id": uuid4().hex, "actor": "test", **payload})
         done = execute(self._engine, parsed)
         if wake and done.status is not None:
-            Waker(self._producer, self._redis).deployments([done.status])
+            self.waker.deployments([done.status])
         return done.result
 
     def deploy_first(self, name: str = "web", replicas: int = 3, policy: dict[str, Any] = POLICY) -> None:

@@ -4,7 +4,14 @@ from typing import Any
 from uuid import UUID
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.published import DeploymentInTraffic, Entrance, EntranceKind, RouteInTraffic, TrafficSnapshot
+from domain.traffic.published import (
+    DeploymentInTraffic,
+    Entrance,
+    EntranceKind,
+    RequestRules,
+    RouteInTraffic,
+    TrafficSnapshot,
+)
 
 
 def route(number: int = 1, address: str | None = None, **settings: Any) -> RouteInTraffic:
@@ -43,7 +50,7 @@ def deployment(
     """Reached by its name, unless it is said otherwise."""
     if entrances is None:
         entrances = (*hosts(name), *prefixes(f"/{name}/"))
-    return DeploymentInTraffic(name, entrances, timeout, routes)
+    return DeploymentInTraffic(name, entrances, RequestRules(timeout), routes)
 
 
 def snapshot(*deployments: DeploymentInTraffic, seen: str = "1:1:") -> TrafficSnapshot:

@@ -2,8 +2,9 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,7 +14,10 @@ from runtime.base import ReplicaRequest
 
 
 class Webhook:
-    """Another system: it keeps what it was asked and answers with `status` and `text`, once it may."""
+    """Another system: it keeps what it was asked and answers with `status` and `text`, once it may.
+
+    With `drip_seconds` it answers a byte each time, from the status line on, and never comes to an end.
+    """
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -21,6 +25,7 @@ class Webhook:
         self.status, self.text = 202, ""
         self.answers = threading.Event()
         self.answers.set()
+        self.drip_seconds = 0.0
         self.url = ""
 
 
@@ -33,10 +38,19 @@ def serving() -> Iterator[Webhook]:
             hook.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             hook.keys.append(self.headers["Idempotency-Key"])
             hook.answers.wait(10)
+            if hook.drip_seconds:
+                self.drip(hook.drip_seconds)
+                return
             self.send_response(hook.status)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
             self.wfile.write(hook.text.encode())
+
+        def drip(self, seconds: float) -> None:
+            with suppress(OSError):  # whoever asked has gone
+                for byte in b"HTTP/1.1 200 OK\r\nX-Never: " + b"e" * 10_000:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(seconds)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -15,10 +15,11 @@ from db.engine import engine as engine_of_this_process
 from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
-from tasks.commands import TASKS, answer
+from tasks.commands import TASKS, answer, answer_message
 from tests.support.deployments import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING
 from tests.support.queues import drop_all, waiting
+from tests.support.servers import EmbeddedServer
 
 
 def _forget() -> None:
@@ -99,6 +100,28 @@ def test_a_refusal_is_an_answer_too(engine: Engine, client: redis.Redis, task: s
     assert (told["ok"], told["error"]["code"]) == (False, code)
     assert told["error"]["message"]
     assert drop_all(client, "lifecycle") == 0
+
+
+@pytest.mark.parametrize("given", [{}, {"payload": {}, "colour": "red"}, {"payload": {}, "sender": "ci"}, {"load": {}}])
+def test_arguments_that_no_command_has_are_refused(given: dict[str, Any]) -> None:
+    told = answer_message("rollway.scale", given)
+    assert (told["ok"], told["error"]["code"]) == (False, "invalid_input")
+    assert told["error"]["message"].startswith("the arguments must be payload alone, or ")
+
+
+def test_without_postgres_a_command_is_answered_when_patience_ends(
+    postgres_server: EmbeddedServer, engine: Engine
+) -> None:
+    make_deployment(engine)
+    payload = {"request_id": "r", "deployment": "web", "desired_replicas": 4}
+    postgres_server.stop()
+    try:
+        told = answer("rollway.scale", payload, patience_seconds=0.5)
+    finally:
+        postgres_server.start()
+    assert json.loads(json.dumps(told))["error"]["code"] == "unavailable"
+    assert "PostgreSQL did not answer for 0.5 s" in told["error"]["message"]
+    assert answer("rollway.scale", payload)["repeated"] is False
 
 
 def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:

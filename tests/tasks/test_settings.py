@@ -35,6 +35,27 @@ def test_a_redis_url_that_cannot_be_used_is_named_without_its_password(url: str)
     assert refused.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("redis://h/0", "redis://h/0"),
+        ("rediss://h/0", "rediss://h/0?ssl_cert_reqs=required"),
+        ("rediss://h/0?ssl_ca_certs=/ca.pem", "rediss://h/0?ssl_ca_certs=/ca.pem&ssl_cert_reqs=required"),
+        ("rediss://h/0?ssl_cert_reqs=none", "rediss://h/0?ssl_cert_reqs=none"),
+    ],
+)
+def test_with_tls_a_certificate_is_required_unless_the_url_says_otherwise(given: str, used: str) -> None:
+    assert TaskSettings.from_environment({"REDIS_URL": given}).redis_url == used
+
+
+def test_a_file_of_keys_has_an_absolute_path() -> None:
+    assert TaskSettings.from_environment(ENVIRONMENT).command_keys is None
+    asked = TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_COMMAND_KEYS": "/etc/rollway/keys"})
+    assert asked.command_keys == Path("/etc/rollway/keys")
+    with pytest.raises(InvalidInputError, match="ROLLWAY_COMMAND_KEYS must be the absolute path of a file of keys"):
+        TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_COMMAND_KEYS": "keys"})
+
+
 @pytest.mark.parametrize("slots", ["0", "-1", "65", "two", "1.5", "²"])
 def test_a_number_of_slots_that_makes_no_sense_is_named(slots: str) -> None:
     with pytest.raises(InvalidInputError, match="ROLLWAY_SLOTS must be a number from 1 to 64"):
@@ -92,7 +113,7 @@ def test_every_handler_ticks_as_it_declares() -> None:
     assert (sweep["task"], sweep["schedule"]) == (DO_ROUTE_TASK, ROUTE_CADENCES[RouteLifecycleType.SWEEP])
 
 
-def test_every_tick_expires_with_its_interval_and_names_its_queue_and_a_task_that_exists(
+def test_every_tick_names_its_interval_its_queue_and_a_task_that_exists(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDIS_URL", redis_url)  # the app of this process keeps what it reads first, for later tests
@@ -100,7 +121,7 @@ def test_every_tick_expires_with_its_interval_and_names_its_queue_and_a_task_tha
         app.loader.import_task_module(module)
     queues = {queue.name for queue in celery_settings(TaskSettings(redis_url=NOBODY))["task_queues"]}
     for name, entry in beat_schedule().items():
-        assert entry["options"]["expires"] == entry["schedule"], name
+        assert entry["options"].keys() == {"queue"}, f"{name} must not expire by a worker's clock"
         assert entry["options"]["queue"] in queues
         assert entry["task"] in app.tasks
         assert entry["kwargs"]["interval"] == entry["schedule"]

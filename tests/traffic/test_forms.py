@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import yaml
+
 from domain.model import RouteStatus
 from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.bootstrap import envoy_bootstrap
@@ -70,8 +72,10 @@ def test_endpoints_carry_health_weight_and_who_they_are() -> None:
 
 
 def test_a_bootstrap_names_its_proxy_and_keeps_odd_names_from_breaking_it() -> None:
-    text = envoy_bootstrap(node_id='a "b": {c}', listen=("0.0.0.0", 80), admin=("127.0.0.1", 1), xds=("api", 7070))
-    assert 'id: "a \\"b\\": {c}"' in text
+    text = envoy_bootstrap(
+        node_id='a"b":{c}', key=None, listen=("0.0.0.0", 80), admin=("127.0.0.1", 1), xds=("api", 7070)
+    )
+    assert yaml.safe_load(text)["node"] == {"id": 'a"b":{c}', "cluster": "rollway", "metadata": {}}
 
 
 def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:

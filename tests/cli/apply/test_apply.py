@@ -57,6 +57,16 @@ def test_apply_creates_what_is_missing_and_says_so(rollway: Rollway, file: File,
     )
 
 
+def test_a_revision_that_is_too_large_is_refused_by_name_before_anything_is_written(
+    rollway: Rollway, file: File, engine: Engine
+) -> None:
+    large = WEB.replace("web", "api").replace("command:", f"env: {{LARGE: {'x' * 300_000}}}, command:")
+    ended = rollway("apply", "-f", file(f"{WEB}---\n{large}"))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("spec.env.LARGE: the command has 300,")
+    assert value(engine, "SELECT count(*) FROM deployments") == 0
+
+
 def test_applied_again_there_is_nothing_to_do(rollway: Rollway, file: File, engine: Engine) -> None:
     rollway("apply", "-f", file())
     version = value(engine, "SELECT version FROM deployments")

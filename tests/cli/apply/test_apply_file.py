@@ -1,5 +1,6 @@
 """What `rollway apply` understands, and how it says what it does not."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,46 @@ def test_a_fault_names_the_file_the_field_and_what_would_be_right(
     assert found.startswith("web.yaml: ")
     assert said in found
     assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("9" * 5000, f"line 4, column 11: {'9' * 30}... is no valid int; quote it if it is meant as text"),
+        ("2024-13-45", "line 4, column 11: 2024-13-45 is no valid timestamp; quote it"),
+        ("0b_", "line 4, column 11: 0b_ is no valid int"),
+        ("!!int abc", "line 4, column 11: abc is no valid int"),
+        ("!!bool x", "line 4, column 11: x is no valid bool"),
+        ("!!timestamp x", "line 4, column 11: x is no valid timestamp"),
+        ("!!map x", "line 4, column 11: expected a mapping node, but found scalar"),
+        ("!!set x", "line 4, column 11: expected a mapping node, but found scalar"),
+        ("[" * 1000, "line 4, column 31: is nested deeper than 20 levels"),
+        ('"\\U00110000"', "line 4, column 14: a number here is too great for YAML"),
+        ('"\\UFFFFFFFF"', "line 4, column 14: a number here is too great for YAML"),
+        ("\x1b[2J", "line 4: the character U+001B cannot stand in YAML"),
+        ('"\\0"', "replicas: a text cannot contain the character NUL"),
+        ('"\\ud800"', "replicas: a text cannot contain half of a surrogate pair"),
+        (".nan", "replicas: must be a finite number"),
+        ("&a [*a]", "is nested deeper than 20 levels"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_what_yaml_itself_stumbles_over_is_a_fault_with_its_line(tmp_path: Path, value: str, said: str) -> None:
+    found = fault(tmp_path, f"deployment: web\npolicy:\n  strategy: recreate\nreplicas: {value}\n")
+    assert found.startswith("web.yaml: ")
+    assert said in found
+    assert "\n" not in found
+
+
+def test_memory_without_end_is_refused_at_its_field(tmp_path: Path) -> None:
+    limit = {"runtime": "docker", "docker": {"image": "web:1", "resources": {"memory": "9" * 400 + "g"}}}
+    found = fault(tmp_path, json.dumps({"deployment": "web", "revision": limit}))
+    assert "revision.docker.resources.memory: must be a number of bytes" in found
+
+
+def test_a_list_in_a_billion_places_is_looked_at_once(tmp_path: Path) -> None:
+    levels = "\n".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10))
+    assert "there is no such field" in fault(tmp_path, f"deployment: web\nx:\n  l0: &l0 [x]\n{levels}\n")
 
 
 def test_a_fault_in_one_of_several_documents_says_in_which(tmp_path: Path) -> None:

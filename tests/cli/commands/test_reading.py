@@ -1,15 +1,17 @@
 """`rollway status`, `history`, `routes` and `logs` against a real Postgres."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from db.engine import transaction
+from db.replicas.hosts import show_sign_of_life
 from tests.cli.conftest import Rollway
-from tests.support.deployments import make_deployment
-from tests.support.pictures import PROVISIONING
+from tests.support.deployments import make_deployment, write
+from tests.support.pictures import PENDING, PROVISIONING
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -49,6 +51,45 @@ def test_work_that_nobody_does_is_called_out(rollway: Rollway, engine: Engine) -
     change(engine, "due_at = now() - interval '40 seconds'")
     for arguments in (["status"], ["status", "web"]):
         assert "due for 40 s, but no worker has looked" in rollway(*arguments).out
+
+
+def test_workers_that_are_not_heard_of_are_called_out_by_what_is_asked_of_them(
+    rollway: Rollway, engine: Engine
+) -> None:
+    make_deployment(engine)
+    never = "no worker has been heard of yet, so nothing is started or stopped"
+    assert never in rollway("status").out
+    write(engine, "INSERT INTO hosts (name, address, last_seen_at) VALUES ('here', 'here', now() - interval '40 s')")
+    silent = r"no worker has been heard of for 4\d s, so nothing is started, probed or stopped; does one run\?"
+    for arguments in (["status"], ["status", "web"]):
+        assert re.search(f"^! {silent}", rollway(*arguments).out, re.MULTILINE)
+    scaled = rollway("scale", "web", "4")
+    assert scaled.code == 0
+    assert re.fullmatch(f"note: {silent}\n", scaled.err)
+    waited = rollway("scale", "web", "5", "--wait", "--timeout", "0.2")
+    assert waited.code == 4
+    assert re.search(f"^waited 0.2 s; web is ready: {silent}$", waited.err, re.MULTILINE)
+    assert json.loads(rollway("status", "--json").out)["signs_of_life"]["worker"] is not None
+    with transaction(engine) as connection:
+        show_sign_of_life(connection, "here", "here")
+    assert "no worker" not in rollway("status").out + rollway("status", "web").out
+    assert rollway("scale", "web", "3").err == ""
+
+
+def test_a_server_for_proxies_that_fell_silent_is_called_out(rollway: Rollway, engine: Engine) -> None:
+    assert "api" not in rollway("status").out
+    write(engine, "INSERT INTO publishers (id, seen_at) VALUES ('api-1', now() - interval '3 hours')")
+    assert "! the server for proxies (api) has not been heard of for 3 h:" in rollway("status").out
+
+
+def test_a_deployment_with_a_revision_waits_for_a_worker_and_not_for_a_revision(
+    rollway: Rollway, engine: Engine
+) -> None:
+    make_deployment(engine, "", status=PENDING)
+    change(engine, "reason = 'waiting for a first revision'")
+    assert "waiting for a first revision" in rollway("status", "web").out
+    rollway("activate", "web", "v1")
+    assert "why waiting for a worker to begin with v1" in " ".join(rollway("status", "web").out.split())
 
 
 def test_the_last_failure_is_shown_with_the_way_to_its_log(rollway: Rollway, engine: Engine) -> None:

@@ -1,11 +1,10 @@
-"""`rollway traffic`, `proxies`, `hosts`, `envoy-bootstrap`, and where `status` says that a deployment is reached."""
+"""`rollway traffic`, `proxies`, `hosts`, and where `status` says that a deployment is reached."""
 
 import json
 import os
 from pathlib import Path
 
 import pytest
-import yaml
 from sqlalchemy import Engine
 
 from cli.show.reached import reached_in_words, urls_of
@@ -14,7 +13,7 @@ from db.proxies.acks import Ack, SeenProxy, begin_publishing, note_acks, note_pr
 from db.replicas.hosts import show_sign_of_life
 from db.views.entrances import ReachedView
 from domain.traffic.entrances import default_entrances
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
 from runtime.identity import identify
 from stack.home import Home
 from stack.state import PartState, StackState, write_state
@@ -90,6 +89,9 @@ def test_proxies_are_shown_live_or_silent_with_what_they_hold_up(rollway: Rollwa
     assert second[-1] == "0"
     told = json.loads(rollway("proxies", "--json").out)
     assert [(proxy["node_id"], proxy["is_live"]) for proxy in told] == [("edge-1", True), ("edge-2", False)]
+    with transaction(engine) as connection:
+        note_proxies(connection, [SeenProxy("edge-1", "envoy", 60.0, is_doubled=True)])
+    assert "two with this id" in rollway("proxies").out
 
 
 @usefixtures
@@ -155,45 +157,7 @@ def test_a_prefix_that_replicas_see_and_a_wildcard_are_told_as_they_are() -> Non
         Entrance(EntranceKind.HOST, "example.com"),
         Entrance(EntranceKind.PREFIX, "/api/", strip_prefix=False),
     )
-    reached = ReachedView(entrances, 30.0)
+    reached = ReachedView(entrances, RequestRules(30.0))
     assert urls_of(reached, "http://127.0.0.1:80") == ["http://127.0.0.1:80/api/"]
     assert reached_in_words(reached, "") == "*.localhost, example.com, /api/ (passed on), each request within 30 s"
-    assert reached_in_words(ReachedView((), None), "http://127.0.0.1:80") == "nowhere"
-
-
-def test_the_bootstrap_is_printed_as_yaml_and_as_json(rollway: Rollway) -> None:
-    asked = ("--node-id", "edge-1", "--listen", "0.0.0.0:80", "--admin", "[::1]:9901", "--xds", "rollway.internal:7070")
-    said = yaml.safe_load(rollway("envoy-bootstrap", *asked).out)
-    assert said == json.loads(rollway("envoy-bootstrap", *asked, "--json").out)
-    assert said["node"]["id"] == "edge-1"
-    text = json.dumps(said)
-    assert all(word in text for word in ("rollway.internal", "7070", "9901", '"::1"'))
-
-
-def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(
-    rollway: Rollway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
-    assert '"port_value": 7070' in rollway("envoy-bootstrap", "--json").out
-    home = Home(tmp_path)
-    home.create()
-    here = identify(os.getpid())
-    assert here
-    part = PartState(name="api", condition="running", process=here, address="http://127.0.0.1:4711")
-    write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=(part,)))
-    assert '"port_value": 4711' in rollway("envoy-bootstrap", "--json").out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--listen", "8080"], "--listen must be an address and a port such as 127.0.0.1:8080, not '8080'"),
-        (["--listen", "localhost:8080"], "--listen must be an IP address and a port such as 0.0.0.0:8080"),
-        (["--admin", "127.0.0.1:0"], "--admin must be an address and a port"),
-        (["--xds", "rollway:http"], "--xds must be an address and a port"),
-    ],
-)
-def test_a_wrong_address_is_named_with_its_option(rollway: Rollway, arguments: list[str], sentence: str) -> None:
-    ended = rollway("envoy-bootstrap", *arguments)
-    assert ended.code == 2
-    assert sentence in ended.err
+    assert reached_in_words(ReachedView((), RequestRules()), "http://127.0.0.1:80") == "nowhere"

@@ -93,7 +93,7 @@ def test_whoever_saw_an_older_version_is_refused(engine: Engine) -> None:
         ({"path_prefix": "/a?b=/"}, "and hold letters, digits"),
         ({"path_prefix": "/a%2Fb/"}, "and hold letters, digits"),
         ({"path_prefix": f"/{'a' * 200}/"}, "must begin and end with '/'"),
-        ({"request_timeout_seconds": 0}, "request_timeout_seconds: Input should be greater than 0"),
+        ({"request_timeout_seconds": 0}, "request_timeout_seconds: Input should be greater than or equal to 0.001"),
         ({"request_timeout_seconds": 1e9}, "request_timeout_seconds: Input should be less than or equal to 86400"),
         ({"port": 80}, "port: Extra inputs are not permitted"),
     ],
@@ -112,5 +112,5 @@ def test_people_read_the_same_as_proxies(engine: Engine) -> None:
     assert [f"{entrance.kind} {entrance.value}" for entrance in seen.entrances] == entrances(engine)
     ask(engine, "set_traffic", deployment="web", hosts=[], request_timeout_seconds=3)
     with transaction(engine) as connection:
-        assert reached_at(connection, row["id"]).request_timeout_seconds == 3
+        assert reached_at(connection, row["id"]).rules.timeout_seconds == 3
         assert reached_at(connection, row["id"]).entrances == ()

@@ -21,6 +21,7 @@ from domain.errors import (
     WrongStateError,
 )
 from tests.support.deployments import ask, make_deployment, write
+from tests.support.payloads import ELSEWHERE
 from tests.support.pictures import DESTROYED, DESTROYING, PROVISIONING, ROLLING_BACK
 from tests.support.rows import everything
 
@@ -141,8 +142,8 @@ def test_a_refusal_names_the_thing_survives_json_and_leaves_nothing_behind(
 
 
 def test_a_running_replica_is_not_reported_without_an_address(engine: Engine) -> None:
-    made = make_deployment(engine, "■■◇")
+    made = make_deployment(engine, "■■◇", spec=ELSEWHERE)
     before = everything(engine)
-    with pytest.raises(InvalidInputError, match="address"):
+    with pytest.raises(InvalidInputError, match="address is needed"):
         ask(engine, "report_route", route_id=str(made.routes[2]), status="healthy")
     assert everything(engine) == before

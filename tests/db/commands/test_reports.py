@@ -8,14 +8,24 @@ from sqlalchemy import Engine
 
 from db.cycle.claim import claim_these
 from db.engine import transaction
-from domain.errors import WrongStateError
+from domain.errors import InvalidInputError, WrongStateError
 from tests.support.deployments import HERE, ask, drawn, make_deployment, read, write
+from tests.support.payloads import ELSEWHERE
 from tests.support.pictures import PROVISIONING
 from tests.support.rows import everything, wait_until_blocked
 
 
+@pytest.mark.parametrize("status", ["healthy", "unhealthy", "failed", "stopped"])
+def test_a_replica_that_rollway_runs_itself_is_not_reported_by_others(engine: Engine, status: str) -> None:
+    made = make_deployment(engine, "■■")
+    before = everything(engine)
+    with pytest.raises(InvalidInputError, match="route_id: a replica of the runtime 'process' is looked after by"):
+        ask(engine, "report_route", route_id=str(made.routes[0]), status=status, address="10.0.0.7:80")
+    assert everything(engine) == before
+
+
 def test_a_replica_that_another_system_runs_is_reported_from_start_to_end(engine: Engine) -> None:
-    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING, spec=ELSEWHERE)
     route = str(made.routes[2])
     up = ask(engine, "report_route", route_id=route, status="healthy", address="10.0.0.7:80", actor="gpu-fleet")
     assert up.result == {"deployment": "web", "route": route, "status": "healthy", "applied": True}
@@ -31,7 +41,7 @@ def test_a_replica_that_another_system_runs_is_reported_from_start_to_end(engine
 
 
 def test_a_replica_that_another_system_has_stopped_is_gone_and_failed_when_nobody_asked_for_it(engine: Engine) -> None:
-    made = make_deployment(engine, "■~✗", n=2)
+    made = make_deployment(engine, "■~✗", n=2, spec=ELSEWHERE)
     for route in made.routes:
         assert ask(engine, "report_route", route_id=str(route), status="stopped").result["applied"] is True
     rows = read(engine, "SELECT status, stopped_at IS NOT NULL AS gone FROM routes ORDER BY id")
@@ -55,7 +65,7 @@ def test_a_host_that_is_up_is_not_forgotten_and_one_that_is_down_is(engine: Engi
 def test_a_late_report_does_not_bring_a_replica_back_that_is_on_its_way_out(
     engine: Engine, gone: str, reported: str
 ) -> None:
-    made = make_deployment(engine, f"■■{gone}")
+    made = make_deployment(engine, f"■■{gone}", spec=ELSEWHERE)
     before = everything(engine)
     done = ask(engine, "report_route", route_id=str(made.routes[2]), status=reported, address="10.0.0.7:80")
     assert done.result["applied"] is False
@@ -63,7 +73,7 @@ def test_a_late_report_does_not_bring_a_replica_back_that_is_on_its_way_out(
 
 
 def test_a_report_waits_for_whoever_changes_the_route_at_the_moment(engine: Engine) -> None:
-    made = make_deployment(engine, "■■■")
+    made = make_deployment(engine, "■■■", spec=ELSEWHERE)
     answers: list[dict[str, Any]] = []
 
     def report() -> None:

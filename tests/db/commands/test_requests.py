@@ -11,6 +11,7 @@ from db.cycle.claim import claim_these
 from db.engine import transaction
 from domain.errors import DeploymentNotFoundError, RequestIdReusedError, RollwayError, StaleVersionError
 from tests.support.deployments import ROLLING, ask, engine_on, make_deployment, snapshot
+from tests.support.payloads import ELSEWHERE
 from tests.support.pictures import DESTROYED, DESTROYING
 from tests.support.rows import everything, told, wait_until_blocked
 
@@ -30,7 +31,7 @@ from tests.support.rows import everything, told, wait_until_blocked
 def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answers(
     database: str, engine: Engine, task: str, payload: dict[str, Any]
 ) -> None:
-    made = make_deployment(engine)
+    made = make_deployment(engine, spec=ELSEWHERE)
     asked = {"request_id": "r-1", **payload, **({"route_id": str(made.routes[0])} if task == "report_route" else {})}
     many = [engine_on(database) for _ in range(4)]
     barrier, done = threading.Barrier(8, timeout=60), []
@@ -53,6 +54,21 @@ def test_the_same_request_sent_eight_times_at_once_has_one_effect_and_equal_answ
     assert everything(engine) == once
     assert len(once["commands"]) == 1
     assert len(told(engine)) == (task != "report_route")
+
+
+@pytest.mark.parametrize(
+    "value", [1e23, 1.7976931348623157e308, 5e-324, -0.0, 0.1, 1e22, 123456789012345678901234567890.0]
+)
+def test_a_repeated_number_is_the_same_number_however_postgres_writes_it(engine: Engine, value: float) -> None:
+    make_deployment(engine)
+    rule = {"metric": "busy", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 5, "source": "pushed"}
+    ask(engine, "set_autoscaling_rules", deployment="web", rules=[rule])
+    first, second = (
+        ask(engine, "push_metric", request_id="r", deployment="web", metric="busy", value=value) for _ in "12"
+    )
+    assert (first.repeated, second.repeated) == (False, True)
+    with pytest.raises(RequestIdReusedError):
+        ask(engine, "push_metric", request_id="r", deployment="web", metric="busy", value=value + 1 if value < 9 else 1)
 
 
 def test_a_refused_request_can_be_sent_again_when_its_reason_is_gone(engine: Engine) -> None:

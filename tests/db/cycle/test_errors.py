@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.changes import Decision, RouteChanges
+from domain.errors import UnreadableError
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment
 from domain.transitions import Bounds
@@ -135,3 +136,22 @@ def test_a_rollout_with_settings_of_another_release_spares_the_others(engine: En
     coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
     assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■|◇", "■■■|", "■■|◇"]
     assert "no strategy 'rolling_update' that knows these settings" in reason_of(engine, ids[1])
+
+
+def test_a_replica_with_a_status_of_another_release_is_an_error_of_its_deployment_alone(engine: Engine) -> None:
+    ids = fleet(engine, 4)
+    write(engine, "ALTER TABLE routes DROP CONSTRAINT routes_status_check")
+    first = "SELECT id FROM routes WHERE deployment_id = %s LIMIT 1"
+    write(engine, f"UPDATE routes SET status = 'warming' WHERE id = ({first})", ids[1])
+    for _ in range(2):
+        mark(engine, *ids)
+        done = coordinator_without_redis(engine).process_chunk(handler_for(PROVISIONING))
+        assert done.seen == 4
+    assert [drawn(engine, ids[place]) for place in (0, 2, 3)] == ["■■|◇"] * 3
+    assert "this release of Rollway knows no status of a replica 'warming'" in reason_of(engine, ids[1])
+    (bad,) = read(
+        engine, "SELECT phase_attempts, due_at > clock_timestamp() AS waits FROM deployments WHERE id = %s", ids[1]
+    )
+    assert bad == {"phase_attempts": 2, "waits": True}
+    with pytest.raises(UnreadableError, match="a newer one wrote it"):
+        ask(engine, "destroy", deployment="web-1")

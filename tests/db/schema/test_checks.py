@@ -73,9 +73,11 @@ BROKEN: dict[LiteralString, str] = {
     "UPDATE metric_values SET value = 'Infinity'": "metric_values_value_check",
     "UPDATE metric_values SET missing = -1": "metric_values_missing_check",
     f"UPDATE deployments SET request_timeout_seconds = 0 {AT_REST}": "deployments_request_timeout_check",
+    f"UPDATE deployments SET hedge_after_seconds = 0 {AT_REST}": "deployments_hedge_check",
     "INSERT INTO entrances SELECT 'smell', 'x', id FROM deployments": "entrances_kind_check",
     "INSERT INTO proxies (node_id, kind, silence_seconds) VALUES ('edge', 'envoy', 0)": "proxies_silence_seconds_check",
     "INSERT INTO hosts (name, address, silent_looks) VALUES ('rack', 'h', -1)": "hosts_silent_looks_check",
+    "INSERT INTO installation (contract, is_only) VALUES (1, false)": "installation_is_only_check",
 }
 
 

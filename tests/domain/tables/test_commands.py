@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from domain.commands import COMMANDS, Command
-from domain.errors import InvalidInputError, UnknownCommandError
-from domain.messages import parse_command
+from domain.errors import InvalidInputError, TooLargeError, UnknownCommandError
+from domain.messages import MOST_COMMAND_BYTES, parse_command
 from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
 
@@ -30,11 +30,11 @@ from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, ext
         ("scale", {"desired_replicas": 1}, {"desired_replicas": True}),
         ("forget_host", {"host": "h"}, {"host": ""}),
         ("forget_host", {"host": "h" * 63}, {"host": "h" * 64}),
-        ("report_route", {"address": "a" * 300}, {"address": "a" * 301}),
+        ("report_route", {"address": "10.0.0.7:80"}, {"address": "a." * 150 + "b:80"}),
         ("report_route", {"detail": "d" * 1000}, {"detail": "d" * 1001}),
         ("report_route", {"status": "stopped"}, {"status": "degraded"}),
         ("set_traffic", {"hosts": ["*.example.com"] * 100}, {"hosts": ["*.example.com"] * 101}),
-        ("set_traffic", {"request_timeout_seconds": 0.001}, {"request_timeout_seconds": 0}),
+        ("set_traffic", {"request_timeout_seconds": 0.001}, {"request_timeout_seconds": 0.0004}),
         ("set_traffic", {"request_timeout_seconds": 86_400}, {"request_timeout_seconds": 86_400.1}),
         ("set_autoscaling_rules", {"rules": [RULE] * 20}, {"rules": [RULE] * 21}),
         ("push_metric", {"metric": "m" * 200}, {"metric": "m" * 201}),
@@ -94,11 +94,10 @@ def test_a_command_that_does_not_exist_is_refused_with_those_that_do() -> None:
 @pytest.mark.parametrize(
     ("command", "field", "given"),
     [
-        ("pause", "reason", {"reason": "a\0"}),
-        ("pause", "actor", {"actor": "\0", "reason": "\0"}),
+        ("pause", "request_id", {"request_id": "\0"}),
         ("create_deployment", "policy.spec.name", {"policy": {"spec": {"name": "\0"}}}),
         ("create_deployment", "policy.steps.1", {"policy": {"steps": ["a", "\0", "b"]}}),
-        ("create_deployment", "policy.a\0", {"policy": {"a\0": 1}}),
+        ("create_deployment", "policy.a\ufffd", {"policy": {"a\0": 1}}),
         ("add_revision", "spec.env.KEY", {"spec": {"command": ["serve"], "env": {"OTHER": "", "KEY": "\0"}}}),
         ("add_revision", "spec.command.1", {"spec": {"command": ["serve", "\0"]}}),
     ],
@@ -107,6 +106,39 @@ def test_a_text_with_the_character_nul_is_refused_at_its_field(command: str, fie
     with pytest.raises(InvalidInputError, match="cannot contain the character NUL") as refused:
         ask(command, **given)
     assert refused.value.detail == {"field": field}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"policy": {"a": "\ud800"}}, "policy.a: a text cannot contain half of a surrogate pair"),
+        ({"policy": {"a": float("nan")}}, "policy.a: must be a finite number"),
+        ({"policy": {"a": [[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]}}, "is nested deeper than 20 levels"),
+    ],
+)
+def test_what_json_can_say_and_nothing_can_store_is_refused_at_its_field(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        ask("create_deployment", **given)
+
+
+def test_words_for_people_are_kept_without_what_cannot_be_stored_or_shown() -> None:
+    words = {"actor": "ann\0", "reason": "\x1b]0;owned\x07 \ud800\r\nfor the sale"}
+    paused = ask("pause", **words)
+    assert (paused.actor, paused.reason) == ("ann\ufffd", "\ufffd]0;owned\ufffd \ufffd\nfor the sale")
+    assert ask("report_route", detail="\0").detail == "\ufffd"
+
+
+def test_a_command_that_is_too_large_is_refused_by_the_name_of_its_largest_part() -> None:
+    room = MOST_COMMAND_BYTES - len(
+        ask("add_revision", spec={"command": ["serve"], "env": {"A": ""}}).model_dump_json()
+    )
+    assert ask("add_revision", spec={"command": ["serve"], "env": {"A": "x" * room}})
+    with pytest.raises(TooLargeError, match=r"^spec.env.A: the command has 262,145 bytes, and 262,144 are the most"):
+        ask("add_revision", spec={"command": ["serve"], "env": {"A": "x" * (room + 1)}})
+    many = {f"NAME_{number}": "x" * 10 for number in range(100_000)}
+    with pytest.raises(TooLargeError, match=r"^spec.env: the command has ") as refused:
+        ask("add_revision", spec={"command": ["serve"], "env": many})
+    assert refused.value.as_json()["code"] == "too_large"
 
 
 def test_numbers_and_nothing_are_no_texts() -> None:

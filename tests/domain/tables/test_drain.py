@@ -13,11 +13,15 @@ from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 PATIENCE = DrainTimes(deadline=timedelta(seconds=60), drain=timedelta(seconds=2), stop_grace=timedelta(seconds=10))
 DRAINING = LeavingRoute(
-    RouteStatus.TERMINATING, running=True, drain_started_at=BEGAN, out_of_traffic_at=None, stop_requested_at=None
+    RouteStatus.TERMINATING,
+    was_started=True,
+    running=True,
+    is_unheard=False,
+    drain_started_at=BEGAN,
+    out_of_traffic_at=None,
+    stop_requested_at=None,
 )
-FAILED = LeavingRoute(
-    RouteStatus.FAILED, running=True, drain_started_at=None, out_of_traffic_at=None, stop_requested_at=None
-)
+FAILED = replace(DRAINING, status=RouteStatus.FAILED, drain_started_at=None)
 
 
 def after(seconds: float) -> datetime:
@@ -41,6 +45,13 @@ ASKED = replace(ACKNOWLEDGED, stop_requested_at=after(7))
         (replace(ASKED, running=False), 7, StopStep.GONE),
         (replace(DRAINING, running=False), 0, StopStep.GONE),
         (FAILED, 0, StopStep.ASK),
+        (replace(DRAINING, running=None), 0, StopStep.WAIT),
+        (replace(DRAINING, running=None, was_started=False), 0, StopStep.GONE),
+        (replace(FAILED, was_started=False), 0, StopStep.ASK),
+        (replace(FAILED, was_started=False, is_unheard=True), 1, StopStep.GONE),
+        (replace(ASKED, is_unheard=True), 16.9, StopStep.ASK),
+        (replace(ASKED, is_unheard=True), 17, StopStep.KILL),
+        (replace(ASKED, running=None), 17, StopStep.KILL),
     ],
 )
 def test_a_replica_leaves_step_by_step(leaving: LeavingRoute, seconds: float, step: StopStep) -> None:

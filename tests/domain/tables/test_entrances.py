@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.entrances import TrafficSettings, default_entrances, entrances_in_words, in_order
-from domain.traffic.published import Entrance, EntranceKind
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
 
 LABEL = "a" * 63
 LONGEST_HOST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"
@@ -26,10 +26,13 @@ def prefix(value: str, *, strip: bool = True) -> Entrance:
     [
         "web",
         "a",
-        "7",
+        "7a",
         "web.example.com",
         "*.example.com",
-        "*.com",
+        "1.example.com",
+        "*.web.localhost",
+        "localhost.example.com",
+        "0xg",
         "a-b.c",
         LABEL,
         LONGEST_HOST,
@@ -56,6 +59,15 @@ def test_a_host_name_that_is_taken(value: str) -> None:
         (f"{LABEL}a", "lower-case host name"),
         (f"{LONGEST_HOST}a", "lower-case host name"),
         ("web.example.com/", "lower-case host name"),
+        ("*.com", "two labels at least"),
+        ("*.localhost", "two labels at least"),
+        ("localhost", "must not be localhost or an IP address"),
+        ("127.0.0.1", "must not be localhost or an IP address"),
+        ("7", "must not be localhost or an IP address"),
+        ("127.1", "must not be localhost or an IP address"),
+        ("0x7f.1", "must not be localhost or an IP address"),
+        ("0x7f000001", "must not be localhost or an IP address"),
+        ("*.0.0.1", "must not be localhost or an IP address"),
         ("preview.web", "must not begin with 'preview.'"),
         ("*.preview.web", "must not begin with 'preview.'"),
     ],
@@ -97,6 +109,9 @@ def test_a_prefix_that_is_refused(value: str) -> None:
     [
         ("web", (host("web"), host("web.localhost"), prefix("/web/"))),
         ("a..b", (prefix("/a..b/"),)),
+        ("localhost", (host("localhost.localhost"), prefix("/localhost/"))),
+        ("127.0.0.1", (host("127.0.0.1.localhost"), prefix("/127.0.0.1/"))),
+        ("web.2", (host("web.2.localhost"), prefix("/web.2/"))),
         ("preview.web", (prefix("/preview.web/"),)),
         (LABEL, (host(LABEL), host(f"{LABEL}.localhost"), prefix(f"/{LABEL}/"))),
         ("..", ()),
@@ -138,13 +153,19 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entrances", "timeout", "words"),
+    ("entrances", "rules", "words"),
     [
-        ([], None, "nowhere"),
-        ([prefix("/web/"), host("web")], None, "web, /web/"),
-        ([prefix("/web/", strip=False), host("web")], None, "web, /web/ (passed on)"),
-        ([host("web")], 2.5, "web, each request within 2.5 s"),
+        ([], RequestRules(), "nowhere"),
+        ([prefix("/web/"), host("web")], RequestRules(), "web, /web/"),
+        ([prefix("/web/", strip=False), host("web")], RequestRules(), "web, /web/ (passed on)"),
+        ([host("web")], RequestRules(2.5), "web, each request within 2.5 s"),
+        ([host("web")], RequestRules(None, 2), "web, hedged after 2 s"),
+        (
+            [host("web")],
+            RequestRules(1, None, preview=False),
+            "web, each request within 1 s, never hedged, without a preview",
+        ),
     ],
 )
-def test_in_words(entrances: list[Entrance], timeout: float | None, words: str) -> None:
-    assert entrances_in_words(entrances, timeout) == words
+def test_in_words(entrances: list[Entrance], rules: RequestRules, words: str) -> None:
+    assert entrances_in_words(entrances, rules) == words

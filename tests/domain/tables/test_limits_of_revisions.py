@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError
-from tests.support.payloads import ask, check, docker, expect_a_limit, external, labels, rule
+from tests.support.payloads import ask, check, docker, expect_a_limit, external, labels, rule, variable
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,11 @@ from tests.support.payloads import ask, check, docker, expect_a_limit, external,
             {"spec": {"command": ["s"], "stop_grace_seconds": 86_400}},
             {"spec": {"command": ["s"], "stop_grace_seconds": 86_401}},
         ),
+        ({"spec": {"command": ["s", ""]}}, {"spec": {"command": [""]}}),
+        (variable("A"), variable("")),
+        (variable("a.B-c d"), variable("A=B")),
+        (variable("ü"), variable("A\x1b")),
+        (variable("A"), variable("\ud800")),
         (docker(image="i" * 500), docker(image="i" * 501)),
         (docker(port=1), docker(port=0)),
         (docker(port=65_535), docker(port=65_536)),
@@ -43,7 +48,11 @@ from tests.support.payloads import ask, check, docker, expect_a_limit, external,
         (docker(volumes={"a": "/c"}), docker(volumes={"a": "/c:ro"})),
         (docker(volumes={"a": "/c", "b": "/d"}), docker(volumes={"a": "/c", "b": "d"})),
         (docker(resources={"memory": 6 * 2**20}), docker(resources={"memory": 6 * 2**20 - 1})),
+        (docker(resources={"memory": 2**50}), docker(resources={"memory": 2**50 + 1})),
+        (docker(resources={"memory": "1048576g"}), docker(resources={"memory": "9" * 5000 + "g"})),
         (docker(resources={"memory": "6m"}), docker(resources={"memory": "6143k"})),
+        (docker(resources={"memory": "1048576g"}), docker(resources={"memory": "1048577g"})),
+        (docker(resources={"memory": "1024g"}), docker(resources={"memory": "9" * 400 + "g"})),
         (docker(resources={"memory": "6291456b"}), docker(resources={"memory": "6291455b"})),
         (docker(resources={"memory": " 6291456 "}), docker(resources={"memory": "6 m"})),
         (docker(resources={"memory": "1G"}), docker(resources={"memory": "1t"})),

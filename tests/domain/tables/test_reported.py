@@ -95,13 +95,20 @@ def test_a_route_has_its_new_status_from_now_on_and_the_others_keep_theirs() -> 
     ("word", "status"), [("healthy", HEALTHY), ("unhealthy", UNHEALTHY), ("failed", FAILED), ("stopped", FAILED)]
 )
 def test_the_word_of_another_system_is_a_status(word: str, status: RouteStatus) -> None:
-    assert status_told(word, "10.0.0.1:80") is status
+    assert status_told(word, "external", "10.0.0.1:80") is status
 
 
 @pytest.mark.parametrize("word", ["healthy", "unhealthy"])
 @pytest.mark.parametrize("address", [None, ""])
 def test_a_replica_that_runs_has_an_address_and_one_that_ended_needs_none(word: str, address: str | None) -> None:
     with pytest.raises(InvalidInputError, match="address is needed") as refused:
-        status_told(word, address)
+        status_told(word, "external", address)
     assert refused.value.detail == {"field": "address"}
-    assert status_told("stopped", address) is FAILED
+    assert status_told("stopped", "external", address) is FAILED
+
+
+@pytest.mark.parametrize("runtime", ["process", "docker"])
+@pytest.mark.parametrize("word", ["healthy", "stopped"])
+def test_what_rollway_runs_itself_nobody_else_reports(runtime: str, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"runtime '{runtime}' is looked after by Rollway itself"):
+        status_told(word, runtime, "10.0.0.1:80")

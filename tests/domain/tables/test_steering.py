@@ -122,6 +122,15 @@ def test_going_back_needs_no_resume_and_takes_the_size_with_it(command: str, dep
     assert steered.back_reason == {"abort": "aborted by ann", "undo": "undone by ann"}[command]
 
 
+def test_by_force_a_deployment_ends_with_its_replicas_though_it_is_being_destroyed_already() -> None:
+    leaving = resting("■■◌", status=DESTROYING)
+    steered = destroy(leaving, asking(leaving, LATER), force=True)
+    assert (steered.already, steered.gives_up_replicas, steered.deployment.routes) == (False, True, ())
+    assert steered.said == "asked for by force, 3 replicas taken as stopped"
+    ended = resting("", status=DESTROYED)
+    assert destroy(ended, asking(ended, LATER), force=True).already
+
+
 @pytest.mark.parametrize(
     ("deployment", "ended"),
     [(deploying("■■|■"), RolloutOutcome.DESTROYED), (PAUSED, RolloutOutcome.DESTROYED), (resting("■"), None)],

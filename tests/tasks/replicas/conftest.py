@@ -30,7 +30,7 @@ def prober() -> Iterator[Prober]:
 
 
 @pytest.fixture
-def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> Iterator[Looks]:
+def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> Looks:
     """A pass like any other: it shares the prober of its worker process with those before it."""
     external = ExternalRuntime(lambda *_: None)
 
@@ -39,8 +39,7 @@ def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> 
     ) -> ProbePass:
         return ProbePass(engine, runtimes or {"external": external}, waker, client, HERE, prober)
 
-    yield make
-    external.close()
+    return make
 
 
 @pytest.fixture

@@ -1,17 +1,18 @@
 """Replicas leave in order: out of traffic, their grace, SIGTERM, gone."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import redis
 from sqlalchemy import Engine
 
 from runtime.docker import DockerRuntime
+from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, ask, make_deployment, read
-from tests.support.pictures import SCALING
+from tests.support.deployments import HERE, ask, drawn, make_deployment, read
+from tests.support.pictures import PROVISIONING, SCALING
 from tests.support.queues import waiting
 from tests.support.replicas import SERVICE, STUBBORN, Runtimes, make_route, route, until
 from tests.support.runtimes import is_running, log_of, pid_of, processes_of
@@ -59,10 +60,10 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
 
 
 def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, tmp_path: Path
+    engine: Engine, waker: Waker, runtimes: Runtimes, tmp_path: Path
 ) -> None:
     away = DockerRuntime(HERE, f"unix://{tmp_path}/nobody.sock")
-    both = replace(here, runtimes={**runtimes, "docker": away})
+    both = HostReplicas(engine, {**runtimes, "docker": away}, waker, HERE, timedelta(seconds=5))
     in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
     contained = make_deployment(engine, "◇■", name="box", n=2, status=SCALING, spec=in_docker).routes
     process = make_route(engine, SERVICE)
@@ -71,7 +72,8 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
     for name in ("box", "web"):
         ask(engine, "destroy", deployment=name)
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: both.stop() and route(engine, process)["status"] == "terminated", 15)
+    eventually(lambda: both.stop() is False and route(engine, process)["status"] == "terminated", 15)
+    assert route(engine, contained[0])["status"] == "terminated", "it was never started"
     assert route(engine, contained[1])["status"] == "terminating", "nothing is known of it"
     both.sweep()
 
@@ -86,3 +88,30 @@ def test_a_route_that_is_drained_before_its_replica_was_started_is_gone_at_once(
     assert here.stop() is False
     assert route(engine, route_id)["status"] == "terminated"
     assert processes_of(home) == []
+
+
+def test_what_nobody_can_stop_is_destroyed_by_force_and_what_runs_of_it_is_swept(
+    engine: Engine, waker: Waker, runtimes: Runtimes, home: Path, tmp_path: Path
+) -> None:
+    away = DockerRuntime(HERE, f"unix://{tmp_path}/nobody.sock")
+    host = HostReplicas(engine, {**runtimes, "docker": away}, waker, HERE, timedelta())
+    in_docker = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}
+    box = make_deployment(engine, "■■|◇", name="box", n=2, status=PROVISIONING, spec=in_docker)
+    web = make_route(engine, {"command": ["sleep", "60"]})
+    host.start()
+    eventually(lambda: len(processes_of(home, web)) == 1)
+    ask(engine, "destroy", deployment="box")
+    run_until_quiet(coordinator_without_redis(engine))
+    host.stop()
+    assert drawn(engine, box.id) == "", "all leave"
+    assert read(engine, "SELECT lifecycle FROM deployments WHERE name = 'box'") == [{"lifecycle": "destroying"}]
+    for name in ("box", "web"):
+        ask(engine, "destroy", deployment=name, force=True, reason="the engine is gone")
+    run_until_quiet(coordinator_without_redis(engine))
+    assert read(engine, "SELECT DISTINCT lifecycle FROM deployments") == [{"lifecycle": "destroyed"}]
+    routes = read(engine, "SELECT DISTINCT status, traffic_status, stopped_at IS NULL AS runs FROM routes")
+    assert routes == [{"status": "terminated", "traffic_status": "inactive", "runs": False}]
+    said = "SELECT message FROM deployment_history WHERE deployment_id = %s AND message LIKE '%%force%%'"
+    assert read(engine, said, box.id)[0]["message"].endswith("taken as stopped: the engine is gone")
+    host.sweep()
+    eventually(lambda: processes_of(home) == [])

@@ -1,7 +1,7 @@
 """What a crash left: nothing is started twice, and nothing runs on that no route expects."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,11 +12,12 @@ from db.replicas.routes import routes_to_start
 from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.process import ProcessRuntime
-from tasks.replicas.start_stop import HostReplicas
+from tasks.redis.wake import Waker
+from tasks.replicas.start_stop import STRANGERS_AT_ONCE, HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import HERE, ask
 from tests.support.replicas import SERVICE, Runtimes, make_route, route
-from tests.support.runtimes import pid_of, processes_of
+from tests.support.runtimes import log_of, pid_of, processes_of
 from tests.support.waiting import eventually
 
 
@@ -28,12 +29,12 @@ def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:
 
 
 def test_a_crash_between_the_start_and_its_report_starts_nothing_twice(
-    engine: Engine, here: HostReplicas, runtimes: Runtimes, home: Path
+    engine: Engine, waker: Waker, runtimes: Runtimes, home: Path
 ) -> None:
     route_id = make_route(engine, {"command": ["sleep", "60"]})
     replica = started_by_hand(engine, runtimes["process"])
     assert route(engine, route_id)["started_at"] is None
-    replace(here, runtimes={"process": ProcessRuntime(home)}).start()
+    HostReplicas(engine, {"process": ProcessRuntime(home)}, waker, HERE, timedelta(seconds=5)).start()
     assert route(engine, route_id)["replica_handle"] == replica.handle
     assert route(engine, route_id)["address"] == replica.address
     eventually(lambda: processes_of(home) == [pid_of(replica)])
@@ -69,6 +70,23 @@ def test_the_sweep_ends_what_no_route_expects_forgets_what_has_ended_and_leaves_
     assert runtimes["process"].find(expected).running  # type: ignore[union-attr]
     eventually(lambda: here.sweep() is False and runtimes["process"].find(stranger) is None)
     assert processes_of(home, expected) != []
+
+
+def test_replicas_whose_routes_the_database_never_had_are_asked_to_end_three_at_a_time(
+    here: HostReplicas, runtimes: Runtimes, home: Path
+) -> None:
+    """As after an older backup was restored: they may serve somebody."""
+    spec = RevisionSpec(command=("sh", "-c", "trap 'echo asked; exit' TERM; echo up; while :; do sleep 0.05; done"))
+    strangers = [uuid4() for _ in range(5)]
+    for stranger in strangers:
+        runtimes["process"].start(ReplicaRequest(stranger, "web", "v0", spec))
+        log_of(runtimes["process"], stranger, "up")
+    here.sweep()
+    asked = [stranger for stranger in strangers if "asked" in runtimes["process"].log_tail(stranger, 5)]
+    assert len(asked) == STRANGERS_AT_ONCE == 3
+    here.sweep()
+    eventually(lambda: processes_of(home) == [])
+    assert all("asked" in runtimes["process"].log_tail(stranger, 5) for stranger in strangers)
 
 
 def test_a_running_route_without_a_replica_is_failed(engine: Engine, look: Callable[[], bool]) -> None:

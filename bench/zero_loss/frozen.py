@@ -1,0 +1,33 @@
+"""A replica that freezes: it takes connections and answers nothing, until the prober notices."""
+
+import os
+import signal
+import time
+
+from bench.zero_loss.faults import replica_process
+from bench.zero_loss.service import Service
+
+_CLIENTS_PATIENCE = 12.0
+
+
+def freeze_a_replica(service: Service) -> tuple[float, float]:
+    """SIGSTOP to a replica, until every client that waits for it has given up; then it goes on, and all is well again.
+
+    When it froze, and when the prober had noticed, in Unix seconds: what is not idempotent and was sent to it in
+    between is lost. Raises ScenarioError.
+    """
+    victim = service.look().of(service.current)[0]
+    process = replica_process(victim)
+    os.kill(process.pid, signal.SIGSTOP)
+    frozen_at = time.time()
+    try:
+        service.wait(
+            lambda now: all(route.status != "healthy" for route in now.routes if route.id == victim.id),
+            "the prober to notice a replica that hangs",
+        )
+        noticed_at = time.time()
+        time.sleep(_CLIENTS_PATIENCE)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    service.settle()
+    return frozen_at, noticed_at

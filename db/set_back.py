@@ -1,0 +1,43 @@
+"""What is done when the database's clock was set back, as by a failover to a machine whose clock is behind.
+
+A time that lies ahead cannot have been: it counts as now. So nothing waits for the old time to come again, and nothing
+that is waited for ends too early. Deadlines, which may lie ahead, come later by as much.
+"""
+
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import scalar_row
+
+from db.locked import ALWAYS, changed, lock
+
+_BEEN = ("started_at", "status_changed_at", "drain_started_at", "out_of_traffic_at", "stop_requested_at")
+
+_LIES_AHEAD = f"greatest({', '.join(_BEEN)}) > clock_timestamp()"
+
+_OWNERS = f"""
+    SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_LIES_AHEAD}
+    UNION
+    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND last_failed_at > clock_timestamp()
+"""
+
+_ROUTES = f"""
+    UPDATE routes SET {", ".join(f"{time} = least({time}, clock_timestamp())" for time in _BEEN)}
+     WHERE deployment_id = ANY(%s) AND stopped_at IS NULL AND {_LIES_AHEAD}
+"""
+
+
+def count_from_now(connection: Connection) -> frozenset[UUID]:
+    """Bring times that lie ahead back to now; returns the deployments that this changed, which are looked at again."""
+    connection.execute("UPDATE proxies SET last_seen_at = clock_timestamp() WHERE last_seen_at > clock_timestamp()")
+    connection.execute("UPDATE publishers SET seen_at = clock_timestamp() WHERE seen_at > clock_timestamp()")
+    owners = connection.cursor(row_factory=scalar_row).execute(_OWNERS).fetchall()
+    if not owners:
+        return frozenset()
+    lock(connection, owners)
+    connection.execute(_ROUTES, (owners,))
+    connection.execute(
+        "UPDATE deployments SET last_failed_at = least(last_failed_at, clock_timestamp()) WHERE id = ANY(%s)", (owners,)
+    )
+    changed(connection, owners, mark=ALWAYS)
+    return frozenset(owners)

@@ -1,0 +1,36 @@
+"""How far a host's clock is off, against the database's, and what follows from it.
+
+    off by at least    1 s or less     more than 1 s     more than 60 s
+    the host           is as usual     is warned of      gets no new replicas while another is nearer
+
+Nothing of Rollway is decided by a host's clock. But what runs on a host reads it: a minute is what those who check
+certificates and signed tokens usually forgive. Where all hosts are that far off, the database's clock may be the one
+that is wrong, so that they get replicas as usual.
+"""
+
+from collections.abc import Mapping
+
+WARNED_ABOVE_SECONDS = 1.0
+TOO_FAR_ABOVE_SECONDS = 60.0
+
+
+def clock_offset(before: float, after: float, theirs: float) -> float:
+    """By how many seconds a clock is ahead of another at least; less than 0 for one that is behind.
+
+    `theirs` was read between `before` and `after`, which its own clock says. A slow answer makes no clock wrong: within
+    the round trip it counts as right.
+    """
+    if theirs < before:
+        return before - theirs
+    return min(0.0, after - theirs)
+
+
+def seconds_set_back(showed: float, passed: float, shows: float) -> float:
+    """By how many seconds a clock was set back, which showed and now shows these times, `passed` seconds apart."""
+    return max(0.0, showed + passed - shows)
+
+
+def hosts_in_time(offsets: Mapping[str, float]) -> list[str]:
+    """The hosts that may get new replicas, by name; `offsets` has those that are up."""
+    near = [host for host, offset in offsets.items() if abs(offset) <= TOO_FAR_ABOVE_SECONDS]
+    return sorted(near or offsets)

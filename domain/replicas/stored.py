@@ -1,0 +1,47 @@
+"""A revision's spec as this release reads it, whichever release wrote it."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from domain.errors import InvalidInputError
+from domain.replicas.revision import MOST_SECONDS, RevisionSpec
+from domain.replicas.runtime_spec import ExternalSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpec:
+    """`unreadable`: the sentence that says what this release cannot read; the spec is then just what ends a replica."""
+
+    spec: RevisionSpec
+    unreadable: str | None = None
+
+
+def stored_spec(text: str) -> StoredSpec:
+    """The spec in a revision's JSON.
+
+    fields that this release does not know   -> left out
+    values that it does not take             -> unreadable; to end a replica its runtime, times and whom to ask are kept
+    """
+    try:
+        return StoredSpec(RevisionSpec.model_validate_json(text, extra="ignore"))
+    except ValidationError as error:
+        fault = InvalidInputError.of(error, "revision")
+    raw = json.loads(text)
+    spec = _what_ends_it(raw if isinstance(raw, dict) else {})
+    return StoredSpec(spec, f"this release of Rollway cannot read its revision: {fault}")
+
+
+def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
+    """Not validated: its runtime may be one that this release does not have."""
+    known: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}
+    for name in ("drain_seconds", "stop_grace_seconds"):
+        if isinstance(raw.get(name), int | float):
+            known[name] = min(max(0.0, raw[name]), MOST_SECONDS)
+    with suppress(ValidationError):
+        known["external"] = ExternalSpec.model_validate(raw.get("external"), extra="ignore")
+    return RevisionSpec.model_construct(**known)

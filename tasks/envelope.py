@@ -1,0 +1,186 @@
+"""What a message must look like before a worker believes it: its shape, its task, its id, its body, its size."""
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from domain.commands import COMMANDS
+from domain.errors import InvalidInputError
+from domain.text import storable
+from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK
+
+TASKS = frozenset((*COMMANDS, DO_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, ALARM_TASK, AUDIT_TASK))
+"""What a worker does. Celery brings tasks of its own, which nobody here has a use for."""
+
+MOST_MESSAGE_BYTES = 2**20
+"""A larger message is not even read. The largest command is a quarter of it; base64 and a signature make it longer."""
+
+
+class UnfitMessageError(Exception):
+    """The message does not fit; the text is the reason, in one sentence."""
+
+
+def _known(task: str) -> str:
+    if task not in TASKS:
+        raise ValueError("is no task of Rollway's")
+    return task
+
+
+def _in_utc(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)).isoformat()
+    except (ValueError, OverflowError):
+        raise ValueError("must be a moment such as 2030-01-01T00:00:00+00:00") from None
+
+
+def _short(note: object) -> object:
+    return storable(note[:_MOST_CHARACTERS]) if isinstance(note, str) else note
+
+
+_MOST_CHARACTERS = 2000
+_Note = Annotated[str, BeforeValidator(_short)] | None
+_STRICT = ConfigDict(strict=True, extra="ignore")
+
+
+class Headers(BaseModel):
+    """Of Celery's headers those that a worker goes by. The rest is dropped, so it can do no harm."""
+
+    model_config = _STRICT
+
+    task: Annotated[str, AfterValidator(_known)]
+    id: str = Field(pattern=r"^[\x21-\x7e]{1,200}$")
+    expires: Annotated[str, AfterValidator(_in_utc)] | None = None
+    ignore_result: bool | None = None
+    root_id: _Note = None
+    parent_id: _Note = None
+    origin: _Note = None
+    argsrepr: _Note = None
+    kwargsrepr: _Note = None
+    eta: None = Field(default=None, exclude=True)
+    compression: None = Field(default=None, exclude=True)
+    timelimit: Annotated[list[float | None], Field(min_length=2, max_length=2)] | None = Field(
+        default=None, exclude=True
+    )
+
+
+class Properties(BaseModel):
+    """How the body is written; Kombu has no other way than this one."""
+
+    model_config = _STRICT
+
+    body_encoding: Literal["base64"]
+
+
+class Envelope(BaseModel):
+    """A message of a queue, as Kombu writes it."""
+
+    model_config = _STRICT
+
+    headers: Headers
+    properties: Properties
+    body: str
+    content_type: Literal["application/json"] = Field(alias="content-type")
+    content_encoding: Literal["utf-8"] = Field(alias="content-encoding")
+
+
+class Broadcast(BaseModel):
+    """A message to all workers, as Kombu writes it."""
+
+    model_config = _STRICT
+
+    properties: Properties
+    body: str
+
+
+class Control(BaseModel):
+    """What `celery inspect` and Flower ask. Workers may be looked at, and are not told what to do."""
+
+    model_config = _STRICT
+
+    method: Literal[
+        "ping", "stats", "active", "reserved", "scheduled", "revoked", "registered", "active_queues", "conf", "report",
+        "query_task", "clock"
+    ]  # fmt: skip
+
+
+_BODY: TypeAdapter[tuple[list[Any], dict[str, Any], dict[str, Any]]] = TypeAdapter(
+    tuple[list[Any], dict[str, Any], dict[str, Any]]
+)
+
+
+def checked(raw: bytes, queue: str) -> dict[str, Any]:
+    """The message of this queue as Kombu reads it, made anew from what was checked. Raises UnfitMessageError."""
+    if len(raw) > MOST_MESSAGE_BYTES:
+        raise UnfitMessageError(f"it has {len(raw):,} bytes, and {MOST_MESSAGE_BYTES:,} are the most")
+    try:
+        given = json.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise UnfitMessageError(f"it is no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise UnfitMessageError("it is no object of JSON")
+    try:
+        envelope = Envelope.model_validate(given)
+    except ValidationError as error:
+        raise UnfitMessageError(_reason(error)) from None
+    _check_body(envelope.body)
+    headers = {"lang": "py", **envelope.headers.model_dump()}
+    return _message(envelope.body, headers, exchange=queue, key=queue)
+
+
+def checked_broadcast(given: object) -> dict[str, Any]:
+    """A question to all workers, made anew as well. Raises UnfitMessageError."""
+    try:
+        broadcast = Broadcast.model_validate(given)
+        Control.model_validate(_decoded(broadcast.body))
+    except ValidationError as error:
+        raise UnfitMessageError(_reason(error)) from None
+    return _message(broadcast.body, {}, exchange="", key="")
+
+
+def _message(body: str, headers: dict[str, Any], *, exchange: str, key: str) -> dict[str, Any]:
+    return {
+        "body": body,
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": headers,
+        "properties": {
+            "body_encoding": "base64",
+            "delivery_tag": str(uuid4()),
+            "delivery_info": {"exchange": exchange, "routing_key": key},
+            "priority": 0,
+        },
+    }
+
+
+def _reason(error: ValidationError, where: str = "") -> str:
+    return InvalidInputError.of(error, where).message
+
+
+def _check_body(body: str) -> None:
+    """As Celery makes it: positional arguments, keyword arguments, and what shall follow the task, which is nothing."""
+    try:
+        _, _, following = _BODY.validate_python(_decoded(body))
+    except ValidationError as error:
+        raise UnfitMessageError(_reason(error, "body")) from None
+    if any(following.values()):
+        raise UnfitMessageError("body.2: callbacks, chains and chords are not carried out; send the next task yourself")
+
+
+def _decoded(body: str) -> object:
+    try:
+        decoded: object = json.loads(base64.b64decode(body, validate=True), object_hook=_plain)
+    except (ValueError, RecursionError) as error:
+        raise UnfitMessageError(f"body: cannot be decoded: {error}") from None
+    return decoded
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Kombu makes an object of its own of such fields, or fails to."""
+    if "__type__" in fields:
+        raise ValueError("a field is called __type__, by which Kombu means an object and not JSON")
+    return fields

@@ -1,0 +1,58 @@
+"""Writes what became of replicas. A report that Postgres refuses is an error of its route alone."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import psycopg
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from db.replicas.reports import RouteReport, apply_reports
+from domain.model import RouteStatus
+from domain.text import storable
+from tasks.change import change_and_wake
+from tasks.halves import in_halves
+from tasks.redis.wake import Waker
+
+_AWAY = (psycopg.OperationalError, DBAPIError)
+_log = structlog.get_logger(__name__)
+
+
+def write_reports(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) -> None:
+    """Write them together; when that is refused, in halves, down to the one that is bad.
+
+    Raises what Postgres raises when it is away: then no report is to blame, and the next look makes the same ones.
+    """
+    if not reports:
+        return
+    write = partial(_write, engine, waker)
+    try:
+        write(reports)
+    except _AWAY:
+        raise
+    except Exception as error:  # noqa: BLE001  (Postgres refused: find out which report it is)
+        _log.warning("reports refused, trying halves", size=len(reports), error=_first_line(error))
+        in_halves(reports, error, write, partial(_blame, engine, waker))
+
+
+def _write(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) -> None:
+    change_and_wake(engine, waker, partial(apply_reports, reports=reports))
+
+
+def _blame(engine: Engine, waker: Waker, report: RouteReport, error: Exception) -> None:
+    """The route fails, with the refusal as its reason; so its replica is replaced, and the next look goes on."""
+    if isinstance(error, _AWAY):
+        raise error
+    fault = f"{type(error).__name__}: {_first_line(error)}"
+    _log.error("report refused", route=str(report.route_id), error=fault)
+    reason = storable(f"what became of it cannot be written: {fault}")
+    failed = RouteReport(report.route_id, report.deployment_id, report.was, RouteStatus.FAILED, reason=reason)
+    try:
+        _write(engine, waker, [failed])
+    except Exception as again:  # noqa: BLE001  (whatever it is, it must not reach the reports beside this one)
+        _log.error("route not failed", route=str(report.route_id), error=_first_line(again))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

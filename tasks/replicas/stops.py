@@ -1,0 +1,128 @@
+"""Takes the replicas that leave one host step by step: what cannot be stopped now holds up nobody else."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Engine
+
+from db.engine import database_now, in_transaction
+from db.proxies.acks import release_drained
+from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
+from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
+from domain.replicas.trying import pause_after
+from runtime.base import Runtime
+from tasks.change import change_and_wake
+from tasks.redis.wake import Waker
+from tasks.replicas.starts import request_of
+from tasks.replicas.turns import Turns
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A step, and why it was not done, if its runtime gave no answer."""
+
+    step: StopStep
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """How often in a row a runtime gave no answer for a route, and when it is asked again, in monotonic seconds."""
+
+    tries: int
+    again_at: float
+
+
+@dataclass(eq=False, slots=True)
+class Stops:
+    """Stops what shall no longer run on `host`. `drain_deadline`: how long proxies may take to acknowledge a drain."""
+
+    engine: Engine
+    runtimes: Mapping[str, Runtime]
+    waker: Waker
+    host: str
+    drain_deadline: timedelta
+    _turns: Turns[_Taken] = field(default_factory=Turns)
+    _troubles: dict[UUID, _Trouble] = field(default_factory=dict)
+
+    def look(self) -> bool:
+        """Take each leaving replica one step further. True while one is still leaving whose runtime answers."""
+        in_transaction(self.engine, release_drained)
+        routes, now = in_transaction(
+            self.engine, lambda connection: (routes_to_stop(connection, self.host), database_now(connection))
+        )
+        known = {route.id: route for route in routes}
+        self._troubles = {route_id: trouble for route_id, trouble in self._troubles.items() if route_id in known}
+        due = self._due(routes)
+        taken = self._turns.ask(due, partial(self._take_step, now=now))
+        for route_id, end in taken.items():
+            self._note_trouble(route_id, end.why_not)
+        asked = [route_id for route_id, end in taken.items() if end.step is StopStep.ASK]
+        first_asked = [route_id for route_id in asked if route_id in known and not known[route_id].stop_requested_at]
+        in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
+        gone = [route_id for route_id, end in taken.items() if end.step is StopStep.GONE]
+        if gone:
+            change_and_wake(self.engine, self.waker, partial(record_stopped, route_ids=gone))
+        return len(gone) < len(due) or self._turns.is_behind
+
+    def _due(self, routes: Sequence[RouteRow]) -> list[RouteRow]:
+        now = time.monotonic()
+        return [route for route in routes if route.id not in self._troubles or self._troubles[route.id].again_at <= now]
+
+    def _take_step(self, route: RouteRow, now: datetime) -> _Taken:
+        """Take the next step, as far as its runtime answers."""
+        step = self._next_step(route, None, now)
+        try:
+            runtime, request = self._runtime(route), request_of(route)
+            replica = runtime.find(route.id)
+            step = self._next_step(route, replica is not None and replica.running, now)
+            if step is StopStep.ASK:
+                runtime.terminate(route.id, request)
+            elif step is StopStep.KILL:
+                runtime.kill(route.id, request)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach those that leave beside it)
+            return _Taken(step, str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}")
+        return _Taken(step)
+
+    def _runtime(self, route: RouteRow) -> Runtime:
+        runtime = self.runtimes.get(route.spec.runtime)
+        if runtime is None:
+            raise OSError(f"this release of Rollway has no runtime {route.spec.runtime!r}")
+        return runtime
+
+    def _next_step(self, route: RouteRow, running: bool | None, now: datetime) -> StopStep:  # noqa: FBT001
+        trouble = self._troubles.get(route.id)
+        leaving = LeavingRoute(
+            status=route.status,
+            was_started=route.started_at is not None,
+            running=running,
+            is_unheard=trouble is not None and route.stop_requested_at is not None,
+            drain_started_at=route.drain_started_at,
+            out_of_traffic_at=route.out_of_traffic_at,
+            stop_requested_at=route.stop_requested_at,
+        )
+        times = DrainTimes(
+            deadline=self.drain_deadline,
+            drain=timedelta(seconds=route.spec.drain_seconds),
+            stop_grace=timedelta(seconds=route.spec.stop_grace_seconds),
+        )
+        return next_stop_step(leaving, times, now)
+
+    def _note_trouble(self, route_id: UUID, why: str | None) -> None:
+        """It is said when it begins and when it ends, and not at each try."""
+        before = self._troubles.pop(route_id, None)
+        if why is None:
+            if before is not None:
+                _log.warning("a leaving replica is reached again", route=str(route_id), tries=before.tries + 1)
+            return
+        if before is None:
+            _log.warning("replica not stopped; tried again and again", route=str(route_id), why=why)
+        tries = before.tries + 1 if before else 1
+        self._troubles[route_id] = _Trouble(tries, time.monotonic() + pause_after(tries).total_seconds())

@@ -1,0 +1,78 @@
+"""What goes on beside the requests: it ends with the process, and what a newer release wrote is one row's fault."""
+
+import signal
+
+import psutil
+import pytest
+from sqlalchemy import Engine
+
+from tests.support import plain_http
+from tests.support.asking import page
+from tests.support.deployments import make_deployment, read, write
+from tests.support.edge import EdgeRoutes
+from tests.support.polling import live_servers
+from tests.support.server_process import Process
+from tests.support.waiting import eventually
+
+
+def test_an_entrance_and_a_route_of_a_newer_release_are_left_out_alone(routes: EdgeRoutes, api: Process) -> None:
+    web = make_deployment(routes.engine, "■■■", n=1)
+    routes.reached(web.id, "web")
+    write(routes.engine, "ALTER TABLE entrances DROP CONSTRAINT entrances_kind_check")
+    write(routes.engine, "INSERT INTO entrances (kind, value, deployment_id) VALUES ('sni', 'a.b', %s)", web.id)
+    checks = read(
+        routes.engine,
+        "SELECT conname AS name FROM pg_constraint WHERE conrelid = 'routes'::regclass AND contype = 'c'"
+        " AND pg_get_constraintdef(oid) LIKE '%%traffic_status%%'",
+    )
+    for check in checks:
+        write(routes.engine, f"ALTER TABLE routes DROP CONSTRAINT {check['name']}")
+    write(routes.engine, "UPDATE routes SET traffic_status = 'mirrored' WHERE id = %s", web.routes[0])
+    routes.tell()
+    eventually(lambda: live_servers(api, "web") == 2)
+    told = page(api.url, "/v1/traffic").json()
+    assert told["services"][0]["hosts"] == ["web", "web.localhost"]
+    assert [fault.partition(",")[0] for fault in told["left_out"]] == [
+        "this release knows no sni entrances",
+        "this release knows no traffic 'mirrored'",
+    ]
+    routes.drain(web.routes[1])
+    eventually(lambda: live_servers(api, "web") == 1)
+
+
+def test_the_process_ends_when_what_reads_the_table_fails(routes: EdgeRoutes, api: Process) -> None:
+    """A column of another type, as a newer release may have it, is nothing that reading again could mend."""
+    routes.reached(make_deployment(routes.engine, "■", n=1).id, "web")
+    write(routes.engine, "ALTER TABLE deployments DROP CONSTRAINT deployments_request_timeout_check")
+    write(routes.engine, "ALTER TABLE deployments ALTER request_timeout_seconds TYPE text")
+    write(routes.engine, "UPDATE deployments SET request_timeout_seconds = 'long'")
+    assert api.process is not None
+    assert api.process.wait(20) == 1
+    assert "a background task ended, so this process ends" in api.log.read_text()
+
+
+@pytest.fixture
+def backends(engine: Engine, api: Process) -> list[psutil.Process]:
+    """The processes of Postgres that the server talks to."""
+    assert api.process is not None
+    ports = {connection.laddr.port for connection in psutil.Process(api.process.pid).net_connections()}
+    rows = read(engine, "SELECT pid, client_port FROM pg_stat_activity WHERE client_port IS NOT NULL")
+    return [psutil.Process(row["pid"]) for row in rows if row["client_port"] in ports]
+
+
+def test_a_postgres_that_is_silent_makes_the_table_stale(api: Process, backends: list[psutil.Process]) -> None:
+    assert backends
+    for backend in backends:
+        backend.send_signal(signal.SIGSTOP)
+    try:
+        health = eventually(lambda: stale(api), 20)
+        assert health["postgres"] != "ok"
+    finally:
+        for backend in backends:
+            backend.send_signal(signal.SIGCONT)
+    eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "ok")
+
+
+def stale(api: Process) -> dict[str, object] | None:
+    said: dict[str, object] = plain_http.get(f"{api.url}/healthz").json()
+    return said if said["status"] == "stale" else None

@@ -1,0 +1,112 @@
+"""A replica that hangs or hangs up is left alone by Envoy, before any prober has noticed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from stack.home import project_root
+from stack.ports import free_port
+from tests.support import plain_http
+from tests.support.deployments import Made, write
+from tests.support.edge import Edge
+from tests.support.waiting import eventually
+
+HEDGE_AFTER = 0.5
+
+
+@dataclass
+class Service:
+    """A replica of the example service, as a process."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
+@pytest.fixture(scope="module")
+def services() -> Iterator[list[Service]]:
+    script = project_root() / "examples" / "http_service.py"
+    started = []
+    for number in range(4):
+        port = free_port()
+        env = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "VERSION": str(number)}
+        started.append(
+            Service(port, subprocess.Popen([sys.executable, str(script)], env=env, stderr=subprocess.DEVNULL))
+        )
+    for service in started:
+        eventually(lambda at=service.address: plain_http.get(f"http://{at}/health").status_code == 200)  # type: ignore[misc]
+    yield started
+    for service in started:
+        service.process.kill()
+        service.process.wait()
+
+
+@pytest.fixture
+def web(edge: Edge, services: list[Service]) -> Made:
+    made = edge.make("■" * 4, *[service.address for service in services])
+    write(edge.routes.engine, "UPDATE deployments SET hedge_after_seconds = %s WHERE id = %s", HEDGE_AFTER, made.id)
+    edge.routes.tell()
+    wait_for_all(edge, made)
+    return made
+
+
+def wait_for_all(edge: Edge, made: Made) -> None:
+    eventually(lambda: {who(ask(edge, made)) for _ in range(40)} == {"0", "1", "2", "3"})
+
+
+def ask(edge: Edge, made: Made, method: str = "GET", path: str = "") -> httpx.Response:
+    return plain_http.request(method, f"{edge.envoy.url}/{made.name}/{path}", timeout=20)
+
+
+def who(answer: httpx.Response) -> str:
+    return str(answer.json()["version"]) if answer.status_code == 200 else str(answer.status_code)
+
+
+def test_requests_to_a_frozen_replica_are_answered_by_others_and_soon_none_goes_there(
+    edge: Edge, web: Made, services: list[Service]
+) -> None:
+    services[0].process.send_signal(signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            first = [threads.submit(ask, edge, web) for _ in range(60)]
+            assert {who(future.result()) for future in first} <= {"1", "2", "3"}, "late, and none lost"
+            eventually(lambda: edge.envoy.stat(f"cluster.{web.name}.outlier_detection.ejections_active") == 1)
+            began = time.monotonic()
+            later = [threads.submit(ask, edge, web, method, "break/no") for method in ("GET", "POST") * 50]
+            assert {future.result().status_code for future in later} == {404}, "answered, by a replica"
+            assert time.monotonic() - began < 5
+    finally:
+        services[0].process.send_signal(signal.SIGCONT)
+
+
+def test_a_slow_answer_is_no_hung_replica(edge: Edge, web: Made) -> None:
+    """The first request goes on when the second is sent, so that an answer takes as long as it takes."""
+    assert who(ask(edge, web, path=f"slow?seconds={3 * HEDGE_AFTER}")) in {"0", "1", "2", "3"}
+
+
+def test_without_hedging_requests_wait_for_the_hung_replica(edge: Edge, web: Made, services: list[Service]) -> None:
+    write(edge.routes.engine, "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s", web.id)
+    edge.routes.tell()
+    wait_for_all(edge, web)
+    services[0].process.send_signal(signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            sent = [threads.submit(ask, edge, web) for _ in range(40)]
+            eventually(lambda: sum(future.done() for future in sent) >= 32)
+            time.sleep(3 * HEDGE_AFTER)
+            assert not all(future.done() for future in sent), "those wait for it"
+            services[0].process.send_signal(signal.SIGCONT)
+            assert {who(future.result()) for future in sent} <= {"0", "1", "2", "3"}
+    finally:
+        services[0].process.send_signal(signal.SIGCONT)

@@ -1,0 +1,95 @@
+"""What a terminal gets: no reason, name or log line moves its cursor or sets its title."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from sqlalchemy import Engine
+
+from cli.output import columns, print_json, printer
+from tests.cli.conftest import Rollway
+from tests.support.deployments import make_deployment, write
+
+HOSTILE = "\x1b]0;OWNED\x07\x1b[2J\x9b2J\x7f"
+
+
+def obeyed(said: str) -> set[str]:
+    """The characters that a terminal does not show but obeys, line ends apart."""
+    return {character for character in said if character < " " or "\x7f" <= character <= "\x9f"} - {"\n"}
+
+
+@pytest.mark.parametrize("wrapped", [str, Text], ids=["text", "rich text"])
+def test_the_printer_shows_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str], wrapped: type[str]) -> None:
+    table = columns("WHO", "WHY")
+    table.add_row(wrapped(HOSTILE), wrapped(HOSTILE))
+    printer().print(wrapped(HOSTILE), style="red")
+    printer().print(table, soft_wrap=False)
+    printer(stderr=True).print(wrapped(HOSTILE))
+    said = capsys.readouterr()
+    assert obeyed(said.out + said.err) == set()
+    assert said.out.count("\ufffd]0;OWNED") == said.err.count("\ufffd]0;OWNED") + 2 == 3
+
+
+def test_json_has_no_character_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"reason": HOSTILE, "name": "Grüße"})
+    said = capsys.readouterr().out
+    assert obeyed(said) == set()
+    assert json.loads(said) == {"reason": HOSTILE, "name": "Grüße"}
+    assert "Grüße" in said
+
+
+@pytest.mark.usefixtures("servers")
+def test_reasons_actors_and_names_of_fields_reach_no_terminal_raw(
+    rollway: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    make_deployment(engine)
+    rollway("scale", "web", "2", "--reason", HOSTILE, "--actor", HOSTILE)
+    write(engine, "UPDATE deployments SET reason = %s", HOSTILE)
+    write(engine, "UPDATE deployment_history SET message = %s", HOSTILE)
+    for arguments in (["history", "web"], ["status"], ["status", "web"], ["status", "web", "--json"]):
+        said = rollway(*arguments).out
+        assert "OWNED" in said
+        assert obeyed(said) == set()
+    field = tmp_path / "web.yaml"
+    field.write_text('"\\e]0;OWNED\\a": 1\n')
+    said = rollway("apply", "-f", str(field)).err
+    assert "OWNED" in said
+    assert obeyed(said) == set()
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_log_is_raw_in_a_pipe_and_shown_on_a_terminal(rollway: Rollway, engine: Engine, tmp_path: Path) -> None:
+    route = make_deployment(engine, "■", n=1).routes[0]
+    log = tmp_path / "home" / "logs" / "replicas" / f"{route}.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(f"{HOSTILE}\n")
+    assert rollway("logs", route.hex).out == f"{HOSTILE}\n"
+    on_terminal = through_a_terminal("logs", route.hex).replace("\r\n", "\n")
+    assert "OWNED" in on_terminal
+    assert obeyed(on_terminal) == set()
+
+
+def through_a_terminal(*arguments: str) -> str:
+    """What a real terminal gets of a command."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "cli.main", *arguments]
+    with subprocess.Popen(command, stdout=follower, stderr=follower, stdin=follower) as running:
+        os.close(follower)
+        said = b""
+        while chunk := _read(leader):
+            said += chunk
+        os.close(leader)
+        assert running.wait(30) == 0
+    return said.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # its other side is closed
+        return b""

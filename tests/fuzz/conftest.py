@@ -1,0 +1,37 @@
+"""The world that the inputs come into."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import engine as engine_of_this_process
+from tasks import connections
+from tasks.settings import settings
+from tests.fuzz.world import World
+from tests.support.deployments import make_deployment
+from tests.support.edge import api_process
+from tests.support.payloads import ELSEWHERE
+
+_MADE_ONCE = (engine_of_this_process, settings, connections.redis_client, connections.waker)
+
+
+@pytest.fixture
+def world(
+    engine: Engine, database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """A stack with the deployment `web`, which this process and a server for proxies know."""
+    for name, value in (("DATABASE_URL", database), ("REDIS_URL", redis_url), ("ROLLWAY_HOME", str(tmp_path / "home"))):
+        monkeypatch.setenv(name, value)
+    for made in _MADE_ONCE:
+        made.cache_clear()
+    api = api_process(database, redis_url, tmp_path)
+    api.start()
+    routes = make_deployment(engine, "■■■", spec=ELSEWHERE).routes
+    yield World(engine, tmp_path, api, routes)
+    api.end(kill=True)
+    engine_of_this_process().dispose()
+    connections.redis_client().close()
+    for made in _MADE_ONCE:
+        made.cache_clear()

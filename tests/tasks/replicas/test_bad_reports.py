@@ -1,0 +1,56 @@
+"""A report that Postgres refuses, and a replica whose last words no text can hold, are their own routes' affair."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Engine
+
+from db.replicas.reports import RouteReport
+from domain.model import RouteStatus
+from tasks.redis.wake import Waker
+from tasks.replicas.reporting import write_reports
+from tasks.replicas.start_stop import HostReplicas
+from tests.support.deployments import make_deployment, read
+from tests.support.pictures import SCALING
+from tests.support.replicas import SERVICE, Runtimes, until
+from tests.support.runtimes import pid_of, python
+
+
+def healthy(engine: Engine, *, but: int, reason: str) -> tuple[RouteReport, ...]:
+    """Of seven starting routes that all came up; the report of one of them is made bad."""
+    made = make_deployment(engine, "◇◇◇◇◇◇◇", n=7, status=SCALING)
+    started = "UPDATE routes SET started_at = clock_timestamp() RETURNING id"
+    ids = [row["id"] for row in read(engine, started)]
+    good = [RouteReport(of, made.id, RouteStatus.PROVISIONING, RouteStatus.HEALTHY, reason="up") for of in ids]
+    worse = RouteReport(ids[but], made.id, RouteStatus.PROVISIONING, RouteStatus.HEALTHY, reason=reason)
+    return (*good[:but], worse, *good[but + 1 :])
+
+
+@pytest.mark.parametrize("position", [0, 3, 6])
+@pytest.mark.parametrize("text", ["bye\0bye", "half a \ud800 letter"])
+def test_a_report_that_postgres_refuses_fails_its_route_and_no_other(
+    engine: Engine, waker: Waker, text: str, position: int
+) -> None:
+    reports = healthy(engine, but=position, reason=text)
+    write_reports(engine, waker, reports)
+    found = {row["id"]: row for row in read(engine, "SELECT id, status, status_reason FROM routes")}
+    bad = found.pop(reports[position].route_id)
+    assert {row["status"] for row in found.values()} == {"healthy"}
+    assert bad["status"] == "failed"
+    assert bad["status_reason"].startswith("what became of it cannot be written: ")
+
+
+def test_a_replica_that_prints_a_nul_before_it_dies_hides_no_other(
+    engine: Engine, here: HostReplicas, runtimes: Runtimes, look: Callable[[], bool]
+) -> None:
+    dies = {"command": list(python("import sys; sys.stdout.buffer.write(b'bye\\0bye\\xff'); sys.exit(3)"))}
+    (bye,) = make_deployment(engine, "◇", name="bye", n=1, status=SCALING, spec=dies).routes
+    (web,) = make_deployment(engine, "◇", name="web", n=1, status=SCALING, spec=SERVICE).routes
+    here.start()
+    until(engine, web, "healthy", look)
+    gone = until(engine, bye, "failed", look)
+    assert (gone["status_reason"], gone["log_tail"]) == ("its process ended with exit code 3", "bye\ufffdbye\ufffd")
+    os.kill(pid_of(runtimes["process"].find(web)), signal.SIGKILL)
+    until(engine, web, "failed", look)

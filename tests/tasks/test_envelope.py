@@ -1,0 +1,103 @@
+"""Messages before a worker believes them: what fits is made anew, what does not has a reason."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+import redis
+from celery import Celery
+
+from domain.commands import COMMANDS
+from tasks.app import TASK_MODULES, app
+from tasks.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, checked_broadcast
+from tasks.settings import TaskSettings, celery_settings, takes_tasks
+from tests.support.deployments import NOBODY
+from tests.support.envelopes import BROADCASTS, LIMIT, MALFORMED, body_of, envelope, raw, scale_nobody
+
+
+@pytest.mark.parametrize("wrong", MALFORMED)
+def test_what_does_not_fit_is_refused_with_its_reason(wrong: str) -> None:
+    message, words = MALFORMED[wrong]
+    with pytest.raises(UnfitMessageError) as unfit:
+        checked(message, "commands")
+    assert words in str(unfit.value)
+    assert len(str(unfit.value)) < 600
+
+
+def test_what_fits_is_made_anew_from_what_was_checked() -> None:
+    given = envelope(headers__shadow=5, headers__stamps=[1], headers__retries="x", properties__delivery_info=7)
+    made = checked(json.dumps(given).encode(), "commands")
+    assert made["body"] == given["body"]
+    assert made["properties"]["delivery_info"] == {"exchange": "commands", "routing_key": "commands"}
+    assert made["headers"]["id"] == given["headers"]["id"]
+    assert {"shadow", "stamps", "retries", "eta", "timelimit"}.isdisjoint(made["headers"])
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (None, None),
+        ("2030-01-01T00:00:00+02:00", "2029-12-31T22:00:00+00:00"),
+        ("2030-01-01T00:00:00", "2030-01-01T00:00:00+00:00"),
+    ],
+)
+def test_an_expiry_is_a_moment_in_utc(given: str | None, kept: str | None) -> None:
+    assert checked(raw(headers__expires=given), "commands")["headers"]["expires"] == kept
+
+
+def test_the_limit_is_met_to_the_byte() -> None:
+    assert LIMIT == MOST_MESSAGE_BYTES
+    padded = raw() + b" " * (LIMIT - len(raw()))
+    assert checked(padded, "commands")
+    with pytest.raises(UnfitMessageError, match="1,048,577 bytes"):
+        checked(padded + b" ", "commands")
+
+
+def test_every_task_that_is_known_is_one_of_the_app_and_none_is_missing(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
+    for module in TASK_MODULES:
+        app.loader.import_task_module(module)
+    assert {name for name in app.tasks if not name.startswith("celery.")} == TASKS
+    assert set(COMMANDS) < TASKS
+
+
+@pytest.mark.parametrize("options", [{}, {"expires": 60, "time_limit": 9}, {"ignore_result": True, "priority": 3}])
+def test_what_celery_itself_sends_fits(client: redis.Redis, redis_url: str, options: dict[str, int]) -> None:
+    producer = Celery("producer", set_as_current=False)
+    producer.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))
+    for task in TASKS:
+        producer.send_task(task, kwargs={"payload": {"a": "ä\ud83d"}}, queue="commands", retry=False, **options)
+    producer.close()
+    (key,) = client.keys("rollway:commands*")
+    sent: list[bytes] = client.lrange(key, 0, -1)  # type: ignore[assignment]
+    made = [checked(message, "commands") for message in sent]
+    assert {message["headers"]["task"] for message in made} == TASKS
+    assert [json.loads(base64.b64decode(message["body"]))[1] for message in made] == [
+        {"payload": {"a": "ä\ud83d"}} for _ in TASKS
+    ]
+
+
+def test_only_queues_of_tasks_are_looked_at() -> None:
+    names = [queue.name for queue in celery_settings(TaskSettings(redis_url=NOBODY))["task_queues"]]
+    assert all(map(takes_tasks, names))
+    assert not takes_tasks("0b1f.reply.celery.pidbox")
+
+
+@pytest.mark.parametrize("wrong", [name for name in BROADCASTS if name not in ("not JSON", "nested without end")])
+def test_a_broadcast_that_is_no_question_is_refused(wrong: str) -> None:
+    with pytest.raises(UnfitMessageError):
+        checked_broadcast(json.loads(BROADCASTS[wrong]))
+
+
+def test_a_question_to_all_workers_is_passed_on() -> None:
+    given = envelope(body=body_of({"method": "ping", "arguments": {}}), headers=[5])
+    assert checked_broadcast(given)["headers"] == {}
+
+
+def test_a_body_in_its_least_form_is_a_body() -> None:
+    assert checked(raw(body=body_of(scale_nobody())), "commands")
+    assert checked(raw(body=body_of([[], {}, {"callbacks": None, "chain": None}])), "commands")
