@@ -7,6 +7,7 @@ of the revision that should run. Bringing routes in and taking others out in one
 import random
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -72,6 +73,12 @@ def test_trap_a_health_state_that_nobody_thought_of_is_counted_and_drained_first
             assert Buckets.of((strange,), V1, NOW).live == status.is_active
     melted = replace(deploying("■■■|").routes[1], status=MELTED)
     assert worst_first([*deploying("▲■■|").routes, melted])[0] is melted
+
+
+def test_of_equal_routes_the_eldest_is_drained_first_whatever_its_id() -> None:
+    young, old = deploying("■■|").routes
+    young, old = replace(young, created_at=NOW), replace(old, created_at=NOW - timedelta(seconds=1))
+    assert worst_first([young, old]) == [old, young]
 
 
 def test_trap_a_health_state_in_no_bucket_would_create_without_end() -> None:

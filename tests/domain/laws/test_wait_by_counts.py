@@ -6,7 +6,7 @@ from hypothesis import example, given
 
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Route, RouteCounts, RouteStatus, TrafficStatus
-from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying
+from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying, resting
 from tests.support.simulation import cycle
 from tests.support.snapshots import Case, cases
 
@@ -58,3 +58,7 @@ def test_a_wait_that_is_over_is_looked_at_with_its_routes() -> None:
     assert HANDLER.glance(deploying("■■|◇"), starting, NOW) is not None
     assert HANDLER.glance(deploying("■■|◇", rollout={"deadline": NOW}), starting, NOW) is None
     assert HANDLER.glance(deploying("■■|◇", rollout={"failed_routes": 3}), starting, NOW) is None
+
+
+def test_outside_of_a_rollout_a_glance_is_never_enough() -> None:
+    assert HANDLER.glance(resting("■■◇"), RouteCounts(starting=1, healthy=2, idle=0), NOW) is None

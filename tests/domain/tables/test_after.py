@@ -8,7 +8,7 @@ import pytest
 from domain.after import after, back_reason_of, outcome_of
 from domain.changes import Decision, RouteChanges
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures
+from domain.model import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures, TrafficStatus
 from domain.rollout import with_clock_running
 from domain.steering import pause, resume
 from tests.support.people import asking
@@ -151,11 +151,11 @@ def test_a_phase_starts_when_the_status_changes_and_not_before() -> None:
 
 def test_created_routes_stand_last_and_drained_ones_are_stopping() -> None:
     left = after(cycle(deploying("■■■|"), NOW), NOW)
-    assert [route.status for route in left.routes] == [
-        RouteStatus.TERMINATING,
-        RouteStatus.HEALTHY,
-        RouteStatus.HEALTHY,
-        RouteStatus.PROVISIONING,
+    assert [(route.status, route.traffic) for route in left.routes] == [
+        (RouteStatus.TERMINATING, TrafficStatus.INACTIVE),
+        (RouteStatus.HEALTHY, TrafficStatus.ACTIVE),
+        (RouteStatus.HEALTHY, TrafficStatus.ACTIVE),
+        (RouteStatus.PROVISIONING, TrafficStatus.ACTIVE),
     ]
     assert len({route.id for route in left.routes}) == 4
 

@@ -112,6 +112,11 @@ def test_a_hardened_verdict_keeps_both_revision_pointers() -> None:
     assert rolled(MOVED, PAST_DEADLINE).revision is RevisionMove.KEEP
 
 
+def test_an_error_that_comes_too_late_turns_the_rollout_back_and_is_forgotten() -> None:
+    classified = rolled(ERROR, PAST_DEADLINE)
+    assert (classified.to, classified.attempts, classified.stays) == (ROLLING_BACK, 0, False)
+
+
 def test_success_applies_its_changes_even_after_the_deadline() -> None:
     classified = rolled(DONE, PAST_DEADLINE)
     assert (classified.to, classified.revision, bool(classified.changes)) == (READY, RevisionMove.SWAP, True)

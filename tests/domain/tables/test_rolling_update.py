@@ -94,6 +94,7 @@ def test_wave(picture: str, n: int, s: int | str, u: int | str, expected: str, s
         ("|", 0, 1, 1, "completed"),
         ("■■|■■■", 2, 1, 1, "drain ■■"),
         ("■■|■", 5, 1, 1, "create 3"),
+        ("|■◇◇", 2, 1, 1, "wait"),
     ],
 )
 def test_continuous(picture: str, n: int, s: int | str, u: int | str, expected: str) -> None:
