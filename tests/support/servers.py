@@ -26,6 +26,8 @@ _PASSWORD = "for-tests-only"
 _FOR_TESTS = (
     f"ALTER ROLE {ROLE} CREATEDB",
     f"GRANT pg_checkpoint TO {ROLE}",
+    # a test's database is dropped while autovacuum may be at work in it
+    f"GRANT pg_signal_backend, pg_signal_autovacuum_worker TO {ROLE}",
     f"GRANT SET ON PARAMETER session_replication_role TO {ROLE}",
     f"GRANT ALTER SYSTEM ON PARAMETER log_lock_waits, deadlock_timeout TO {ROLE}",
     f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {ROLE}",
