@@ -6,7 +6,6 @@ ENV PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_RO
 
 # A named volume takes its owner and mode from the folder it is first mounted on; Envoy's is read by another user.
 RUN useradd --create-home --uid 10001 rollway && install -d -o rollway -g rollway -m 700 /var/lib/rollway \
-    && install -d -o rollway -g rollway -m 700 /var/lib/proxy-key \
     && install -d -o rollway -g rollway -m 755 /var/lib/envoy
 
 WORKDIR /app

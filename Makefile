@@ -29,8 +29,8 @@ down: .venv/.runtime ## stop them and every replica; the data in .rollway stays
 restart: .venv/.runtime ## restart them one after the other, as after an upgrade, without losing a request
 	@$(BIN)/rollway restart $(ARGS)
 
-env: ## the passwords that docker compose needs, made once, into .env
-	@umask 077; touch .env; for name in POSTGRES_PASSWORD REDIS_PASSWORD; do \
+env: ## the key and passwords that docker compose needs, made once, into .env
+	@umask 077; touch .env; for name in POSTGRES_PASSWORD REDIS_PASSWORD ROLLWAY_PROXY_KEY; do \
 	  grep -q "^$$name=." .env || echo "$$name=$$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')" >> .env; done
 
 migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest schema

@@ -4,6 +4,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
+_MOST_FAULTS = 20
+
 
 class RollwayError(Exception):
     """A refusal: `code` for programs, the message for people, `detail` with the values that matter."""
@@ -27,12 +29,14 @@ class InvalidInputError(RollwayError):
 
     @classmethod
     def of(cls, error: ValidationError, where: str = "") -> Self:
-        """Every fault that Pydantic found, each with its field's path; the values themselves are left out."""
+        """The faults that Pydantic found, each with its field's path; the values themselves are left out."""
         faults = []
-        for fault in error.errors():
+        for fault in error.errors()[:_MOST_FAULTS]:
             path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
             sentence = fault["msg"].removeprefix("Value error, ")
             faults.append(f"{path}: {sentence}" if path else sentence)
+        if error.error_count() > _MOST_FAULTS:
+            faults.append(f"and {error.error_count() - _MOST_FAULTS} more")
         return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
 
 

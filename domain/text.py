@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from math import isfinite
 
-DEEPEST = 20
+DEEPEST = 32
 """Levels of lists and fields within each other that data from elsewhere may have; what commands know has five."""
 
 # a tab and a line's end are the only control characters that mean something in a reason or in a log
@@ -55,12 +55,12 @@ def _inside(value: object) -> Iterator[tuple[str, object]]:
 
 def _fault_of(value: object, depth: int) -> str | None:
     match value:
-        case dict() | list() | tuple() if depth >= DEEPEST:
-            return f"is nested deeper than {DEEPEST} levels; nothing that Rollway knows is"
+        case dict() | list() | tuple() if depth > DEEPEST:
+            return f"is nested more than {DEEPEST} levels deep; make it flatter"
         case str() if "\0" in value:
             return "a text cannot contain the character NUL; leave it out"
         case str() if _HALF.search(value):
-            return "a text cannot contain half of a surrogate pair; leave it out"
+            return "a text cannot contain half of a surrogate pair; write the whole character"
         case float() if not isfinite(value):
             return "must be a finite number"
         case _:

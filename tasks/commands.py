@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from db.commands.execute import execute
 from db.engine import database_now, engine, in_transaction
 from domain.commands import COMMANDS
-from domain.errors import InvalidInputError, RollwayError, UnavailableError
+from domain.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from domain.messages import parse_command
 from domain.signature import SIGNED_FIELDS, payload_of, proven_payload
 from tasks.app import app
@@ -39,7 +39,10 @@ def answer(task: str, payload: object, patience_seconds: float = PATIENCE_SECOND
 def answer_message(
     task: str, given: Mapping[str, object], patience_seconds: float = PATIENCE_SECONDS
 ) -> dict[str, Any]:
-    """The same for the arguments of a message: payload alone, or with sender, sent_at and signature."""
+    """The same for the arguments of a message: payload alone, or with sender, sent_at and signature.
+
+    In place of a message that did not fit comes why it did not, by the code of its refusal.
+    """
     return _told(
         lambda: run_command(task, _believed_payload(task, given, patience_seconds), patience_seconds), patience_seconds
     )
@@ -62,6 +65,11 @@ def _told(work: Callable[[], dict[str, Any]], patience_seconds: float) -> dict[s
 
 def _believed_payload(task: str, given: Mapping[str, object], patience_seconds: float) -> object:
     """What the sender wants. Without keys, whoever reaches the broker is believed."""
+    match dict(given):
+        case {"too_large": why}:
+            raise TooLargeError(str(why), field="message")
+        case {"invalid_input": why}:
+            raise InvalidInputError(str(why), field="message")
     if set(given) not in ({"payload"}, SIGNED_FIELDS):
         right = "payload alone, or payload, sender, sent_at and signature"
         raise InvalidInputError(f"the arguments must be {right}, not {', '.join(given) or 'none'}", field="payload")

@@ -2,14 +2,15 @@
 
 import base64
 import json
+import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from domain.commands import COMMANDS
-from domain.errors import InvalidInputError
+from domain.errors import InvalidInputError, TooLargeError
 from domain.text import storable
 from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK
 
@@ -17,7 +18,7 @@ TASKS = frozenset((*COMMANDS, DO_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, ALARM_T
 """What a worker does. Celery brings tasks of its own, which nobody here has a use for."""
 
 MOST_MESSAGE_BYTES = 2**20
-"""A larger message is not even read. The largest command is a quarter of it; base64 and a signature make it longer."""
+"""A larger message is not read. The largest command is a quarter of it; base64 and a signature make it longer."""
 
 
 class UnfitMessageError(Exception):
@@ -88,61 +89,37 @@ class Envelope(BaseModel):
     content_encoding: Literal["utf-8"] = Field(alias="content-encoding")
 
 
-class Broadcast(BaseModel):
-    """A message to all workers, as Kombu writes it."""
-
-    model_config = _STRICT
-
-    properties: Properties
-    body: str
-
-
-class Control(BaseModel):
-    """What `celery inspect` and Flower ask. Workers may be looked at, and are not told what to do."""
-
-    model_config = _STRICT
-
-    method: Literal[
-        "ping", "stats", "active", "reserved", "scheduled", "revoked", "registered", "active_queues", "conf", "report",
-        "query_task", "clock"
-    ]  # fmt: skip
-
-
 _BODY: TypeAdapter[tuple[list[Any], dict[str, Any], dict[str, Any]]] = TypeAdapter(
     tuple[list[Any], dict[str, Any], dict[str, Any]]
 )
+_BODY_TEXT = re.compile(rb'"body": ?"[A-Za-z0-9+/=]*"')
 
 
 def checked(raw: bytes, queue: str) -> dict[str, Any]:
     """The message of this queue as Kombu reads it, made anew from what was checked. Raises UnfitMessageError."""
-    if len(raw) > MOST_MESSAGE_BYTES:
-        raise UnfitMessageError(f"it has {len(raw):,} bytes, and {MOST_MESSAGE_BYTES:,} are the most")
-    try:
-        given = json.loads(raw.decode())
-    except (ValueError, RecursionError) as error:
-        raise UnfitMessageError(f"it is no JSON: {error}") from None
-    if not isinstance(given, dict):
-        raise UnfitMessageError("it is no object of JSON")
-    try:
-        envelope = Envelope.model_validate(given)
-    except ValidationError as error:
-        raise UnfitMessageError(_reason(error)) from None
+    envelope = _envelope(raw)
     _check_body(envelope.body)
-    headers = {"lang": "py", **envelope.headers.model_dump()}
-    return _message(envelope.body, headers, exchange=queue, key=queue)
+    return made_anew(envelope.body, _headers(envelope), queue)
 
 
-def checked_broadcast(given: object) -> dict[str, Any]:
-    """A question to all workers, made anew as well. Raises UnfitMessageError."""
+def refusal(raw: bytes, queue: str, why: str) -> dict[str, Any] | None:
+    """In place of a command whose body does not fit: the same command with nothing but the reason, for its sender.
+
+    None when nobody can be told, since more than the body is wrong or it is no command.
+    """
     try:
-        broadcast = Broadcast.model_validate(given)
-        Control.model_validate(_decoded(broadcast.body))
-    except ValidationError as error:
-        raise UnfitMessageError(_reason(error)) from None
-    return _message(broadcast.body, {}, exchange="", key="")
+        envelope = _envelope(_BODY_TEXT.sub(b'"body": ""', raw, count=1))
+    except UnfitMessageError:
+        return None
+    if envelope.headers.task not in COMMANDS:
+        return None
+    code = TooLargeError.code if len(raw) > MOST_MESSAGE_BYTES else InvalidInputError.code
+    body = base64.b64encode(json.dumps([[], {code: why}, {}]).encode()).decode()
+    return made_anew(body, _headers(envelope), queue)
 
 
-def _message(body: str, headers: dict[str, Any], *, exchange: str, key: str) -> dict[str, Any]:
+def made_anew(body: str, headers: dict[str, Any], queue: str) -> dict[str, Any]:
+    """A message in Kombu's form with nothing in it but this."""
     return {
         "body": body,
         "content-type": "application/json",
@@ -151,32 +128,52 @@ def _message(body: str, headers: dict[str, Any], *, exchange: str, key: str) -> 
         "properties": {
             "body_encoding": "base64",
             "delivery_tag": str(uuid4()),
-            "delivery_info": {"exchange": exchange, "routing_key": key},
+            "delivery_info": {"exchange": queue, "routing_key": queue},
             "priority": 0,
         },
     }
 
 
-def _reason(error: ValidationError, where: str = "") -> str:
+def reason_of(error: ValidationError, where: str = "") -> str:
+    """What is wrong, field by field, in one sentence."""
     return InvalidInputError.of(error, where).message
+
+
+def _envelope(raw: bytes) -> Envelope:
+    if len(raw) > MOST_MESSAGE_BYTES:
+        raise UnfitMessageError(f"the message has {len(raw):,} bytes, and {MOST_MESSAGE_BYTES:,} are the most")
+    try:
+        given = json.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise UnfitMessageError(f"the message is no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise UnfitMessageError("the message is no object of JSON")
+    try:
+        return Envelope.model_validate(given)
+    except ValidationError as error:
+        raise UnfitMessageError(reason_of(error)) from None
+
+
+def _headers(envelope: Envelope) -> dict[str, Any]:
+    return {"lang": "py", **envelope.headers.model_dump()}
 
 
 def _check_body(body: str) -> None:
     """As Celery makes it: positional arguments, keyword arguments, and what shall follow the task, which is nothing."""
     try:
-        _, _, following = _BODY.validate_python(_decoded(body))
+        _, _, following = _BODY.validate_python(decoded(body))
     except ValidationError as error:
-        raise UnfitMessageError(_reason(error, "body")) from None
+        raise UnfitMessageError(reason_of(error, "body")) from None
     if any(following.values()):
         raise UnfitMessageError("body.2: callbacks, chains and chords are not carried out; send the next task yourself")
 
 
-def _decoded(body: str) -> object:
+def decoded(body: str) -> object:
+    """What is in a body. Raises UnfitMessageError."""
     try:
-        decoded: object = json.loads(base64.b64decode(body, validate=True), object_hook=_plain)
+        return cast("object", json.loads(base64.b64decode(body, validate=True), object_hook=_plain))
     except (ValueError, RecursionError) as error:
         raise UnfitMessageError(f"body: cannot be decoded: {error}") from None
-    return decoded
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,11 @@ def command_keys() -> Mapping[str, str] | None:
     Read each time, so that a key that is added or taken away counts at once.
     """
     path = settings().command_keys
-    return None if path is None else _read(path)
+    return None if path is None else read_keys(path)
 
 
-def _read(path: Path) -> Mapping[str, str]:
+def read_keys(path: Path) -> Mapping[str, str]:
+    """The key of each sender in a file that its owner alone can read. Raises InvalidInputError."""
     try:
         if path.stat().st_mode & _OTHERS:
             raise _refusal(f"{path} can be read by others; 'chmod 600 {path}' mends it")

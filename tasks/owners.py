@@ -2,9 +2,8 @@
 
 import os
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 from uuid import UUID
 
 from redis import Redis
@@ -27,6 +26,8 @@ def owner_of_home(home: Path | None) -> UUID | None:
         return _uuid((home / HOME_FILE).read_text(encoding="utf-8"), f"the file {home / HOME_FILE}")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise WrongInstallationError(f"the file {home / HOME_FILE} cannot be read: {error.strerror}") from error
 
 
 def owner_of_redis(client: Redis) -> UUID | None:
@@ -36,14 +37,19 @@ def owner_of_redis(client: Redis) -> UUID | None:
 
 
 def take_over_home(home: Path, installation: UUID) -> None:
-    """Make a home that is of nobody yet this installation's. The file is there wholly or not at all."""
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a home that is of nobody yet this installation's. Raises WrongInstallationError when it cannot be written.
+
+    The file is there wholly or not at all: several workers may begin at once.
+    """
     if (home / HOME_FILE).exists():
         return
-    with tempfile.NamedTemporaryFile("w", dir=home, encoding="utf-8") as draft, suppress(FileExistsError):
-        draft.write(f"{installation}\n")
-        draft.flush()
-        (home / HOME_FILE).hardlink_to(draft.name)
+    draft = home / f".{HOME_FILE}.{os.getpid()}"
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft.write_text(f"{installation}\n", encoding="utf-8")
+        draft.replace(home / HOME_FILE)
+    except OSError as error:
+        raise WrongInstallationError(f"ROLLWAY_HOME ({home}) cannot be written: {error.strerror}") from error
 
 
 def take_over_redis(client: Redis, installation: UUID) -> None:
@@ -51,7 +57,7 @@ def take_over_redis(client: Redis, installation: UUID) -> None:
     client.set(_KEY, str(installation), nx=True)
 
 
-def refuse_to_begin(why: str) -> None:
+def refuse_to_begin(why: str) -> NoReturn:
     """End this process, from whichever of its threads, with one sentence and its own code."""
     print(f"Rollway does not begin: {why}", file=sys.stderr, flush=True)  # noqa: T201  (logging may not be set up yet)
     os._exit(WRONG_INSTALLATION)

@@ -18,7 +18,8 @@ from kombu.transport import redis as kombu_redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from tasks.envelope import UnfitMessageError, checked, checked_broadcast
+from tasks.broadcast import checked_broadcast
+from tasks.envelope import UnfitMessageError, checked, refusal
 from tasks.redis.aside import put_aside
 from tasks.settings import takes_tasks
 
@@ -33,11 +34,11 @@ class _Warnings:
         self._next_at = 0.0
         self._since = 0
 
-    def add(self, queue: str, why: str) -> None:
+    def add(self, what_happened: str, **more: str) -> None:
         self._since += 1
         if monotonic() < self._next_at:
             return
-        _log.warning("a message that does not fit was put aside", queue=queue, why=why, since_last_line=self._since)
+        _log.warning(what_happened, **more, since_last_line=self._since)
         self._next_at, self._since = monotonic() + _WARN_SECONDS, 0
 
 
@@ -45,7 +46,7 @@ _warnings = _Warnings()
 
 
 class _Client(kombu_redis.PrefixedStrictRedis):
-    """Hands on a message that a worker has waited for only when it fits; else it is as if none had come."""
+    """Hands on a message that a worker has waited for only when it fits; else a refusal, or it is as if none came."""
 
     def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:  # noqa: ANN401  (redis-py's)
         answer = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
@@ -55,14 +56,18 @@ class _Client(kombu_redis.PrefixedStrictRedis):
         queue = key.decode().partition(kombu_redis.Channel.sep)[0]  # behind it stands a priority
         if not takes_tasks(queue):
             return answer
+        message = self._checked(queue, raw)
+        return None if message is None else (key, json.dumps(message))
+
+    def _checked(self, queue: str, raw: bytes) -> dict[str, Any] | None:
         try:
-            return key, json.dumps(checked(raw, queue))
+            return checked(raw, queue)
         except UnfitMessageError as unfit:
             self._put_aside(queue, raw, str(unfit))
-            return None
+            return refusal(raw, queue, str(unfit))
 
     def _put_aside(self, queue: str, raw: bytes, why: str) -> None:
-        _warnings.add(queue, why)
+        _warnings.add("a message that does not fit was put aside", queue=queue, why=why)
         try:
             put_aside(redis.Redis(connection_pool=self.connection_pool), queue, raw, why)
         except RedisError as error:
@@ -81,7 +86,7 @@ class Channel(kombu_redis.Channel):
         try:
             return super()._receive_one(c)  # type: ignore[no-untyped-call]
         except RecursionError:
-            _warnings.add("", "it is nested too deeply")
+            _warnings.add("a broadcast was dropped", why="it is nested too deeply")
             raise Empty from None
 
     def _deliver_fanout_message(self, message: object, exchange: str) -> bool:
@@ -90,7 +95,7 @@ class Channel(kombu_redis.Channel):
         try:
             question = checked_broadcast(message)
         except UnfitMessageError as unfit:
-            _warnings.add(exchange, str(unfit))
+            _warnings.add("a broadcast was dropped", why=str(unfit))
             return False
         return bool(super()._deliver_fanout_message(question, exchange))  # type: ignore[no-untyped-call]
 

@@ -1,6 +1,7 @@
 """The bootstrap of an Envoy that serves Rollway's deployments: bootstrap.yaml, which has its reasons, filled in."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
@@ -9,13 +10,20 @@ from traffic.envoy import POLL_TIMEOUT, REFRESH_DELAY, XDS_CLUSTER
 from traffic.envoy_routes import ROUTE_CONFIGURATION
 
 
-def envoy_bootstrap(
-    *, node_id: str, key: str | None, listen: tuple[str, int], admin: tuple[str, int], xds: tuple[str, int]
+def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another in
+    *,
+    node_id: str,
+    key: str | None,
+    listen: tuple[str, int],
+    admin: tuple[str, int],
+    xds: tuple[str, int],
+    admin_paths: Sequence[str] = (),
 ) -> str:
     """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port).
 
     `node_id` names this proxy: two proxies with one id could not be told apart, and a drain might miss one of them.
     `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
+    `admin_paths`: what the paths of its own pages must begin with; with none given, all of them are open.
     """
     template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
     return Template(template).substitute(
@@ -25,6 +33,7 @@ def envoy_bootstrap(
         listen_port=listen[1],
         admin_host=json.dumps(admin[0]),
         admin_port=admin[1],
+        admin_paths=json.dumps([{"prefix": path} for path in admin_paths]),
         xds_host=json.dumps(xds[0]),
         xds_port=xds[1],
         xds_cluster=XDS_CLUSTER,

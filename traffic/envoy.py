@@ -94,7 +94,7 @@ def cluster(name: str) -> dict[str, Any]:
 
 
 _OUTLIERS = {
-    # Out after five 502, 503 or 504 in a row, or three requests in a row without a connection or an answer in time: for
+    # Ejected after five 502, 503 or 504 in a row, or three requests in a row without connection or answer in time: for
     # 5 s, and 5 s longer each time, by when the prober has seen it too. Half of the replicas stay whatever happens:
     # what fails everywhere is no fault of one of them.
     "split_external_local_origin_errors": True,

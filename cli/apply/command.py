@@ -66,6 +66,8 @@ def apply(
           path_prefix: /api/
           strip_prefix: true         # false: replicas see the prefix
           request_timeout_seconds: 30
+          hedge_after_seconds: 5     # null: a request that waits is never sent to a second replica too
+          preview: false             # nobody sees a new revision before it gets traffic
         activate: true               # false: only register the revision
 
     Several deployments may stand in one file, separated by ---. Everything is checked before anything is written.

@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, class_row, dict_row
 
+from db.lifecycle import known_status, lifecycle_status
 from db.views.routes import RouteView, present_routes
 from domain.errors import DeploymentNotFoundError
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Rollout
@@ -131,29 +132,36 @@ def _shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, 
 
 
 def existing_deployments(connection: Connection[Any], names: Sequence[str] | None = None) -> list[DeploymentView]:
-    """Those of these names, or all, that are not destroyed; by name."""
-    return _deployments(connection, _rows(connection, _EXISTING, {"names": None if names is None else list(names)}))
+    """Those of these names, or all, that are not destroyed; by name. Left out: what only a newer release can read."""
+    rows = _rows(connection, _EXISTING, {"names": None if names is None else list(names)})
+    return _deployments(connection, [row for row in rows if known_status(row["lifecycle"], row["sub_step"])])
 
 
 def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:
     """The one of that name; when it is destroyed, the last that was. Raises DeploymentNotFoundError."""
-    found = _deployments(connection, _rows(connection, _NEWEST, (name,)))
-    if not found:
+    rows = _rows(connection, _NEWEST, (name,))
+    if not rows:
         message = f"there is no deployment called {name}; 'rollway status' lists those that exist"
         raise DeploymentNotFoundError(message, deployment=name)
-    return found[0]
+    return _only(connection, rows[0])
 
 
 def deployment_by_id(connection: Connection[Any], deployment_id: UUID) -> DeploymentView:
     """One that is known to exist, destroyed or not."""
-    (found,) = _deployments(connection, _rows(connection, _BY_ID, (deployment_id,)))
-    return found
+    (row,) = _rows(connection, _BY_ID, (deployment_id,))
+    return _only(connection, row)
 
 
 def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUID, RolloutView]:
     """Rollouts, running or ended, by their ids."""
     cursor = connection.cursor(row_factory=class_row(RolloutView))
     return {rollout.id: rollout for rollout in cursor.execute(_ROLLOUTS, (list(ids),)).fetchall()}
+
+
+def _only(connection: Connection[Any], row: DictRow) -> DeploymentView:
+    """Raises UnreadableError for what only a newer release understands."""
+    lifecycle_status(row["lifecycle"], row["sub_step"])
+    return _deployments(connection, [row])[0]
 
 
 def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[DeploymentView]:

@@ -11,6 +11,9 @@ from stack.plan import Part, Ready
 from stack.ports import HOST
 from stack.settings import ServerSettings
 
+# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
+# machine reaches the port, so the pages that tell the token, or end the process, are closed.
+_ADMIN_PATHS = ("/ready", "/stats", "/drain_listeners")
 # Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
 # sockets over still has some seconds for requests in flight.
 DRAIN_SECONDS = 1
@@ -45,6 +48,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         key=settings.proxy_key,
         listen=(HOST, ports.envoy),
         admin=(HOST, ports.envoy_admin),
+        admin_paths=_ADMIN_PATHS,
         xds=(HOST, ports.api),
     )
     file = home.envoy / "bootstrap.yaml"

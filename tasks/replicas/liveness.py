@@ -1,7 +1,9 @@
 """Which replicas run: asks their runtimes for each of them once a second."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from uuid import UUID
 
 import structlog
@@ -13,33 +15,46 @@ _EVERY_SECONDS = 1.0
 _MOST_SECONDS = 0.1
 """For all the asking of one look: a slow runtime is asked less often, and holds up no probe."""
 
+_Found = dict[UUID, Replica | None]
 _log = structlog.get_logger(__name__)
 
 
 class Liveness:
-    """Asks those first that were not asked for longest. While a runtime raises OSError, its replicas are unknown."""
+    """Asks those first that were not asked for longest, each runtime in a thread of its own.
+
+    While a runtime hangs or raises OSError, its replicas are unknown.
+    """
 
     def __init__(self, runtimes: Mapping[str, Runtime]) -> None:
         self._runtimes = runtimes
+        self._threads = ThreadPoolExecutor(max(1, len(runtimes)), "liveness")
+        self._asking: dict[str, Future[_Found]] = {}
         self._asked: dict[UUID, float] = {}
         self._silent: set[str] = set()
-        self.is_behind = False
-        """Whether the last call ended before everybody had their turn."""
+        self._behind: set[str] = set()
 
-    def ask(self, routes: Iterable[RouteRow]) -> dict[UUID, Replica | None]:
-        """Ask for the routes whose turn it is; returns each one's replica, or None where there is none, by route id."""
+    @property
+    def is_behind(self) -> bool:
+        """Whether the last call ended before everybody had their turn."""
+        return bool(self._behind)
+
+    def ask(self, routes: Iterable[RouteRow]) -> _Found:
+        """Ask for the routes whose turn it is; returns each one's replica, or None where there is none, by route id.
+
+        What hangs is left to a later call.
+        """
         began = time.monotonic()
-        waiting = [route for route in routes if self._asked.get(route.id, 0.0) <= began - _EVERY_SECONDS]
-        waiting.sort(key=lambda route: self._asked.get(route.id, 0.0))
-        found: dict[UUID, Replica | None] = {}
-        failing: set[str] = set()
-        self.is_behind = False
-        for route in waiting:
-            if time.monotonic() - began > _MOST_SECONDS:
-                self.is_behind = True
-                break
-            if route.spec.runtime not in failing and not self._ask(route, found):
-                failing.add(route.spec.runtime)
+        waiting: dict[str, list[RouteRow]] = defaultdict(list)
+        for route in sorted(routes, key=lambda route: self._asked.get(route.id, 0.0)):
+            if self._asked.get(route.id, 0.0) <= began - _EVERY_SECONDS:
+                waiting[route.spec.runtime].append(route)
+        for name in waiting.keys() - self._asking.keys():
+            self._asking[name] = self._threads.submit(self._ask, name, waiting[name])
+        done, _ = wait(self._asking.values(), timeout=2 * _MOST_SECONDS)
+        found: _Found = {}
+        for name, asking in list(self._asking.items()):
+            if asking in done:
+                found.update(self._asking.pop(name).result())
         return found
 
     def ask_next(self, route_id: UUID) -> None:
@@ -47,19 +62,24 @@ class Liveness:
         self._asked.pop(route_id, None)
 
     def is_unknown(self, route: RouteRow) -> bool:
-        """Whether its runtime gave no answer when it was asked last."""
-        return route.spec.runtime in self._silent
+        """Whether its runtime gave no answer when it was asked last, or has given none yet."""
+        return route.spec.runtime in self._silent or route.spec.runtime in self._asking
 
-    def _ask(self, route: RouteRow, found: dict[UUID, Replica | None]) -> bool:
-        """Ask for one replica; False when its runtime gives no answer. The next look asks it for another one."""
-        name = route.spec.runtime
-        self._asked[route.id] = time.monotonic()
-        try:
-            found[route.id] = self._runtimes[name].find(route.id)
-        except OSError as error:
-            if name not in self._silent:
-                _log.warning("a runtime gives no answer; its replicas are unknown", runtime=name, why=str(error))
-            self._silent.add(name)
-            return False
-        self._silent.discard(name)
-        return True
+    def _ask(self, name: str, routes: Sequence[RouteRow]) -> _Found:
+        """Ask one runtime for as many as there is time for, or until it gives no answer; a later look goes on."""
+        began, found = time.monotonic(), dict[UUID, Replica | None]()
+        self._behind.discard(name)
+        for route in routes:
+            if time.monotonic() - began > _MOST_SECONDS:
+                self._behind.add(name)
+                break
+            self._asked[route.id] = time.monotonic()
+            try:
+                found[route.id] = self._runtimes[name].find(route.id)
+            except OSError as error:
+                if name not in self._silent:
+                    _log.warning("a runtime gives no answer; its replicas are unknown", runtime=name, why=str(error))
+                self._silent.add(name)
+                break
+            self._silent.discard(name)
+        return found

@@ -1,5 +1,6 @@
 """Questions to runtimes, in a few threads for each: one that hangs holds up nobody else."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,9 +17,10 @@ Answer = TypeVar("Answer")
 
 
 class Turns(Generic[Answer]):
-    """Asks first for those routes that were not asked for longest. For one thread, and one question."""
+    """Asks first for those routes that were not asked for longest; always the same question."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._asked: dict[UUID, Future[Answer]] = {}
         self._last: dict[UUID, float] = {}
@@ -35,15 +37,17 @@ class Turns(Generic[Answer]):
 
         Raises what the question raises.
         """
-        self._last = {route.id: self._last.get(route.id, 0.0) for route in routes}
-        for route in sorted(routes, key=lambda route: self._last[route.id]):
-            if route.id not in self._asked:
-                self._asked[route.id] = self._of(route.spec.runtime).submit(question, route)
-        wait(self._asked.values(), timeout=_PATIENCE_SECONDS)
-        self.is_behind = False
-        return {route_id: future.result() for route_id, future in list(self._asked.items()) if self._has_had(route_id)}
+        with self._lock:
+            self._last = {route.id: self._last.get(route.id, 0.0) for route in routes}
+            for route in sorted(routes, key=lambda route: self._last[route.id]):
+                if route.id not in self._asked:
+                    self._asked[route.id] = self._of(route.spec.runtime).submit(question, route)
+            wait(self._asked.values(), timeout=_PATIENCE_SECONDS)
+            self.is_behind = False
+            asked = list(self._asked.items())
+            return {route_id: future.result() for route_id, future in asked if self._is_answered(route_id)}
 
-    def _has_had(self, route_id: UUID) -> bool:
+    def _is_answered(self, route_id: UUID) -> bool:
         """Whether there is an answer. A question that has not begun is taken back: a later look asks it anew."""
         future = self._asked[route_id]
         if not future.cancel():

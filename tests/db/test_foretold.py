@@ -50,7 +50,7 @@ COMMANDS: dict[type[commands.DeploymentCommand], dict[str, st.SearchStrategy[Any
     commands.Undo: {"revision": st.sampled_from([None, None, "v1", "v3"])},
     commands.Retry: {},
     commands.Scale: {"desired_replicas": st.integers(0, 5)},
-    commands.Destroy: {},
+    commands.Destroy: {"force": st.booleans()},
 }
 
 

@@ -1,7 +1,6 @@
 """Commands from a service that has Celery and not Rollway, where workers take signed ones only."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -66,19 +65,10 @@ def test_before_keys_are_set_senders_may_sign_already(fleet: Fleet, redis_url: s
     assert json.loads(told.stdout)["result"]["activation"] == "begun"
 
 
-@pytest.mark.parametrize("fault", ["can be read by others", "cannot be read", "line 1 must be"])
-def test_a_worker_does_not_begin_with_keys_that_make_no_sense(fleet: Fleet, keys: Path, fault: str) -> None:
-    match fault:
-        case "can be read by others":
-            keys.chmod(0o644)
-        case "cannot be read":
-            keys.unlink()
-        case _:
-            keys.write_text("ci = short")
+def test_a_worker_does_not_begin_with_keys_that_make_no_sense(fleet: Fleet, keys: Path) -> None:
+    keys.write_text("ci = short")
     fleet.begin_worker("worker1", ROLLWAY_COMMAND_KEYS=str(keys))
     eventually(lambda: not fleet.is_running("worker1"), 30)
     log = fleet.log("worker1")
-    assert f"ROLLWAY_COMMAND_KEYS: {keys}" in log
-    assert fault in log
+    assert f"ROLLWAY_COMMAND_KEYS: {keys}: line 1 must be 'sender = key'" in log
     assert "Traceback" not in log
-    assert os.environ.get("ROLLWAY_COMMAND_KEYS") is None

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.fuzz.command_lines import run_line, run_process
+from tests.fuzz.http_requests import send_request
+from tests.fuzz.messages import put_message
 from tests.fuzz.payloads import send_payload
 from tests.fuzz.world import World
 from tests.fuzz.yaml_files import apply_file
@@ -26,5 +28,7 @@ SURFACES: Mapping[str, Surface] = {
     "yaml": Surface(apply_file, quick=60, share=0.35),
     "command_lines": Surface(run_line, quick=40, share=0.15),
     "processes": Surface(run_process, quick=4, share=0.01),
-    "payloads": Surface(send_payload, quick=400, share=0.39),
+    "payloads": Surface(send_payload, quick=400, share=0.2),
+    "messages": Surface(put_message, quick=200, share=0.19),
+    "http": Surface(send_request, quick=30, share=0.1),
 }

@@ -59,7 +59,7 @@ class World:
         assert self.api.process is not None
         assert self.api.process.poll() is None, "the server for proxies has died"
         said = plain_http.get(f"{self.api.url}/healthz", timeout=2).json()
-        assert (said["status"], said["postgres"]) == ("ok", "ok")
+        assert (said["status"], said["acknowledgements"]) == ("ok", "ok")
         assert "Traceback" not in self.api.log.read_text(errors="replace")
 
 

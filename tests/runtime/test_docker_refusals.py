@@ -59,3 +59,14 @@ def test_a_network_that_publishes_no_port_is_told(docker_runtime: DockerRuntime,
         docker_runtime.start(request)
     assert containers(docker_api, request.route_id) == []
     docker_api.remove_network(name)
+
+
+@pytest.mark.parametrize("docker_section", [{"volumes": {"/etc": "/etc2"}}, {"network": "host"}])
+def test_what_the_host_does_not_allow_is_told_and_leaves_no_container(
+    docker_url: str, docker_api: docker.APIClient, docker_section: dict[str, Any]
+) -> None:
+    careful, request = DockerRuntime(f"host-{uuid4()}", docker_url), asked(**docker_section)
+    with pytest.raises(ReplicaStartError, match="ROLLWAY_DOCKER_"):
+        careful.start(request)
+    assert containers(docker_api, request.route_id) == []
+    careful.close()

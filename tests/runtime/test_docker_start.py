@@ -88,7 +88,7 @@ def test_limits_and_volumes_reach_the_engine(
 ) -> None:
     (tmp_path / "model.txt").write_text("weights")
     request = asked(
-        "cat /model/model.txt; echo; echo x > /model/new || echo read-only",
+        "cat /model/model.txt; echo; echo x > /model/new || echo read-only; grep NoNewPrivs /proc/self/status",
         resources={"memory": "64m", "cpus": 0.5},
         volumes={str(tmp_path): "/model"},
         stop_signal="SIGINT",
@@ -96,11 +96,13 @@ def test_limits_and_volumes_reach_the_engine(
     replica = docker_runtime.start(request)
     ended(docker_runtime, request.route_id)
     tail = docker_runtime.log_tail(request.route_id, 5)
-    assert {"weights", "read-only"} <= set(tail.splitlines())
+    assert {"weights", "read-only", "NoNewPrivs:\t1"} <= set(tail.splitlines())
     found = docker_api.inspect_container(replica.handle.removeprefix("docker:"))
     assert found["HostConfig"]["Memory"] == 64 * 2**20
     assert found["HostConfig"]["NanoCpus"] == 500_000_000
     assert found["HostConfig"]["RestartPolicy"]["Name"] == "no"
+    assert found["HostConfig"]["PidsLimit"] == 4096
+    assert found["HostConfig"]["LogConfig"]["Config"] == {"max-size": "10m", "max-file": "3"}
     assert found["Config"]["StopSignal"] == "SIGINT"
 
 

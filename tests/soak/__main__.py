@@ -3,7 +3,7 @@
 machine    whole rollouts of the pure core, by Hypothesis
 storm      coordinators, probers, users and cut connections on a real Postgres
 chaos      real processes, killed at random moments
-inputs     files, command lines, payloads and HTTP that nobody should send
+inputs     files, command lines, payloads, messages and HTTP that nobody should send
 """
 
 import argparse

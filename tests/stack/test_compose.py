@@ -37,7 +37,12 @@ def docker_compose() -> str:
     return program
 
 
-PASSWORDS = {"POSTGRES_PASSWORD": "p@ss:w/o%rd", "REDIS_PASSWORD": "abc123", "DOCKER_GID": "998"}
+PASSWORDS = {
+    "POSTGRES_PASSWORD": "p@ss:w/o%rd",
+    "REDIS_PASSWORD": "abc123",
+    "ROLLWAY_PROXY_KEY": "k" * 32,
+    "DOCKER_GID": "998",
+}
 
 
 @pytest.mark.parametrize("files", [["docker-compose.yml"], ["docker-compose.yml", "docker-compose.docker.yml"]])
@@ -60,9 +65,9 @@ def test_make_env_makes_passwords_once_and_keeps_what_is_there(tmp_path: Path) -
     (tmp_path / ".env").chmod(0o600)
     for _ in range(2):
         subprocess.run(["make", "env"], cwd=tmp_path, check=True, capture_output=True)
-    port, mine, made = (tmp_path / ".env").read_text().splitlines()
+    port, mine, made, key = (tmp_path / ".env").read_text().splitlines()
     assert (port, mine) == ("ENVOY_PORT=8081", "REDIS_PASSWORD=mine")
-    assert re.fullmatch("POSTGRES_PASSWORD=[0-9a-f]{48}", made)
+    assert re.fullmatch("POSTGRES_PASSWORD=[0-9a-f]{48} ROLLWAY_PROXY_KEY=[0-9a-f]{48}", f"{made} {key}")
     (tmp_path / ".env").unlink()
     subprocess.run(["make", "env"], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
@@ -115,7 +120,7 @@ def test_what_is_secret_is_ignored_by_git() -> None:
 def test_the_bootstrap_is_one_that_envoy_takes(
     compose: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command, _, file = compose["services"]["envoy-bootstrap"]["command"][2].partition("&& ")[2].partition(" > ")
+    command, _, file = compose["services"]["envoy-bootstrap"]["command"][2].partition(" > ")
     assert main(shlex.split(command)[1:]) == 0
     text = capsys.readouterr().out
     assert file in compose["services"]["envoy"]["command"]

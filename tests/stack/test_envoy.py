@@ -21,7 +21,7 @@ from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Part, Ready
 from stack.ports import free_port
 from stack.prepare import Notice, UpRequest
-from stack.settings import Ports, ServerSettings, choose_settings
+from stack.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.state import PartState, read_state
 from stack.status import stack_status
 from stack.supervisor.child import Child
@@ -154,6 +154,11 @@ def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: P
         envoy = parts["envoy"]
         assert "no deployment is reached" in plain_http.get(f"{envoy.address}/nope").text
         assert plain_http.get(f"{parts['api'].address}/healthz").status_code == 200
+        settings = load_settings(home)
+        assert settings
+        admin = f"http://127.0.0.1:{settings.ports.envoy_admin}"
+        assert [plain_http.get(f"{admin}{path}").status_code for path in ("/ready", "/config_dump")] == [200, 403]
+        assert plain_http.post(f"{admin}/quitquitquit").status_code == 403
 
         psutil.Process(envoy.pid).send_signal(signal.SIGKILL)
         eventually(lambda: _envoy(home) not in (None, envoy.pid))

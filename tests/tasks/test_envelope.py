@@ -3,17 +3,28 @@
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 from celery import Celery
+from celery.worker.request import Request
+from flower.inspector import Inspector
+from hypothesis import given
+from hypothesis import strategies as st
+from kombu.connection import Connection
+from kombu.transport.virtual import Message
 
 from domain.commands import COMMANDS
 from tasks.app import TASK_MODULES, app
-from tasks.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, checked_broadcast
+from tasks.broadcast import checked_broadcast
+from tasks.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, refusal
 from tasks.settings import TaskSettings, celery_settings, takes_tasks
 from tests.support.deployments import NOBODY
 from tests.support.envelopes import BROADCASTS, LIMIT, MALFORMED, body_of, envelope, raw, scale_nobody
+
+READER = Celery("reader", set_as_current=False)
+CHANNEL = Connection("memory://").channel()  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("wrong", MALFORMED)
@@ -23,6 +34,26 @@ def test_what_does_not_fit_is_refused_with_its_reason(wrong: str) -> None:
         checked(message, "commands")
     assert words in str(unfit.value)
     assert len(str(unfit.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (raw(body="A" * 20_000_000), {"too_large": "why"}),
+        (raw(body="***"), {"invalid_input": "why"}),
+        (raw(body="AAAA"), {"invalid_input": "why"}),
+        (raw(body=body_of([[]])), {"invalid_input": "why"}),
+        (raw(body="AAAA", headers__task="rollway.audit"), None),
+        (raw(body="AAAA", headers__id=None), None),
+        (raw(body="A" * LIMIT, headers__origin="x" * LIMIT), None),
+        (b"hello", None),
+    ],
+)
+def test_a_sender_is_told_when_only_the_body_of_its_command_does_not_fit(
+    message: bytes, told: dict[str, str] | None
+) -> None:
+    made = refusal(message, "commands", "why")
+    assert (made and json.loads(base64.b64decode(made["body"]))) == (told and [[], told, {}])
 
 
 def test_what_fits_is_made_anew_from_what_was_checked() -> None:
@@ -93,11 +124,47 @@ def test_a_broadcast_that_is_no_question_is_refused(wrong: str) -> None:
         checked_broadcast(json.loads(BROADCASTS[wrong]))
 
 
-def test_a_question_to_all_workers_is_passed_on() -> None:
-    given = envelope(body=body_of({"method": "ping", "arguments": {}}), headers=[5])
+@pytest.mark.parametrize("method", ["ping", "enable_events", *Inspector.inspect_methods])
+def test_a_question_to_all_workers_is_passed_on(method: str) -> None:
+    given = envelope(body=body_of({"method": method, "arguments": {}}), headers=[5])
     assert checked_broadcast(given)["headers"] == {}
 
 
 def test_a_body_in_its_least_form_is_a_body() -> None:
     assert checked(raw(body=body_of(scale_nobody())), "commands")
     assert checked(raw(body=body_of([[], {}, {"callbacks": None, "chain": None}])), "commands")
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+PLACES = st.sampled_from(
+    [
+        *("body", "content_type", "content_encoding", "headers", "properties"),
+        *(f"headers__{name}" for name in ("task", "id", "expires", "eta", "shadow", "retries", "group", "origin")),
+        *(f"headers__{name}" for name in ("timelimit", "root_id", "argsrepr", "stamps", "stamped_headers", "lang")),
+        *(f"properties__{name}" for name in ("body_encoding", "delivery_tag", "delivery_info", "priority", "reply_to")),
+    ]
+)
+
+
+@given(st.dictionaries(PLACES, ANYTHING, max_size=3), st.none() | ANYTHING)
+def test_whatever_stands_anywhere_has_a_reason_or_is_a_request_for_celery(changes: dict[str, Any], body: Any) -> None:
+    message = raw(**dict(sorted(changes.items()))) if body is None else raw(body=body_of(body))
+    try:
+        made = checked(message, "commands")
+    except UnfitMessageError as unfit:
+        told = str(unfit)
+        assert told
+        return
+    taken = Message(made, channel=CHANNEL)  # type: ignore[no-untyped-call]
+    Request(taken, app=READER, task=READER.tasks["celery.map"], headers=taken.headers, body=taken.body)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_are_a_message_by_chance(message: bytes) -> None:
+    with pytest.raises(UnfitMessageError):
+        checked(message, "commands")
+    assert refusal(message, "commands", "why") is None

@@ -82,6 +82,29 @@ def test_a_time_that_makes_no_sense_is_named(name: str, seconds: str) -> None:
         TaskSettings.from_environment({**ENVIRONMENT, name: seconds})
 
 
+def test_what_replicas_get_and_reach_is_named_and_by_default_nothing() -> None:
+    plain = TaskSettings.from_environment(ENVIRONMENT)
+    assert (plain.replica_env, plain.replica_users, plain.docker_volumes, plain.docker_host_network) == (
+        (),
+        (),
+        (),
+        False,
+    )
+    given = {
+        "ROLLWAY_REPLICA_ENV": "HF_HOME, AWS_*,,",
+        "ROLLWAY_DOCKER_VOLUMES": "/srv",
+        "ROLLWAY_DOCKER_HOST_NETWORK": "on",
+    }
+    asked = TaskSettings.from_environment({**ENVIRONMENT, **given})
+    assert (asked.replica_env, asked.docker_volumes, asked.docker_host_network) == (
+        ("HF_HOME", "AWS_*"),
+        ("/srv",),
+        True,
+    )
+    with pytest.raises(InvalidInputError, match="ROLLWAY_DOCKER_HOST_NETWORK must be on or off, not 'perhaps'"):
+        TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_DOCKER_HOST_NETWORK": "perhaps"})
+
+
 def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:
     queues = celery_settings(TaskSettings(redis_url=NOBODY, host="gpu-1"))["task_queues"]
     assert [queue.name for queue in queues] == ["lifecycle", "routes", "commands", "host.gpu-1"]

@@ -109,23 +109,33 @@ def test_a_text_with_the_character_nul_is_refused_at_its_field(command: str, fie
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("command", "field", "given"),
     [
-        ({"policy": {"a": "\ud800"}}, "policy.a: a text cannot contain half of a surrogate pair"),
-        ({"policy": {"a": float("nan")}}, "policy.a: must be a finite number"),
-        ({"policy": {"a": [[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]}}, "is nested deeper than 20 levels"),
+        ("pause", "\ufffd", {"\udc00": 1}),
+        ("create_deployment", "policy.spec.\ufffd", {"policy": {"spec": {"\ud800": "a"}}}),
+        ("add_revision", "spec.env.\ufffd", {"spec": {"command": ["serve"], "env": {"\ud800": ""}}}),
     ],
 )
-def test_what_json_can_say_and_nothing_can_store_is_refused_at_its_field(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInputError, match=said):
-        ask("create_deployment", **given)
+def test_half_a_surrogate_pair_is_refused_at_its_field(command: str, field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="half of a surrogate pair") as refused:
+        ask(command, **given)
+    assert refused.value.detail == {"field": field}
 
 
-def test_words_for_people_are_kept_without_what_cannot_be_stored_or_shown() -> None:
-    words = {"actor": "ann\0", "reason": "\x1b]0;owned\x07 \ud800\r\nfor the sale"}
-    paused = ask("pause", **words)
-    assert (paused.actor, paused.reason) == ("ann\ufffd", "\ufffd]0;owned\ufffd \ufffd\nfor the sale")
-    assert ask("report_route", detail="\0").detail == "\ufffd"
+def nested(levels: int) -> dict[str, Any]:
+    return {"a": nested(levels - 1)} if levels else {}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    assert ask("create_deployment", policy=nested(31))
+    for levels in (32, 300, 900):
+        with pytest.raises(InvalidInputError, match="nested more than 32 levels deep"):
+            ask("create_deployment", policy=nested(levels))
+
+
+def test_numbers_that_json_does_not_know_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy.spec.most: must be a finite number"):
+        ask("create_deployment", policy={"spec": {"most": float("inf")}})
 
 
 def test_a_command_that_is_too_large_is_refused_by_the_name_of_its_largest_part() -> None:
@@ -139,6 +149,13 @@ def test_a_command_that_is_too_large_is_refused_by_the_name_of_its_largest_part(
     with pytest.raises(TooLargeError, match=r"^spec.env: the command has ") as refused:
         ask("add_revision", spec={"command": ["serve"], "env": many})
     assert refused.value.as_json()["code"] == "too_large"
+
+
+def test_words_for_people_are_kept_without_what_cannot_be_stored_or_shown() -> None:
+    words = {"actor": "ann\0", "reason": "\x1b]0;owned\x07 \ud800\r\nfor the sale"}
+    paused = ask("pause", **words)
+    assert (paused.actor, paused.reason) == ("ann\ufffd", "\ufffd]0;owned\ufffd \ufffd\nfor the sale")
+    assert ask("report_route", detail="\0").detail == "\ufffd"
 
 
 def test_numbers_and_nothing_are_no_texts() -> None:

@@ -86,3 +86,9 @@ def test_a_taken_entrance_is_refused_naming_both_deployments() -> None:
     error = EntranceTakenError.by("shop", "web", "host", "www.example.com")
     assert error.message.startswith("host www.example.com is shop's, so web cannot have it")
     assert error.detail == {"deployment": "web", "entrance": "www.example.com", "owner": "shop"}
+
+
+def test_of_many_faults_the_first_twenty_are_told_and_the_rest_is_counted() -> None:
+    told = refused({"sizes": [{"least": 1}] * 25}).message
+    assert told.startswith("sizes.0.most: Field required; ")
+    assert told.endswith("sizes.19.most: Field required; and 5 more")

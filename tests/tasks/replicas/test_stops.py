@@ -7,6 +7,8 @@ from pathlib import Path
 import redis
 from sqlalchemy import Engine
 
+from db.audit.impossible import impossible_combinations
+from db.engine import in_transaction
 from runtime.docker import DockerRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
@@ -113,5 +115,6 @@ def test_what_nobody_can_stop_is_destroyed_by_force_and_what_runs_of_it_is_swept
     assert routes == [{"status": "terminated", "traffic_status": "inactive", "runs": False}]
     said = "SELECT message FROM deployment_history WHERE deployment_id = %s AND message LIKE '%%force%%'"
     assert read(engine, said, box.id)[0]["message"].endswith("taken as stopped: the engine is gone")
+    assert in_transaction(engine, impossible_combinations) == []
     host.sweep()
     eventually(lambda: processes_of(home) == [])

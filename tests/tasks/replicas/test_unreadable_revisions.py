@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 from db.engine import transaction
 from db.lifecycle import due_statuses, statuses_of
 from db.replicas.hosts import fail_routes_of_lost_hosts
-from db.views.deployments import deployment_named
+from db.views.deployments import deployment_named, existing_deployments
+from domain.errors import UnreadableError
 from domain.model import Lifecycle, RouteStatus
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
@@ -112,6 +113,9 @@ def test_words_that_only_a_newer_release_knows_are_left_to_it(
         assert statuses_of(connection, [odd.id]) == frozenset()
         connection.execute("INSERT INTO hosts (name, address, down_since) VALUES (%s, '', now())", (HERE,))
         assert fail_routes_of_lost_hosts(connection, None) == {web.id}
+        assert [view.name for view in existing_deployments(connection)] == ["web"]
+        with pytest.raises(UnreadableError, match="no state of a deployment 'archived'; a newer one wrote it"):
+            deployment_named(connection, "odd")
     write(engine, "UPDATE deployments SET lifecycle = 'scaling' WHERE id = %s", odd.id)
     with transaction(engine) as connection:
         (shown,) = deployment_named(connection, "odd").routes

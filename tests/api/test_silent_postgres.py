@@ -1,0 +1,31 @@
+"""Postgres' processes are suspended, not dead: the server for proxies says so, and goes on with new ones."""
+
+import os
+import signal
+from typing import Any
+
+from sqlalchemy import Engine
+
+from tests.support import plain_http
+from tests.support.deployments import read
+from tests.support.edge import Process
+from tests.support.waiting import eventually
+
+OTHERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+def test_a_silent_postgres_makes_the_table_stale_and_is_left_for_another_process(api: Process, engine: Engine) -> None:
+    def health() -> dict[str, Any]:
+        return dict(plain_http.get(f"{api.url}/healthz").json())
+
+    eventually(lambda: health()["status"] == "ok")
+    suspended = [int(row["pid"]) for row in read(engine, OTHERS)]
+    assert suspended
+    for pid in suspended:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: health()["status"] == "stale", 10, "it to be noticed")
+        eventually(lambda: health()["status"] == "ok" and health()["table_age_seconds"] < 5, 30, "a new connection")
+    finally:
+        for pid in suspended:
+            os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,49 @@
+"""Beat: it sends no tick where nobody reads, and the machine's clock may be set while it counts."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from celery import Celery
+
+from tasks import connections
+from tasks.beat import MemoryScheduler
+from tasks.redis.wake import MOST_WAITING
+from tasks.schedule import ALARM_TASK, beat_schedule
+from tasks.settings import KEY_PREFIX, LIFECYCLE_QUEUE, TaskSettings, celery_settings, settings
+from tests.support.queues import drop_all, waiting
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def beat(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryScheduler]:
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    made = (settings, connections.redis_client, connections.waker)
+    for each in made:
+        each.cache_clear()
+    app = Celery("test", set_as_current=False)
+    app.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))
+    app.conf.beat_schedule = {"alarm": {**beat_schedule()["alarm"], "schedule": 0.05}}
+    yield MemoryScheduler(app)
+    app.close()
+    connections.redis_client().close()
+    for each in made:
+        each.cache_clear()
+
+
+def test_a_tick_is_sent_in_each_interval_but_not_to_a_queue_that_nobody_reads(
+    beat: MemoryScheduler, client: redis.Redis
+) -> None:
+    def alarms() -> int:
+        beat.tick()
+        return [task for task, _ in waiting(client, LIFECYCLE_QUEUE)].count(ALARM_TASK)
+
+    eventually(lambda: alarms() == 3)
+    drop_all(client, LIFECYCLE_QUEUE)
+    for _ in range(MOST_WAITING):
+        client.lpush(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}", "somebody else's")
+    runs = beat.schedule["alarm"].total_run_count
+    eventually(lambda: beat.tick() is not None and beat.schedule["alarm"].total_run_count >= runs + 3)
+    assert client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") == MOST_WAITING
+    drop_all(client, LIFECYCLE_QUEUE)
+    eventually(lambda: alarms() == 1)
