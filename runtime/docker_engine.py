@@ -100,7 +100,7 @@ class DockerEngine:
                 if isinstance(error, NotFound) or "does not support reading" in _message(error):
                     return ""
                 raise
-        return storable(text.decode(errors="replace"))
+        return text.decode(errors="replace")
 
     def has_image(self, image: str) -> bool:
         """Whether the image is on the engine. Raises EngineRefusalError when this is no name of an image."""

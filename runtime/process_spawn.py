@@ -4,7 +4,6 @@ import os
 import subprocess
 from pathlib import Path
 
-from domain.text import storable
 from runtime.accounts import Account
 from runtime.base import ReplicaRequest, ReplicaStartError
 
@@ -50,7 +49,7 @@ def tail(log: Path, lines: int) -> str:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 2**20))
-            text = storable(file.read().decode(errors="replace"))
+            text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""
     return "\n".join(text.splitlines()[-lines:])

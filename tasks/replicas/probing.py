@@ -17,6 +17,7 @@ from db.replicas.routes import RouteRow, running_routes
 from domain.model import RouteStatus
 from domain.replicas.health import ProbedRoute, ProbeResult, judge_health, unread_status
 from domain.replicas.revision import HealthCheck
+from domain.text import storable
 from runtime.base import Replica, Runtime
 from runtime.probes import ProbeAnswer, Prober
 from tasks.redis.wake import Waker
@@ -146,7 +147,7 @@ class ProbePass:
 
     def _log_tail(self, route: RouteRow) -> str | None:
         with suppress(OSError):
-            return self.runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES)
+            return storable(self.runtimes[route.spec.runtime].log_tail(route.id, LOG_TAIL_LINES))
         return None
 
     def _write(self, reports: Sequence[RouteReport]) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from tests.support import plain_http
 from tests.support.deployments import read
-from tests.support.edge import Process
+from tests.support.server_process import Process
 from tests.support.waiting import eventually
 
 OTHERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
