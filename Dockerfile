@@ -15,6 +15,9 @@ RUN pip install --require-hashes -r requirements/base.txt
 
 # .dockerignore lists what is let in.
 COPY . .
-RUN pip install --no-deps --no-build-isolation -e .
+# A clone made under `umask 077` could be read by root only. Compiled here, since the user may not write there.
+RUN chmod -R a+rX /app \
+    && pip install --no-deps --no-build-isolation -e . \
+    && python -m compileall -q /app
 
 USER rollway

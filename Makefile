@@ -9,7 +9,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down migrate test unit check fmt prove soak mutants zero-loss bench bench-full lock clean
+.PHONY: help demo up down restart env migrate test unit check fmt prove soak mutants zero-loss bench bench-full lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -23,8 +23,15 @@ demo: .venv/.runtime ## a real rolling update and a real rollback, in under a mi
 up: .venv/.runtime ## start PostgreSQL, Valkey, workers, beat and Flower here, without Docker
 	@$(BIN)/rollway up $(ARGS)
 
-down: .venv/.runtime ## stop them; the data in .rollway stays
+down: .venv/.runtime ## stop them and every replica; the data in .rollway stays
 	@$(BIN)/rollway down $(ARGS)
+
+restart: .venv/.runtime ## restart them one after the other, as after an upgrade, without losing a request
+	@$(BIN)/rollway restart $(ARGS)
+
+env: ## the key and passwords that docker compose needs, made once, into .env
+	@umask 077; touch .env; for name in POSTGRES_PASSWORD REDIS_PASSWORD ROLLWAY_PROXY_KEY; do \
+	  grep -q "^$$name=." .env || echo "$$name=$$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')" >> .env; done
 
 migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest schema
 	@$(BIN)/alembic upgrade head

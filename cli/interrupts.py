@@ -8,15 +8,17 @@ from typing import NoReturn
 
 from cli.output import printer
 
+STOPPED = "Interrupted; everything that was started is stopped."
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(said: str = STOPPED) -> Iterator[None]:
     """The first signal raises KeyboardInterrupt; later ones are ignored, so that nothing cuts the clean-up short.
 
     A signal that is ignored already stays so: `nohup` and a script's background job want to outlive it. After an
-    interrupted block, one line says that its clean-up is done.
+    interrupted block, `said` tells that its clean-up is done.
     """
 
     def interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
@@ -28,7 +30,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        printer(stderr=True).print("Interrupted; everything that was started is stopped.")
+        printer(stderr=True).print(said)
         raise
     finally:
         for number, handler in before.items():

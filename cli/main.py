@@ -32,7 +32,8 @@ _Entry = tuple[Callable[..., object], Sequence[ExitCode], str]
 _COMMANDS: Mapping[str, _Entry] = {
     "demo": (demo.demo, (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED), "rollway demo"),
     "up": (stack.up, STARTING, "rollway up\nrollway up --foreground --workers 4"),
-    "down": (stack.down, STARTING, "rollway down"),
+    "down": (stack.down, STARTING, "rollway down\nrollway down --keep-replicas"),
+    "restart": (stack.restart, STARTING, "rollway restart\nrollway restart worker1 worker2"),
     "apply": (
         apply.apply,
         WAITING,

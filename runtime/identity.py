@@ -50,8 +50,12 @@ def send(identity: Identity | None, number: int) -> None:
 
 
 def send_to_group(identity: Identity | None, number: int) -> None:
-    """Send a signal to the process group of this very session leader; nothing happens when the leader is gone."""
-    _send(identity, number, os.killpg)
+    """Send a signal to this very process, and to its process group when it leads one; nothing when it is gone."""
+    _send(identity, number, _kill_group)
+
+
+def _kill_group(pid: int, number: int) -> None:
+    (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, number)
 
 
 def _send(identity: Identity | None, number: int, kill: Callable[[int, int], None]) -> None:

@@ -1,7 +1,7 @@
 """Replicas as operating-system processes of this host, which outlive the worker that started them."""
 
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -159,6 +159,7 @@ class ProcessRuntime:
             revision=request.revision,
             port=port,
             address=self._surroundings.address,
+            stop_grace_seconds=request.spec.stop_grace_seconds,
         )
         self._records.write(record)
         try:
@@ -181,20 +182,19 @@ class ProcessRuntime:
 
         port = free_port(self._ports, is_reserved)
         if port is None:
-            message = f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host"
-            raise ReplicaStartError(message)
+            raise ReplicaStartError(f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host")
         return port
 
 
-def stop_all(home: Path, grace_seconds: float = 5.0) -> int:
-    """Send SIGTERM to all replicas of `home`, SIGKILL to those left after the grace, then forget all.
+def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:
+    """End and forget all replicas of `home`, as `end_everyone` does, and return how many were running.
 
-    Returns how many were running. Stop the workers first, or they start replicas meanwhile.
+    Stop the workers first, or they start replicas meanwhile.
     """
     if not home.is_dir():
         return 0
     runtime = ProcessRuntime(home)
-    ended = end_everyone(runtime, grace_seconds)
+    ended = end_everyone(runtime, grace_seconds, left)
     for route_id in RecordFolder(home).route_ids():
         runtime.forget(route_id)
     return ended

@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReplicaRecord(BaseModel):
-    """One replica. Without `process` it is starting.
+    """One replica. Without `process` it is starting. The grace is what its revision says, from SIGTERM to SIGKILL.
 
     It ends with its process; one that was asked to end, with the last one of its process group.
     """
@@ -32,6 +32,7 @@ class ReplicaRecord(BaseModel):
     port: int
     address: str = LOOPBACK
     process: Identity | None = None
+    stop_grace_seconds: float = 10.0
     asked_to_end: bool = False
     ended: bool = False
     exit_code: int | None = None
@@ -99,6 +100,10 @@ class RecordFolder:
             return []
         found = (_route_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
         return [route_id for route_id in found if route_id]
+
+    def longest_grace(self) -> float:
+        """The longest time, in seconds, that a running replica may take to end."""
+        return max((record.stop_grace_seconds for record in self.all().values() if not record.ended), default=0.0)
 
     def write(self, record: ReplicaRecord) -> None:
         """Replace the record in one step: a reader sees the old one or the new one."""

@@ -6,6 +6,7 @@ from stack.errors import StackError
 from stack.home import find_home
 from stack.state import read_state
 
+_SERVING = "Only Envoy and replicas run, as 'rollway down --keep-replicas' left them: 'rollway up' starts the rest."
 _NOT_RUNNING = "Rollway's stack is not running: start it with 'rollway up', or set DATABASE_URL and REDIS_URL."
 
 
@@ -19,7 +20,7 @@ def export_urls(environ: MutableMapping[str, str]) -> None:
     if environ.get("DATABASE_URL") and environ.get("REDIS_URL"):
         return
     state = read_state(home)
-    if state is None or state.phase in {"stopping", "stopped"}:
-        raise StackError(_NOT_RUNNING)
+    if state is None or state.phase in {"stopping", "stopped", "serving"}:
+        raise StackError(_SERVING if state and state.phase == "serving" and state.alive else _NOT_RUNNING)
     environ["DATABASE_URL"] = environ.get("DATABASE_URL") or state.database_url
     environ["REDIS_URL"] = environ.get("REDIS_URL") or state.redis_url

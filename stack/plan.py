@@ -3,9 +3,12 @@
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Literal
 
 from pydantic import TypeAdapter
+
+from stack.state import PartState
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,9 @@ class Part:
 
     `env` is added to the supervisor's environment, or replaces it when `inherit_env` is false. `user` is a uid, and
     gid, to run as. `grace` is in seconds from `stop_signal` to SIGKILL. `pid_file` is a file of this part that names a
-    process, and is removed before a start when that process is not running in the file's folder.
+    process, and is removed before a start when that process is not running in the file's folder. `configuration` tells
+    a part from one with the same command line whose files say something else. With `hot_restart` a new process takes
+    the sockets over from the old one, which ends by itself.
     """
 
     name: str
@@ -43,6 +48,16 @@ class Part:
     grace: float = 15.0
     start_timeout: float = 30.0
     pid_file: str | None = None
+    configuration: str = ""
+    hot_restart: bool = False
+
+    @property
+    def digest(self) -> str:
+        """Two parts of one digest are run in the same way."""
+        return sha256(_PART.dump_json(self)).hexdigest()
+
+
+_PART = TypeAdapter(Part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +70,21 @@ class External:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All that a supervisor runs; `urls` go to the state file for the command line."""
+    """All that a supervisor runs.
+
+    `found` are parts that run already, of an earlier supervisor: they are taken over, and those named in `restart` are
+    restarted then, one after the other. `workers` and `environment` are what it was asked for with; these and the URLs
+    go to the state file.
+    """
 
     database_url: str
     redis_url: str
     parts: tuple[Part, ...]
     external: tuple[External, ...] = ()
+    found: tuple[PartState, ...] = ()
+    restart: tuple[str, ...] = ()
+    workers: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 PLAN = TypeAdapter(Plan)

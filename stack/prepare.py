@@ -1,30 +1,50 @@
 """Makes the plan for a start: checks servers of others, prepares the embedded ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from stack.errors import StackError
 from stack.home import Home
-from stack.parts.account import choose_account, installed_tree
+from stack.parts.account import Account, choose_account, installed_tree
 from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
-from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file, reset_password
-from stack.parts.processes import ProcessList, ProcessSetting
+from stack.parts.postgres import postgres_part, postgres_url, prepare_data
+from stack.parts.postgres_role import reset_password
+from stack.parts.processes import ProcessList, ProcessSetting, default_workers
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, Part, Plan
 from stack.settings import Ports, ServerSettings, choose_settings, load_settings
+from stack.state import StackState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
     """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
 
-    ROLLWAY_PROXY_KEY replaces the key that was made for this stack.
+    Without a number of workers it is what it was, else one for each core. ROLLWAY_PROXY_KEY replaces the key that was
+    made for this stack.
     """
 
     home: Home
     environ: Mapping[str, str]
-    workers: int
+    workers: int | None = None
     ports: Ports = field(default_factory=Ports)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What of `environ` decides how the stack runs; a later supervisor must be told the same."""
+        return {name: value for name, value in self.environ.items() if decides(name)}
+
+    def remembering(self, state: StackState) -> "UpRequest":
+        """The same request for a stack that runs: what decides how is as it was, whatever the shell says now."""
+        environ = {name: value for name, value in self.environ.items() if not decides(name)}
+        return replace(self, environ={**environ, **state.environment}, workers=self.workers or state.workers)
+
+
+def decides(name: str) -> bool:
+    """Whether a variable of this name decides how the stack runs."""
+    return name in {"DATABASE_URL", "REDIS_URL"} or (name.startswith("ROLLWAY_") and name != "ROLLWAY_HOME")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,27 +59,39 @@ class Notice:
 Say = Callable[[Notice], None]
 
 
-def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
-    """Check the external servers and prepare the embedded ones. Raises StackError with one sentence."""
+def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Collection[str] = ()) -> Plan:
+    """Check the external servers and prepare the embedded ones. Raises StackError with one sentence.
+
+    Parts that are `running` keep their ports, and a server's data is left alone while it runs.
+    """
     with_envoy = envoy_wanted(request.environ)
     external = list(_external(request))
     database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
     lost_password = load_settings(request.home) is None
-    settings = choose_settings(request.home, request.ports, lambda text: say(Notice(part="ports", text=text)))
+    if lost_password and running:
+        raise StackError(
+            f"{request.home.servers_file} is gone while the servers run, so nobody knows their passwords: "
+            "'rollway down' and 'rollway up' make new ones."
+        )
+    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running)
     if key := request.environ.get("ROLLWAY_PROXY_KEY"):
         settings = replace(settings, proxy_key=key)
     servers: list[Part] = []
     if not database_url:
         database_url = postgres_url(settings.ports.postgres, settings.postgres_password)
-        servers.append(_postgres(request.home, settings, say, lost_password=lost_password))
+        account = choose_account(installed_tree())
+        if "postgres" not in running:
+            _prepare_postgres(request.home, account, settings, say, lost_password=lost_password)
+        servers.append(postgres_part(request.home.postgres / "data", account, settings.ports.postgres))
     if not broker_url:
         broker_url = redis_url(settings.ports.valkey, settings.redis_password)
         servers.append(valkey_part(request.home.valkey, settings.ports.valkey, settings.redis_password))
+    workers = request.workers or default_workers()
     setting = ProcessSetting(
         home=request.home,
         database_url=database_url,
         redis_url=broker_url,
-        workers=request.workers,
+        workers=workers,
         servers=settings,
         with_envoy=with_envoy,
     )
@@ -68,7 +100,13 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say) -> Plan:
         redis_url=broker_url,
         parts=(*servers, *processes(setting)),
         external=tuple(external),
+        workers=workers,
+        environment=request.environment,
     )
+
+
+def _say_moved(say: Say, text: str) -> None:
+    say(Notice(part="ports", text=text))
 
 
 def _external(request: UpRequest) -> list[External]:
@@ -80,8 +118,7 @@ def _external(request: UpRequest) -> list[External]:
     return found
 
 
-def _postgres(home: Home, settings: ServerSettings, say: Say, *, lost_password: bool) -> Part:
-    account = choose_account(installed_tree())
+def _prepare_postgres(home: Home, account: Account, settings: ServerSettings, say: Say, *, lost_password: bool) -> None:
     existed = (home.postgres / "data").exists()
     data = prepare_data(
         home.postgres,
@@ -90,6 +127,4 @@ def _postgres(home: Home, settings: ServerSettings, say: Say, *, lost_password: 
         say=lambda text: say(Notice(part="postgres", text=text)),
     )
     if existed and lost_password:
-        remove_stale_pid_file(data / "postmaster.pid")
         reset_password(data, account, settings.postgres_password)
-    return postgres_part(data, account, settings.ports.postgres)

@@ -2,7 +2,7 @@
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,18 +36,24 @@ def _node() -> str:
     return f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}"
 
 
+def _base_id() -> int:
+    return secrets.randbelow(2**28) + 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """What the embedded servers are started with.
 
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
-    for each other. `proxy_key` is what the tokens are made from by which the server for proxies knows them.
+    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
+    what the tokens are made from by which the server for proxies knows them.
     """
 
     ports: Ports = field(default_factory=Ports)
     postgres_password: str = field(default_factory=_password)
     redis_password: str = field(default_factory=_password)
     envoy_node: str = field(default_factory=_node)
+    envoy_base_id: int = field(default_factory=_base_id)
     proxy_key: str = field(default_factory=_key)
 
 
@@ -66,22 +72,27 @@ def load_settings(home: Home) -> ServerSettings | None:
         ) from error
 
 
-def choose_settings(home: Home, asked: Ports, moved: Callable[[str], None]) -> ServerSettings:
-    """Settings for a start, remembered in `home`.
+def choose_settings(
+    home: Home, asked: Ports, moved: Callable[[str], None], running: Collection[str] = ()
+) -> ServerSettings:
+    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports.
 
     `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
     port is taken.
     """
     last = load_settings(home) or ServerSettings()
     ports, remembered = asdict(asked), asdict(last.ports)
-    chosen = Ports(**{name: _port(name, port, remembered[name], moved) for name, port in ports.items()})
+    held = {name: port for name, port in remembered.items() if name.partition("_")[0] in running}
+    chosen = Ports(**{name: _port(name, port, remembered[name], held, moved) for name, port in ports.items()})
     settings = replace(last, ports=chosen)
     with folder_errors(home.root):
         write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
     return settings
 
 
-def _port(name: str, asked: int, last: int, moved: Callable[[str], None]) -> int:
+def _port(name: str, asked: int, last: int, held: Mapping[str, int], moved: Callable[[str], None]) -> int:
+    if asked in (0, last) and held.get(name):
+        return last
     if asked:
         return asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked)
     if last and is_free(last):

@@ -25,12 +25,26 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The whole stack. `phase` "lost": the supervisor was killed, and parts of it still run."""
+    """The whole stack. `phase` "lost": the supervisor was killed, and parts of it still run.
+
+    "serving": it was stopped but for Envoy and the replicas.
+    """
 
     home: Path
-    phase: Literal["starting", "running", "stopping", "stopped", "lost"]
+    phase: Literal["starting", "running", "stopping", "stopped", "serving", "lost"]
     supervisor_pid: int | None
     parts: tuple[PartStatus, ...]
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; empty when nothing needs to be done."""
+        match self.phase:
+            case "lost":
+                return "nothing watches over it; 'rollway up' takes over what runs, and no request is lost"
+            case "serving":
+                return "only Envoy and the replicas run; 'rollway up' starts the rest, 'rollway down' stops these too"
+            case _:
+                return ""
 
     @property
     def running(self) -> bool:
@@ -48,14 +62,20 @@ def stack_status(home: Home) -> StackStatus:
     parts = tuple(_part(part, now, supervised=supervised) for part in state.parts if part.condition != "done")
     return StackStatus(
         home=home.root,
-        phase=state.phase if supervised else _unsupervised(state),
+        phase=_phase(state, supervised=supervised),
         supervisor_pid=state.supervisor.pid if supervised else None,
         parts=parts,
     )
 
 
-def _unsupervised(state: StackState) -> Literal["stopped", "lost"]:
-    return "lost" if any(is_alive(part.process) for part in state.parts) else "stopped"
+def _phase(
+    state: StackState, *, supervised: bool
+) -> Literal["starting", "running", "stopping", "stopped", "serving", "lost"]:
+    if supervised:
+        return state.phase
+    if not state.alive:
+        return "stopped"
+    return "serving" if state.phase == "serving" else "lost"
 
 
 def _part(part: PartState, now: float, *, supervised: bool) -> PartStatus:

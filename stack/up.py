@@ -1,23 +1,27 @@
-"""`rollway up`: start the stack's supervisor, and follow it until every part is up."""
+"""`rollway up` and `rollway restart`: start a supervisor, and follow it until every part is up."""
 
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from runtime.identity import Identity, identify, is_alive
-from stack.down import stop_leftovers, stop_stack
+from stack.down import AT_WORK, end_parts, let_go, stop_stack
 from stack.errors import StackError, folder_errors
+from stack.follow import ended_at_once, follow
 from stack.home import Home, open_log, project_root
 from stack.parts.processes import ProcessList, rollway_processes
-from stack.plan import PLAN, Plan
-from stack.prepare import Notice, Say, UpRequest, make_plan
-from stack.state import StackState, read_state, write_state
+from stack.plan import PLAN, Part, Plan
+from stack.prepare import Notice, Say, UpRequest, decides, make_plan
+from stack.state import PartState, StackState, read_state, write_state
 from stack.status import StackStatus, stack_status
 from stack.supervisor.lock import one_at_a_time
-from stack.supervisor.stop import stop_replicas
+from stack.supervisor.ready import is_ready
+from stack.supervisor.replicas import stop_replicas
+from stack.supervisor.takeover import take_over
 
-_POLL = 0.05
 # Kept, since a Popen that is forgotten before its process has ended warns.
 _LAUNCHED: list[subprocess.Popen[bytes]] = []
 
@@ -25,32 +29,51 @@ _LAUNCHED: list[subprocess.Popen[bytes]] = []
 def up(request: UpRequest, say: Say, processes: ProcessList = rollway_processes) -> StackStatus:
     """Start the stack of `request.home`, and return its status when it is up. It may be up already.
 
-    `say` gets a notice when a part comes up. After an error or Ctrl-C nothing that was started is left. Raises
-    StackError with one sentence.
+    Parts that run without a supervisor are taken over. `say` gets a notice when a part comes up. After an error or
+    Ctrl-C nothing that was started is left, unless parts were taken over, which serve on. Raises StackError with one
+    sentence.
     """
     home = request.home
     home.create()
-    with one_at_a_time(
-        home, lambda: say(Notice(part="stack", text="another 'rollway up' or 'down' is at work, waiting"))
-    ):
+    with one_at_a_time(home, lambda: say(AT_WORK)):
         state = read_state(home)
         if state is not None and is_alive(state.supervisor) and state.phase in {"starting", "running"}:
             say(Notice(part="stack", text="already running"))
-            _follow(home, state.supervisor, say)
+            follow(home, state.supervisor, say)
             return stack_status(home)
-        stop_leftovers(home, say)
-        try:
-            _follow(home, _launch(home, make_plan(request, processes, say)), say)
-        except BaseException:
-            stop_stack(home, lambda _: None, stop_replicas)
-            raise
-        return stack_status(home)
+        let_go(state)  # one that is stopping
+        return _bring_up(request, read_state(home), say, processes, ())
+
+
+def restart(
+    request: UpRequest, names: Collection[str], say: Say, processes: ProcessList = rollway_processes
+) -> StackStatus:
+    """Restart the parts of these names, one after the other, under a new supervisor; replicas and requests go on.
+
+    Without names all but Envoy, which is restarted when its configuration has changed. Raises StackError: nothing
+    runs, there is no such part, or one does not start again; then those after it run on as they are.
+    """
+    home = request.home
+    nothing = StackError(f"Nothing is running in {home.root}: start it with 'rollway up'.")
+    if not home.state_file.exists():
+        raise nothing
+    with one_at_a_time(home, lambda: say(AT_WORK)):
+        state = read_state(home)
+        if state is None or not state.alive:
+            raise nothing
+        ours = [part.name for part in state.parts if part.process is not None]
+        unknown = sorted(set(names) - set(ours))
+        if unknown:
+            raise StackError(f"There is no part {unknown[0]!r} to restart; there are {', '.join(ours)}.")
+        let_go(state)
+        usual = [part.name for part in state.parts if not part.carries_requests]
+        return _bring_up(request, read_state(home), say, processes, names or usual)
 
 
 def stay(home: Home, say: Say) -> None:
     """Return when somebody has stopped the stack of `home`; `say` gets a notice of each crash and restart."""
     last: dict[str, tuple[str, int]] = {}
-    while (status := stack_status(home)).supervisor_pid is not None:
+    while (status := _supervised(home, say)).supervisor_pid is not None:
         for part in status.parts:
             seen = (part.state, part.restarts)
             if last.setdefault(part.name, seen) != seen:
@@ -58,6 +81,56 @@ def stay(home: Home, say: Say) -> None:
                 say(Notice(part=part.name, text=f"{part.state}, {part.restarts} restarts{why}"))
             last[part.name] = seen
         time.sleep(0.5)
+
+
+def _supervised(home: Home, say: Say) -> StackStatus:
+    """The status, after a restart that is under way."""
+    status = stack_status(home)
+    if status.supervisor_pid is None:
+        with one_at_a_time(home, lambda: say(AT_WORK)):
+            status = stack_status(home)
+    return status
+
+
+def _bring_up(
+    request: UpRequest, state: StackState | None, say: Say, processes: ProcessList, names: Collection[str]
+) -> StackStatus:
+    """Launch a supervisor for what is there and what is missing, and follow it."""
+    home, found = request.home, state.alive if state else ()
+    if state is not None and found:
+        request = request.remembering(state)
+    try:
+        plan = make_plan(request, processes, say, [part.name for part in found])
+        takeover = take_over(plan.parts, _as_they_are(plan.parts, found, home), names)
+        if found:
+            say(Notice(part="stack", text=takeover.sentence if names else f"without a supervisor; {takeover.sentence}"))
+        end_parts(home, takeover.ended)
+        plan = replace(
+            plan,
+            found=(*takeover.kept, *takeover.restarted),
+            restart=tuple(part.name for part in takeover.restarted),
+        )
+        follow(home, _launch(home, plan), say, plan)
+    except BaseException:
+        if not found:
+            stop_stack(home, lambda _: None, stop_replicas)
+        raise
+    return stack_status(home)
+
+
+def _as_they_are(parts: Sequence[Part], found: Sequence[PartState], home: Home) -> list[PartState]:
+    """What was found; one that does not answer as it should does not count as running."""
+    wanted = {part.name: part for part in parts}
+    return [
+        replace(part, condition=part.condition if _answers(wanted.get(part.name), part, home) else "starting")
+        for part in found
+    ]
+
+
+def _answers(wanted: Part | None, found: PartState, home: Home) -> bool:
+    if wanted is None or wanted.digest != found.digest or wanted.ready.kind in {"log", "exit"}:
+        return True
+    return is_ready(wanted.ready, home.log(wanted.name), 0)
 
 
 def _launch(home: Home, plan: Plan) -> Identity:
@@ -70,41 +143,27 @@ def _launch(home: Home, plan: Plan) -> Identity:
             stdout=log,
             stderr=log,
             cwd=project_root(),
+            env={name: value for name, value in os.environ.items() if not decides(name)} | dict(plan.environment),
             start_new_session=True,
         )
         os.close(log)
         _LAUNCHED[:] = [earlier for earlier in _LAUNCHED if earlier.poll() is None] + [process]
         supervisor = identify(process.pid)
         if supervisor is None or process.stdin is None:
-            raise _ended_at_once(home)
-        urls = {"database_url": plan.database_url, "redis_url": plan.redis_url}
-        write_state(home, StackState(supervisor=supervisor, phase="starting", parts=(), **urls))
+            raise ended_at_once(home)
+        state = StackState(
+            supervisor=supervisor,
+            phase="starting",
+            database_url=plan.database_url,
+            redis_url=plan.redis_url,
+            parts=plan.found,
+            workers=plan.workers,
+            environment=plan.environment,
+        )
+        write_state(home, state)
     try:
         process.stdin.write(PLAN.dump_json(plan))
         process.stdin.close()
     except BrokenPipeError:
-        raise _ended_at_once(home) from None
+        raise ended_at_once(home) from None
     return supervisor
-
-
-def _follow(home: Home, supervisor: Identity, say: Say) -> None:
-    """Give a notice of each part that comes up, until all have. Raises StackError when the supervisor gives up."""
-    seen: set[str] = set()
-    while True:
-        alive = is_alive(supervisor)  # asked before the file is read: what a supervisor writes last is not missed
-        state = read_state(home)
-        for part in state.parts if state else ():
-            if part.condition in {"running", "done", "external"} and part.name not in seen:
-                seen.add(part.name)
-                say(Notice(part=part.name, text=part.condition, address=part.address))
-        if state is not None and state.failure:
-            raise StackError(state.failure)
-        if state is not None and state.phase == "running":
-            return
-        if not alive or state is None or state.phase != "starting":
-            raise _ended_at_once(home)
-        time.sleep(_POLL)
-
-
-def _ended_at_once(home: Home) -> StackError:
-    return StackError(f"The stack was stopped before it was up; {home.log('supervisor')} says more.")

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -10,7 +12,7 @@ import psutil
 from bench.zero_loss.picture import RouteSeen
 from bench.zero_loss.service import ScenarioError
 from runtime.identity import Identity, is_alive
-from stack.home import Home
+from stack.home import Home, project_root
 from stack.state import PartState, read_state
 from tests.support.waiting import eventually
 
@@ -27,6 +29,27 @@ def kill_part(home: Home, name: str) -> Identity:
             if "ROLLWAY_ROUTE" not in member.environ():
                 member.kill()
     return process
+
+
+def kill_supervisor(home: Home) -> None:
+    """SIGKILL to the supervisor of the stack. Raises ScenarioError when there is none."""
+    state = read_state(home)
+    if state is None or not is_alive(state.supervisor):
+        raise ScenarioError("no supervisor runs, so it cannot be killed")
+    os.kill(state.supervisor.pid, signal.SIGKILL)
+    eventually(lambda: not is_alive(state.supervisor), _PATIENCE, "the supervisor to be gone")
+
+
+def rollway(home: Home, *arguments: str) -> None:
+    """A command line, as a person gives it. Raises ScenarioError when it fails."""
+    command = [sys.executable, "-m", "cli.main", *arguments]
+    own = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
+    environment = {**own, "ROLLWAY_HOME": str(home.root)}
+    ended = subprocess.run(
+        command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    if ended.returncode:
+        raise ScenarioError(f"rollway {' '.join(arguments)} failed: {ended.stderr.strip()}")
 
 
 def wait_until_back(home: Home, name: str, killed: Identity) -> None:

@@ -1,11 +1,11 @@
 """What happens under load, phase by phase. Each act returns when the service has settled again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from bench.zero_loss.by_hand import restart_one_after_the_other
-from bench.zero_loss.faults import kill_part, kill_replica, wait_until_back
+from bench.zero_loss.faults import kill_part, kill_replica, kill_supervisor, rollway, wait_until_back
 from bench.zero_loss.frozen import freeze_a_replica
 from bench.zero_loss.picture import Picture
 from bench.zero_loss.service import BLUE_GREEN, ROLLING, ScenarioError, Service
@@ -106,6 +106,17 @@ def _part_killed(part: str, service: Service, home: Home) -> Noted:
     return NOTHING
 
 
+def _own_stop(arguments: Sequence[str], service: Service, home: Home) -> Noted:
+    """A stop of ours in the middle of a rollout, which then goes on."""
+    new = service.roll_out(STARTUP_SECONDS=_SLOW_START)
+    service.wait_for_middle(new)
+    if arguments[0] == "up":
+        kill_supervisor(home)
+    rollway(home, *arguments)
+    _complete(service, new)
+    return NOTHING
+
+
 def _replica_killed(service: Service, _home: Home) -> Noted:
     victim = service.look().of(service.current)[0]
     killed_at = kill_replica(victim)
@@ -130,6 +141,9 @@ PHASES = (
     Phase("abort", "abort in the middle", _abort),
     Phase("broken", "broken revision, rolled back by itself", _broken),
     Phase("scale", "scale up and down", _scale),
+    Phase("restart", "rollway restart in a rollout", partial(_own_stop, ["restart"])),
+    Phase("takeover", "supervisor killed -9 in a rollout, rollway up", partial(_own_stop, ["up"])),
+    Phase("envoy", "Envoy restarted in a rollout", partial(_own_stop, ["restart", "envoy"])),
     Phase("worker", "worker killed -9 in a rollout", partial(_part_killed, "worker1"), fault=True),
     Phase("redis", "Redis killed -9 in a rollout", partial(_part_killed, "valkey"), fault=True),
     Phase("postgres", "Postgres killed -9 in a rollout", partial(_part_killed, "postgres"), fault=True),

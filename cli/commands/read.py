@@ -131,7 +131,8 @@ def _stack_line() -> str:
         return "stack: the servers of DATABASE_URL and REDIS_URL; workers are not started from here"
     off = [f"{part.name} {part.state}" for part in stack.parts if part.state not in ("running", "external")]
     parts = ", ".join(part.name for part in stack.parts)
-    return f"stack: {stack.phase} ({parts}){'; ' + ', '.join(off) if off else ''}"
+    advice = [stack.advice] if stack.advice else []
+    return "; ".join((f"stack: {stack.phase} ({parts})", *([", ".join(off)] if off else []), *advice))
 
 
 def _document(reader: Reader, name: str | None) -> dict[str, Any]:

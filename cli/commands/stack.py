@@ -1,6 +1,7 @@
-"""`rollway up` and `rollway down`."""
+"""`rollway up`, `rollway restart` and `rollway down`."""
 
 import os
+import sys
 import time
 from dataclasses import asdict
 from typing import Annotated
@@ -9,19 +10,27 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.interrupts import ignore_signals, interruptible
+from cli.interrupts import STOPPED, ignore_signals, interruptible
+from cli.options import Yes
 from cli.output import print_json, printer
 from stack.down import down as stack_down
 from stack.home import Home, find_home
-from stack.parts.processes import default_workers
 from stack.prepare import Notice, Say, UpRequest
 from stack.settings import Ports
+from stack.status import stack_status
+from stack.supervisor.replicas import running_replicas
+from stack.up import restart as stack_restart
 from stack.up import stay
 from stack.up import up as stack_up
 
 _PORT = {"min": 1, "max": 65535, "show_default": "a free one, kept for the next start"}
 
+_GOOD = {"running", "done", "external", "kept", "restarted", "stopped", "already running", "all replicas have ended"}
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document at the end instead of lines.")]
+
+
+_TAKEN_OVER = "Interrupted; what ran before runs on, and the rest comes up by itself."
 
 
 def up(
@@ -40,14 +49,15 @@ def up(
     """Start PostgreSQL, Redis, workers, beat, Flower, the xDS server and Envoy here.
 
     DATABASE_URL and REDIS_URL in the environment replace the first two; ROLLWAY_ENVOY=off leaves Envoy out.
-    Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already.
+    Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already. What runs without its
+    supervisor is taken over: what runs well is kept, and no request is lost.
     """
     console = printer(quiet=as_json)
     say = _sayer(console)
     request = UpRequest(
         home=find_home(os.environ),
         environ=os.environ,
-        workers=workers or default_workers(),
+        workers=workers,
         ports=Ports(
             postgres=postgres_port or 0,
             valkey=redis_port or 0,
@@ -56,7 +66,7 @@ def up(
             envoy=envoy_port or 0,
         ),
     )
-    with interruptible():
+    with interruptible(_TAKEN_OVER if stack_status(request.home).phase in {"lost", "serving"} else STOPPED):
         began = time.monotonic()
         status = stack_up(request, say)
         seconds = time.monotonic() - began
@@ -69,25 +79,69 @@ def up(
             _stay_until_stopped(request.home, say)
 
 
-def down(*, as_json: AsJson = False) -> None:
-    """Stop everything that `up` started, and every replica.
+def down(
+    *,
+    keep_replicas: Annotated[
+        bool, typer.Option("--keep-replicas", help="Leave replicas and Envoy, which serve on until the next 'up'.")
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop everything that `up` started, and every replica. At a terminal it asks first.
 
-    The data stays.
+    Envoy takes no new requests and those in flight end, within 11 s; then each replica has the grace of its revision,
+    60 s at most. Deployments keep their size: the next 'rollway up' starts as many again. The data stays.
     """
     home = find_home(os.environ)
     console = printer(quiet=as_json)
-    was_running = stack_down(home, _sayer(console))
+    count = running_replicas(home.root)
+    if count and not keep_replicas and not yes and sys.stdin.isatty():
+        _ask(count)
+    ignore_signals()  # half of it stopped is worse than waiting for the rest
+    was_running = stack_down(home, _sayer(console), keep_replicas=keep_replicas)
+    stopped = 0 if keep_replicas else count
     if as_json:
-        print_json({"home": home.root, "was_running": was_running})
-    elif not was_running:
+        print_json({"home": home.root, "was_running": was_running, "replicas": count, "stopped_replicas": stopped})
+    elif not was_running and not stopped:
         console.print(f"Nothing is running in {home.root}.")
+    elif keep_replicas:
+        console.print(f"Envoy and {count} replicas serve on; 'rollway up' takes them over, 'rollway down' stops them.")
+
+
+def restart(
+    *,
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PART]...", help="Parts to restart, as 'up' names them.", show_default="all but Envoy"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restart the parts of this machine's stack one after the other, while replicas and Envoy go on serving.
+
+    After it new code runs, for an upgrade; migrations come first. Envoy is left alone unless its configuration has
+    changed or it is named. When a part does not come up again, those after it run on as they are.
+    """
+    home = find_home(os.environ)
+    console = printer(quiet=as_json)
+    began = time.monotonic()
+    status = stack_restart(UpRequest(home=home, environ=os.environ), parts or (), _sayer(console))
+    seconds = time.monotonic() - began
+    if as_json:
+        print_json({**asdict(status), "seconds": round(seconds, 2)})
+    console.print(f"Restarted after {seconds:.1f} s.")
+
+
+def _ask(count: int) -> None:
+    question = f"Stop all, and {count} replicas with it? (--keep-replicas leaves those serving)"
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(1)
 
 
 def _sayer(console: Console) -> Say:
     began = time.monotonic()
 
     def say(notice: Notice) -> None:
-        good = notice.text in {"running", "done", "external", "stopped", "already running"}
+        good = notice.text in _GOOD
         mark, style = ("✔", "green") if good else ("!", "yellow")
         line = Text(f"{mark} {notice.part:<10}", style)
         line.append(f"{notice.text:<10} {notice.address:<32} {time.monotonic() - began:5.1f} s", "default")

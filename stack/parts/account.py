@@ -20,15 +20,14 @@ MAJOR_VERSION = 18
 
 @dataclass(frozen=True)
 class Account:
-    """How PostgreSQL's programs are started: from the tree `tree`, as uid and gid `user`, behind `prefix`."""
+    """How PostgreSQL's programs are started: from the tree `tree`, as uid and gid `user`."""
 
     tree: Path
     user: int | None = None
-    prefix: tuple[str, ...] = ()
 
     def command(self, program: str, *arguments: str) -> tuple[str, ...]:
         """The command line of one of PostgreSQL's programs."""
-        return (*self.prefix, str(self.tree / "bin" / program), *arguments)
+        return (str(self.tree / "bin" / program), *arguments)
 
     def data_argument(self, data: Path) -> str:
         """The data folder as the programs are told, when started in it.
@@ -58,7 +57,7 @@ def installed_tree() -> Path:
 
 
 def choose_account(tree: Path) -> Account:
-    """As oneself for an ordinary user. For root the first that works: nobody, nobody with a copy, a user namespace."""
+    """As oneself for an ordinary user. For root the first that works: nobody, or nobody with a copy."""
     if os.geteuid() != 0:
         return Account(tree)
     for account in _for_root(tree):
@@ -78,7 +77,6 @@ def _for_root(tree: Path) -> Iterator[Account]:
         copy = _shared_copy(tree, Path(folder))
         if copy is not None:
             yield Account(copy, NOBODY)
-    yield Account(tree, prefix=("unshare", "--user", "--map-user=1000", "--map-group=1000", "--"))
 
 
 def _runs(command: tuple[str, ...], user: int | None) -> bool:

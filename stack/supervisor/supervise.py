@@ -1,0 +1,198 @@
+"""The supervisor: starts the parts, takes over those that run, restarts what ends."""
+
+import logging
+import os
+import select
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from runtime.identity import Identity, identify
+from stack.home import Home
+from stack.parts.envoy import HANDOVER_SECONDS
+from stack.plan import Plan
+from stack.state import PartState, StackState, write_state
+from stack.supervisor.child import Child
+from stack.supervisor.seen import part_states, without_secrets
+from stack.supervisor.signals import wakeup_on_signals
+from stack.supervisor.stop import stop_in_order, stop_together
+
+_LOG = logging.getLogger("stack.supervisor")
+_CRASHES_AT_START = 3
+_POLL_STARTING = 0.05
+_POLL_RUNNING = 5.0
+_POLL_ADOPTED = 0.2  # what is not our child ends without a signal to us
+
+
+class StartFailedError(Exception):
+    """A part does not come up; the message is one sentence."""
+
+
+class Supervisor:
+    """Starts the parts of a plan in their order, restarts what ends, and stops all on SIGTERM.
+
+    It may be killed: what it runs goes on, and the next supervisor takes that over.
+    """
+
+    def __init__(self, home: Home, plan: Plan, replicas: Callable[[Path], object]) -> None:
+        self._home = home
+        self._plan = plan
+        self._replicas = replicas
+        self._children = [Child(part, home.log(part.name)) for part in plan.parts]
+        self._phase: Literal["starting", "running", "stopping", "stopped"] = "starting"
+        self._failure = ""
+        self._self = identify(os.getpid()) or Identity(os.getpid(), 0.0, "")
+        self._stop_asked = False
+        self._written: StackState | None = None
+        self._leaving: Sequence[PartState] = ()
+        self._wakeup = wakeup_on_signals(self._ask_stop)
+
+    def run(self) -> int:
+        """Run until asked to stop; the process's exit code. Nothing that was started is left when it returns."""
+        try:
+            self._come_up()
+            self._phase = "running"
+            while not self._stop_asked:
+                self._advance()
+                self._sleep()
+        except StartFailedError as failure:
+            self._failure = str(failure)
+        finally:
+            self._stop_all()
+        return 1 if self._failure else 0
+
+    def _come_up(self) -> None:
+        """Take over what runs, start what is missing, then restart what shall be, one after the other.
+
+        When something does not start, what was taken over serves on; without such, StartFailedError is raised.
+        """
+        try:
+            for child in self._children:
+                self._adopt(child)
+            self._start()
+            for child in [child for child in self._children if child.part.name in self._plan.restart]:
+                self._restart(child)
+        except StartFailedError as failure:
+            if not self._plan.found:
+                raise
+            self._failure = str(failure)
+
+    def _adopt(self, child: Child) -> None:
+        for found in self._plan.found:
+            if found.name == child.part.name:
+                child.adopt(found)
+
+    def _restart(self, child: Child) -> None:
+        """Stop a part and start it again, while the others run; whoever needs it waits for it."""
+        if self._stop_asked:
+            return
+        if child.part.hot_restart:
+            self._hand_over(child)
+        else:
+            stop_together([child.state()], lambda _: None)
+            child.renew()
+            self._start()
+
+    def _hand_over(self, child: Child) -> None:
+        """Start a part beside itself, and wait until the old process has left it everything and ended."""
+        self._leaving = [replace(child.state(), name=f"{child.part.name}-leaving", condition="draining")]
+        process = child.succeed()
+        self._start()
+        try:
+            if process is not None:
+                process.wait(timeout=HANDOVER_SECONDS + child.part.start_timeout)
+            self._leaving = []
+        except subprocess.TimeoutExpired:
+            raise StartFailedError(f"{child.part.name} did not take over, the old one runs on.") from None
+
+    def _ask_stop(self) -> None:
+        self._stop_asked = True
+
+    def _start(self) -> None:
+        self._advance()
+        while not self._stop_asked and not all(child.settled for child in self._children):
+            self._give_up_on_hopeless()
+            self._sleep()
+            self._advance()
+
+    def _give_up_on_hopeless(self) -> None:
+        for child in self._children:
+            at_once = child.timed_out or child.part.ready.kind == "exit"
+            if child.crashes >= (1 if at_once else _CRASHES_AT_START):
+                reason = without_secrets(self._plan, child.error)
+                raise StartFailedError(f"{child.part.name} does not start: {reason} (its log is {child.log}).")
+
+    def _advance(self) -> None:
+        """Start the parts that are due, note which ended or became ready, and write the state file."""
+        for child in self._children:
+            due = child.waiting_until
+            if due is not None and due <= time.monotonic() and self._may_start(child):
+                child.start(self._save)
+            child.check()
+        self._save()
+
+    def _may_start(self, child: Child) -> bool:
+        """A part waits for others only at the start; later each part waits for its servers by itself."""
+        return self._phase == "running" or all(
+            other.settled for other in self._children if other.part.name in child.part.after
+        )
+
+    def _sleep(self) -> None:
+        """Sleep until a child ends, a signal comes or something is due."""
+        readable, _, _ = select.select([self._wakeup], [], [], self._nap())
+        if readable:
+            os.read(self._wakeup, 4096)
+
+    def _nap(self) -> float:
+        now = time.monotonic()
+        if self._phase == "starting" or any(
+            child.waiting_until is None and not child.settled for child in self._children
+        ):
+            return _POLL_STARTING
+        dues = [child.waiting_until for child in self._children if child.waiting_until is not None]
+        longest = _POLL_ADOPTED if any(child.is_adopted for child in self._children) else _POLL_RUNNING
+        return max(0.0, min([longest, *(due - now for due in dues)]))
+
+    def _stop_all(self) -> None:
+        self._phase = "stopping"
+        states = [*(child.state() for child in self._children), *self._leaving]
+        self._save()
+        stop_in_order(self._home, states, self._note_stopped, self._replicas)
+        for child in self._children:
+            child.reap()
+        self._phase = "stopped"
+        self._save()
+
+    def _note_stopped(self, part: PartState) -> None:
+        for child in self._children:
+            if child.part.name == part.name:
+                child.reap()
+        self._save()
+
+    @property
+    def _over(self) -> bool:
+        return self._phase in {"stopping", "stopped"}
+
+    def _save(self) -> None:
+        if self._phase == "running" and all(child.settled for child in self._children):
+            self._failure = ""
+        state = StackState(
+            supervisor=self._self,
+            phase=self._phase,
+            database_url=self._plan.database_url,
+            redis_url=self._plan.redis_url,
+            parts=(*part_states(self._plan, self._children, over=self._over), *self._leaving),
+            failure=self._failure,
+            workers=self._plan.workers,
+            environment=self._plan.environment,
+        )
+        if state == self._written:
+            return
+        try:
+            write_state(self._home, state)
+            self._written = state
+        except OSError:  # a full disk must not end the stack; the next change tries again
+            _LOG.exception("the state file could not be written")

@@ -1,0 +1,171 @@
+"""Another supervisor for parts that run: after the first one was killed, and for a restart."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from runtime.identity import identify
+from stack.errors import StackError
+from stack.plan import Part, Ready
+from stack.state import PartState
+from stack.status import StackStatus, stack_status
+from stack.supervisor.takeover import take_over
+from stack.up import stay
+from tests.support.small_stack import SmallStack, alive, kill
+from tests.support.waiting import eventually
+
+
+def part(name: str, *command: str) -> Part:
+    return Part(name=name, command=command, cwd="/", ready=Ready("log", "ready"))
+
+
+def found(name: str, *command: str, condition: str = "running") -> PartState:
+    return PartState(name=name, condition=condition, digest=part(name, *command).digest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("runs", "becomes"),
+    [
+        pytest.param(found("beat", "old"), "ended", id="nobody wants it"),
+        pytest.param(found("api", "new", condition="starting"), "ended", id="it was not up"),
+        pytest.param(found("envoy", "new"), "restarted", id="it is to be restarted"),
+        pytest.param(found("api", "old"), "restarted", id="it was started from another plan"),
+        pytest.param(found("api", "new"), "kept", id="it is as it should be"),
+    ],
+)
+def test_what_becomes_of_a_part_that_runs(runs: PartState, becomes: str) -> None:
+    takeover = take_over([part("api", "new"), part("envoy", "new")], [runs], ["envoy"])
+    assert getattr(takeover, becomes) == (runs,)
+    assert takeover.sentence.startswith(becomes)
+
+
+def test_a_part_whose_files_say_something_else_is_another_part() -> None:
+    envoy = part("envoy", "new")
+    assert envoy.digest != replace(envoy, configuration="another bootstrap").digest
+
+
+def pids(status: StackStatus) -> dict[str, int | None]:
+    return {part.name: part.pid for part in status.parts}
+
+
+def lose_the_supervisor(small: SmallStack) -> None:
+    kill(small.state().supervisor.pid)
+    eventually(lambda: stack_status(small.home).phase == "lost")
+
+
+@pytest.mark.e2e
+def test_up_after_a_killed_supervisor_keeps_what_runs_and_watches_over_it(small: SmallStack) -> None:
+    before = pids(small.up())
+    lose_the_supervisor(small)
+    assert "'rollway up' takes over what runs" in stack_status(small.home).advice
+
+    status = small.up()
+    assert status.running
+    assert pids(status) == before
+    assert "without a supervisor; kept: postgres, valkey, worker1, beat" in small.texts()
+    kill(before["worker1"] or 0)
+    eventually(lambda: pids(stack_status(small.home))["worker1"] not in (None, before["worker1"]))
+    assert small.down()
+    assert alive([pid for pid in before.values() if pid]) == []
+
+
+@pytest.mark.e2e
+def test_up_starts_what_is_missing_ends_what_is_unwanted_and_restarts_what_should_run_otherwise(
+    small: SmallStack,
+) -> None:
+    small.scripts["flower"] = small.scripts["worker1"]
+    before = pids(small.up())
+    lose_the_supervisor(small)
+    kill(before["beat"] or 0)
+    del small.scripts["flower"]
+    small.scripts["worker1"] = "echo another one is ready.; exec sleep 1000"
+
+    after = pids(small.up())
+    assert {name: after[name] == before[name] for name in after} == {
+        "postgres": True,
+        "valkey": True,
+        "worker1": False,
+        "beat": False,
+    }
+    assert alive([before["flower"] or 0, before["worker1"] or 0]) == []
+
+
+@pytest.mark.e2e
+def test_a_restart_goes_from_part_to_part_and_keeps_the_data(small: SmallStack) -> None:
+    before = pids(small.up())
+    small.remember("first")
+    small.said.clear()
+
+    after = pids(small.restart())
+    assert [name for name in after if after[name] == before[name]] == []
+    told = [notice.part for notice in small.said if notice.text == "restarted"]
+    assert told == ["postgres", "valkey", "worker1", "beat"]
+    assert small.remembered()[0] == ["first"]
+
+    again = pids(small.restart("worker1"))
+    assert [name for name in again if again[name] != after[name]] == ["worker1"]
+
+
+@pytest.mark.e2e
+def test_a_restart_stops_at_the_first_part_that_does_not_come_up_and_the_rest_runs_on(small: SmallStack) -> None:
+    before = pids(small.up())
+    small.scripts["worker1"] = "echo ModuleNotFoundError: no such app; exit 1"
+
+    with pytest.raises(StackError, match="worker1 does not start: ModuleNotFoundError: no such app"):
+        small.restart()
+    status = stack_status(small.home)
+    assert status.supervisor_pid is not None
+    assert pids(status)["beat"] == before["beat"]
+    assert pids(status)["postgres"] not in (None, before["postgres"])
+
+
+@pytest.mark.e2e
+def test_a_restart_of_nothing_or_of_what_there_is_not_is_refused(small: SmallStack) -> None:
+    small.home.create()
+    with pytest.raises(StackError, match=r"Nothing is running in .*: start it with 'rollway up'"):
+        small.restart()
+    before = pids(small.up())
+    with pytest.raises(StackError, match="There is no part 'worker9' to restart; there are postgres, valkey, worker1"):
+        small.restart("worker9")
+    assert pids(stack_status(small.home)) == before
+
+
+@pytest.mark.e2e
+def test_a_restart_from_another_shell_runs_the_stack_as_it_was_asked_for(small: SmallStack) -> None:
+    """A worker that came back under another host name would leave its replicas to nobody."""
+    small.environ = {"ROLLWAY_HOST": "rack-7"}
+    small.scripts["worker1"] = 'echo "host $ROLLWAY_HOST is ready."; exec sleep 1000'
+    small.up()
+    small.environ = {"ROLLWAY_HOST": "another", "DATABASE_URL": "postgresql://elsewhere/rollway"}
+    small.restart("worker1")
+    lose_the_supervisor(small)
+    small.up()
+    assert small.home.log("worker1").read_text() == "host rack-7 is ready.\n" * 2
+    assert "elsewhere" not in small.state().database_url
+
+
+@pytest.mark.e2e
+def test_who_stays_in_the_foreground_stays_through_a_restart(small: SmallStack) -> None:
+    small.up()
+    staying = threading.Thread(target=stay, args=(small.home, small.said.append))
+    staying.start()
+    small.restart("worker1", "beat")
+    assert staying.is_alive()
+    small.down()
+    staying.join(timeout=20)
+    assert not staying.is_alive()
+
+
+@pytest.mark.e2e
+def test_what_a_part_started_is_asked_to_end_with_it(small: SmallStack) -> None:
+    """Asked, and not only killed: it has time to finish."""
+    said = small.home.root / "asked"
+    child = f"trap 'echo ended > {said}; exit' TERM; while :; do sleep 0.05; done"
+    small.scripts["worker1"] = f"( {child} ) & echo $! > {said}; echo it is ready.; exec sleep 1000"
+    small.up()
+    eventually(said.exists)
+    left = identify(int(said.read_text()))
+    assert left is not None
+    small.down()
+    eventually(lambda: said.read_text() == "ended\n", 5)
