@@ -25,7 +25,7 @@ class StrictLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Raises ComposerError at the first list or field that is too deep."""
         if self._depth > DEEPEST:
-            problem = f"is nested deeper than {DEEPEST} levels; no field of a deployment is"
+            problem = f"is nested more than {DEEPEST} levels deep; make it flatter"
             begins = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # its stub has no types
             raise ComposerError(None, None, problem, begins)
         self._depth += 1
