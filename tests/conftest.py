@@ -6,6 +6,7 @@ A fixture imports what it needs when a test first asks for it, so that the pure 
 from __future__ import annotations
 
 import os
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from tests.support.environment import empty_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import redis
     from sqlalchemy import Engine
@@ -37,6 +39,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_xdist_auto_num_workers() -> int:
     """More processes than cores, since most tests wait most of the time; each has servers of its own."""
     return min(3 * (os.cpu_count() or 1), 12)
+
+
+WAITING = {"e2e", "stack", "api"}
+"""Rooms of tests that wait for processes most of their time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that wait take turns with files that compute, or in the end only waiting would be left."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [found for path, found in files.items() if WAITING.intersection(path.parts)]
+    computing = [found for path, found in files.items() if not WAITING.intersection(path.parts)]
+    items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=())))
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ def tls_in_front_of(port: int, folder: Path) -> Iterator[int]:
     """The port of 127.0.0.1 where `port` is reached by TLS, with a certificate of the authority `folder`/ca.pem."""
     make_authority(folder)
     _openssl(folder, "req -newkey rsa:2048 -nodes -keyout s.key -out s.csr -subj /CN=valkey")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
     _openssl(folder, "x509 -req -in s.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out s.pem -extfile names")
     command = [sys.executable, "-m", "tests.support.tls", str(port), str(folder)]
     server = subprocess.Popen(command, cwd=project_root(), stdout=subprocess.PIPE, text=True)
@@ -34,7 +34,10 @@ def tls_in_front_of(port: int, folder: Path) -> Iterator[int]:
 def make_authority(folder: Path) -> Path:
     """The file of a new authority's certificate; its key is beside it."""
     folder.mkdir(exist_ok=True)
-    _openssl(folder, "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority")
+    usage = "-addext keyUsage=critical,keyCertSign,cRLSign"  # Python 3.13 asks for it
+    _openssl(
+        folder, f"req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority {usage}"
+    )
     return folder / "ca.pem"
 
 
