@@ -131,7 +131,9 @@ def _why_not(error: psycopg.Error) -> str:
     if "does not exist" in words:
         return "does not know the user or the database of DATABASE_URL"
     if isinstance(error, psycopg.errors.QueryCanceled):
-        return "did not answer within 20 s"
+        return "did not answer in time"
+    if isinstance(error, psycopg.errors.DiskFull):
+        return "has no space left on its disk"
     return "cannot be reached; is the stack running ('rollway status'), and is DATABASE_URL right?"
 
 

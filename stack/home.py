@@ -1,12 +1,12 @@
 """The folder .rollway: which file of the stack is where."""
 
 import os
-import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from runtime.ownership import why_not_trusted
 from stack.errors import StackError, folder_errors
 
 _BIG_LOG = 10 * 1024 * 1024
@@ -73,21 +73,9 @@ def find_home(environ: Mapping[str, str]) -> Home:
     Raises StackError when somebody else could have written what is in it: its files say which processes to end.
     """
     home = Home(Path(environ.get("ROLLWAY_HOME") or ".rollway").expanduser().resolve())
-    if why := _not_trusted(home.root):
+    if why := why_not_trusted(home.root):
         raise StackError(f"{home.root} {why}, or set ROLLWAY_HOME to a folder of your own.")
     return home
-
-
-def _not_trusted(folder: Path) -> str | None:
-    try:
-        found = folder.stat()
-    except OSError:
-        return None  # there is none yet, or its use fails by itself
-    if found.st_uid != os.geteuid():
-        return f"belongs to user {found.st_uid} and you are user {os.geteuid()}: run this command as its owner"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "may be written by others than its owner: run 'chmod go-w' on it"
-    return None
 
 
 def project_root() -> Path:

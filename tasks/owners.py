@@ -10,6 +10,7 @@ from redis import Redis
 
 from domain.errors import WrongInstallationError
 from domain.installation import HOME_FILE, REDIS_KEY
+from runtime.ownership import why_not_trusted
 from tasks.settings import KEY_PREFIX
 
 WRONG_INSTALLATION = 78
@@ -22,6 +23,8 @@ def owner_of_home(home: Path | None) -> UUID | None:
     """The installation of this home; None for one that is of nobody yet. Raises WrongInstallationError."""
     if home is None:
         return None
+    if why := why_not_trusted(home):
+        raise WrongInstallationError(f"ROLLWAY_HOME ({home}) {why}, or set it to a folder of your own")
     try:
         return _uuid((home / HOME_FILE).read_text(encoding="utf-8"), f"the file {home / HOME_FILE}")
     except FileNotFoundError:

@@ -80,3 +80,11 @@ def test_the_database_has_one_installation_with_the_contract_of_this_release(eng
     assert in_transaction(engine, read_installation).contract == CONTRACT
     with pytest.raises(psycopg.errors.UniqueViolation):
         write(engine, "INSERT INTO installation (contract) VALUES (1)")
+
+
+def test_a_home_that_others_may_write_in_is_no_home_for_a_worker(
+    engine: Engine, client: redis.Redis, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(WrongInstallationError, match=r"^ROLLWAY_HOME \(.*\) may be written by others than its owner"):
+        compare(engine, client, tmp_path)
