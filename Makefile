@@ -9,12 +9,13 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prove soak mutants zero-loss bench bench-full lock clean
+.PHONY: help demo up down restart env migrate test unit check fmt prove soak mutants zero-loss compose-test bench \
+	bench-full lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^## / { printf "\n%s\n", substr($$0, 4) } \
-	  /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	  /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 ## Run
 demo: .venv/.runtime ## a real rolling update and a real rollback, in under a minute (ARGS=--json)
@@ -65,6 +66,9 @@ mutants: .venv/.dev ## 200 small faults put into domain/, and which of them the 
 
 zero-loss: .venv/.dev ## 1,000 requests a second through Envoy in every kind of rollout and fault, some four minutes
 	@$(BIN)/python -m bench.zero_loss $(ARGS)
+
+compose-test: .venv/.dev ## docker-compose.yml from a fresh clone, and what befalls containers, some ten minutes
+	@$(BIN)/python -m tests.compose $(ARGS)
 
 bench: .venv/.dev ## measure, a few minutes (ARGS="--only cycle")
 	@$(BIN)/python -m bench $(ARGS)

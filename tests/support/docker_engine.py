@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -34,24 +34,24 @@ class NoEngineError(Exception):
 class Dockerd:
     """A dockerd of our own, which can be killed and started again on the same data."""
 
-    def __init__(self, folder: Path, bridge: str) -> None:
+    wrapper: tuple[str, ...] = ()
+
+    def __init__(self, folder: Path, network: Sequence[str] = ()) -> None:
         self.folder = folder
-        self.options: list[str] = []
-        self.bridge = bridge
+        self.options = list(network)
         self.url = f"unix://{folder}/engine.sock"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         command = [
-            *(found("dockerd"), "--host", self.url, *self.options, "--pidfile", f"{self.folder}/engine.pid"),
-            *("--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec", "--bridge", self.bridge),
-            *("--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"),
+            *(*self.wrapper, found("dockerd"), "--host", self.url, "--pidfile", f"{self.folder}/engine.pid"),
+            *("--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec", *self.options),
         ]
         env = os.environ | {"PATH": _PATH}
         with (self.folder / "dockerd.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
         deadline = time.monotonic() + 30
-        while not _answers(self.url):
+        while not answers(self.url):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise NoEngineError(f"dockerd did not come up; its last words: {self.last_words()}")
@@ -80,7 +80,7 @@ class Dockerd:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         pem = [f"--tls{name}={certificates}/{file}.pem" for name, file in TLS_FILES.items()]
-        self.options = ["-H", f"tcp://127.0.0.1:{port}", "--tlsverify", *pem]
+        self.options += ["-H", f"tcp://127.0.0.1:{port}", "--tlsverify", *pem]
         return f"tcp://127.0.0.1:{port}"
 
     def last_words(self) -> str:
@@ -96,7 +96,8 @@ def own_dockerd(bridge: str = "none") -> Iterator[Dockerd]:
     found("dockerd")
     # a short path: the address of a Unix socket has 108 bytes at most
     folder = Path(tempfile.mkdtemp(prefix="rollway-docker-"))
-    server = Dockerd(folder, bridge)
+    untouched = ("--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false")
+    server = Dockerd(folder, ["--bridge", bridge, *untouched])
     try:
         server.start()
         yield server
@@ -111,7 +112,7 @@ def own_dockerd(bridge: str = "none") -> Iterator[Dockerd]:
 def any_engine() -> Iterator[str]:
     """The URL of an engine that answers. Raises NoEngineError saying what was tried."""
     given = os.environ.get("DOCKER_HOST", LOCAL_SOCKET)
-    if _answers(given):
+    if answers(given):
         yield given
         return
     try:
@@ -122,7 +123,8 @@ def any_engine() -> Iterator[str]:
         raise NoEngineError(f"no Docker engine answers at {given}, and none can be started: {error}") from None
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether a Docker engine does at this URL."""
     kind, _, place = url.partition("://")
     if kind == "unix" and not _listens(place):
         return False
