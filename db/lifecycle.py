@@ -17,10 +17,11 @@ _STATUSES = {
 
 def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus:
     """A status as its two columns store it. Raises UnreadableError for one that this release does not know."""
-    status = known_status(lifecycle, sub_step)
-    if status is None:
-        raise UnreadableError.of("state of a deployment", f"{lifecycle}/{sub_step}" if sub_step else lifecycle)
-    return status
+    try:
+        return _STATUSES[lifecycle, sub_step]
+    except KeyError:
+        word = f"{lifecycle}/{sub_step}" if sub_step else lifecycle
+        raise UnreadableError.of("state of a deployment", word) from None
 
 
 def known_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus | None:

@@ -1,12 +1,13 @@
 """When Postgres or Redis does not answer."""
 
 import time
+from typing import LiteralString
 
 import pytest
 from sqlalchemy import Engine, text
 
 from tests.cli.conftest import Rollway
-from tests.support.deployments import NOBODY, make_deployment
+from tests.support.deployments import NOBODY, make_deployment, write
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -33,6 +34,21 @@ def test_a_database_url_that_makes_no_sense_is_one_sentence_without_the_secret(
     assert (ended.code, ended.err.count("\n")) == (3, 1)
     assert "DATABASE_URL" in ended.err
     assert "topsecret" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [("53100", "has no space left on its disk"), ("57014", "did not answer in time")]
+)
+def test_a_postgres_that_refuses_a_write_is_called_what_it_is(
+    rollway: Rollway, engine: Engine, code: LiteralString, said: str
+) -> None:
+    make_deployment(engine)
+    body = f"BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END"
+    write(engine, f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+    write(engine, "CREATE TRIGGER refuse BEFORE INSERT ON commands EXECUTE FUNCTION refuse()")
+    ended = rollway("scale", "web", "4")
+    assert (ended.code, ended.err.count("\n")) == (3, 1)
+    assert said in ended.err
 
 
 def test_a_database_without_tables_says_how_to_get_them(
