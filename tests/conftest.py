@@ -29,7 +29,7 @@ os.environ["ROLLWAY_TRACEBACKS"] = "1"  # a fault of Rollway's own is never just
 
 # The same examples in every run; nightly and soak look for new ones. A mutant's failure need not be made small.
 settings.register_profile("unit", max_examples=15, derandomize=True, deadline=None, database=None)
-settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None, database=None)
+settings.register_profile("ci", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.register_profile("nightly", max_examples=1000, deadline=None)
 settings.register_profile("soak", max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "20000")), deadline=None)
 settings.register_profile("mutants", settings.get_profile("unit"), phases=(Phase.explicit, Phase.generate))

@@ -34,6 +34,8 @@ def envelope(**changes: Any) -> dict[str, Any]:
     for path, value in changes.items():
         *above, name = path.replace("content_", "content-").split("__")
         fields = message[above[0]] if above else message
+        if not isinstance(fields, dict):
+            continue  # an earlier change put something else there
         if value is _MISSING:
             del fields[name]
         else:
