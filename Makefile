@@ -5,7 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q
 UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+	--custom-compile-command 'make lock'
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
