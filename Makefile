@@ -9,8 +9,8 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prove soak mutants zero-loss compose-test bench \
-	bench-full lock clean
+.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser images prove soak mutants zero-loss compose-test \
+	years bench bench-full reference dist platforms lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -21,7 +21,7 @@ help: ## this list
 demo: .venv/.runtime ## a real rolling update and a real rollback, in under a minute (ARGS=--json)
 	@$(BIN)/rollway demo $(ARGS)
 
-up: .venv/.runtime ## start PostgreSQL, Valkey, workers, beat and Flower here, without Docker
+up: .venv/.runtime ## start PostgreSQL, Valkey, workers, beat, Flower, the xDS server and Envoy, without Docker
 	@$(BIN)/rollway up $(ARGS)
 
 down: .venv/.runtime ## stop them and every replica; the data in .rollway stays
@@ -35,11 +35,11 @@ env: ## the key and passwords that docker compose needs, made once, into .env
 	  grep -q "^$$name=." .env || echo "$$name=$$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')" >> .env; done
 
 migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest schema
-	@$(BIN)/alembic upgrade head
+	@$(BIN)/rollway migrate $(ARGS)
 
 ## Develop
 # With ARGS it may be a part of the suite, whose coverage means nothing.
-test: check ## everything: check, then the whole test suite (ARGS="-k drain")
+test: check prometheus browser ## everything: check, then the whole test suite (ARGS="-k drain")
 	@$(BIN)/pytest -n auto $(or $(ARGS),--cov)
 
 unit: .venv/.dev ## the pure tests alone, in seconds
@@ -54,6 +54,24 @@ check: .venv/.dev ## ruff, mypy, import-linter
 fmt: .venv/.dev ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
+
+# Debian's package, unpacked: no package of PyPI or npm has it. Without it the tests of alerts are skipped, and say so.
+prometheus: .venv/.dev ## a Prometheus for the tests of alerts, into .venv, without root; nothing where there is one
+	@command -v prometheus >/dev/null || test -x .venv/prometheus/usr/bin/prometheus || { \
+	  mkdir -p .venv/prometheus && cd .venv/prometheus && apt-get download prometheus >/dev/null 2>&1 && \
+	  dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb; } || \
+	  echo "make: no Prometheus here, and none from apt-get: no alert is made to fire" >&2
+
+# The same for Debian's Chromium and the libraries that are not here.
+browser: .venv/.dev ## a Chromium for the tests of the page, into .venv, without root; nothing where there is one
+	@command -v chromium >/dev/null || test -x .venv/chromium/usr/lib/chromium/chromium || { \
+	  mkdir -p .venv/chromium/debs && cd .venv/chromium/debs && \
+	  apt-get download $$(apt-get install --simulate --no-install-recommends chromium 2>/dev/null | awk '/^Inst/ { print $$2 }') \
+	    >/dev/null 2>&1 && for deb in *.deb; do dpkg-deb --extract "$$deb" .. || exit 1; done && cd .. && rm -r debs; } || \
+	  echo "make: no Chromium here, and none from apt-get: the page is not tried in a browser" >&2
+
+images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
+	@$(BIN)/python -m tests.images
 
 prove: .venv/.dev ## every reachable state of small rollouts, visited, a quarter of an hour (ARGS="--only blue_green")
 	@$(BIN)/python -m tests.prove $(ARGS)
@@ -70,6 +88,9 @@ zero-loss: .venv/.dev ## 1,000 requests a second through Envoy in every kind of 
 compose-test: .venv/.dev ## docker-compose.yml from a fresh clone, and what befalls containers, some ten minutes
 	@$(BIN)/python -m tests.compose $(ARGS)
 
+years: .venv/.dev ## ten rollouts a minute for an hour, with what is kept counted in minutes (ARGS="--minutes 5")
+	@$(BIN)/python -m bench.years $(ARGS)
+
 bench: .venv/.dev ## measure, a few minutes (ARGS="--only cycle")
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -77,8 +98,20 @@ bench-full: .venv/.dev ## the same in every size, with the long backlog
 	@$(BIN)/python -m bench --full $(ARGS)
 
 ## Keep
+reference: .venv/.dev ## write docs/reference/ anew from the code
+	@$(BIN)/python -m reference
+
+dist: .venv/.runtime ## the wheel and the sdist, into dist/
+	@rm -rf dist
+	@$(BIN)/python -c 'from setuptools.build_meta import build_sdist; build_sdist("dist")' >/dev/null
+	@$(BIN)/python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w dist dist/rollway-*.tar.gz
+	@ls dist
+
+platforms: dist .venv/.lock ## whether each platform has a wheel of every pin, and the demo on this one, some minutes
+	@$(BIN)/python -m tests.platforms
+
 lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versions)
-	@cd requirements && ../$(UV_COMPILE) $(ARGS) base.in embedded.in build.in dev.in -o dev.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) base.in embedded.in opentelemetry.in build.in dev.in -o dev.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in embedded.in build.in -o runtime.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in build.in -o base.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt

@@ -4,28 +4,24 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from functools import partial
 from types import FrameType
-from typing import Any
 
 import structlog
 import uvicorn
 from fastapi import FastAPI
 
 from api.app import Hooks, make_app
-from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Connections, most_connections
 from api.proxies.parts import Parts
+from api.serving import compare_installation, config
 from api.settings import ApiSettings
 from db.engine import engine
 from domain.errors import InvalidInputError
 from domain.replicas.events import RouteLifecycleType
 from tasks.connections import waker
-from tasks.installation import begin
 from tasks.log import configure_logging
 from tasks.settings import settings
 
 _EXIT_SECONDS = 0.8
-_COMPARE_SECONDS = 3.0
 _log = structlog.get_logger(__name__)
 
 
@@ -71,35 +67,11 @@ def main() -> None:
         sys.exit(error.message)
     if where.proxy_key is None:
         _log.warning("ROLLWAY_PROXY_KEY is not set: whoever runs on this machine may speak for any proxy")
-    _compare_installation()
-    servers.append(_Server(_config(app, where), app))
+    compare_installation()
+    servers.append(_Server(config(app, where.host, where.port), app))
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
         servers[0].run()
     sys.exit(servers[0].exit_code)
-
-
-def _config(app: FastAPI, where: ApiSettings) -> uvicorn.Config:
-    protocol: Any = partial(BoundedProtocol, connections=Connections(most_connections()))
-    return uvicorn.Config(
-        app,
-        host=where.host,
-        port=where.port,
-        http=protocol,
-        backlog=ACCEPTED_AT_ONCE,
-        h11_max_incomplete_event_size=LONGEST_HEAD,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-        timeout_keep_alive=10,
-    )
-
-
-def _compare_installation() -> None:
-    """End this process when Redis is of another installation than the database, also when they answer later."""
-    comparing = threading.Thread(target=begin, args=(None,), name="compare installation", daemon=True)
-    comparing.start()
-    comparing.join(_COMPARE_SECONDS)
 
 
 def _wake_stop() -> None:

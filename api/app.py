@@ -10,10 +10,10 @@ import structlog
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from sqlalchemy import Engine
 
 from api.bodies import BoundedBodies
+from api.metrics import metrics
 from api.proxies.discovery import discovery
 from api.proxies.forms import forms
 from api.proxies.parts import Parts, TheParts
@@ -57,7 +57,7 @@ def make_app(engine: Engine, redis_url: str, proxy_key: str | None, hooks: Hooks
     app = FastAPI(title="Rollway", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(BoundedBodies)
     app.add_exception_handler(RequestValidationError, _refuse)
-    for router in (own, discovery, forms):
+    for router in (own, metrics, discovery, forms):
         app.include_router(router)
     return app
 
@@ -93,11 +93,3 @@ async def health(parts: TheParts, response: Response) -> dict[str, object]:
         "acknowledgements": recorder.fault or "ok",
         "failed_writes": recorder.failed_writes,
     }
-
-
-@own.get("/metrics")
-async def metrics(parts: TheParts) -> Response:
-    """For Prometheus."""
-    parts.observed.table_age.set(parts.publisher.age)
-    parts.observed.proxies_live.set(len(parts.recorder.presence.live))
-    return Response(generate_latest(parts.observed.registry), media_type=CONTENT_TYPE_LATEST)

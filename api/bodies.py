@@ -1,18 +1,19 @@
 """Bodies of requests: read whole, and refused when they are too large, before anybody parses them."""
 
-from fastapi.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 262_144
 """Envoy names all of its extensions in every poll, which takes 80 KB."""
-_TOO_LARGE = {"detail": f"The body of a request may have {LARGEST_BODY:,} bytes."}
+TOO_LARGE = f"The body of a request may have {LARGEST_BODY:,} bytes."
 
 
 class BoundedBodies:
     """ASGI middleware: the app gets a body in one piece, or is not asked at all."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, refusal: Response | None = None) -> None:
         self._app = app
+        self._refusal = refusal or JSONResponse({"detail": TOO_LARGE}, 413, headers={"connection": "close"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI's."""
@@ -21,8 +22,7 @@ class BoundedBodies:
             return
         body = None if _announced(scope) > LARGEST_BODY else await _read(receive)
         if body is None:
-            refusal = JSONResponse(_TOO_LARGE, 413, headers={"connection": "close"})
-            await refusal(scope, receive, send)
+            await self._refusal(scope, receive, send)
             return
         whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -11,15 +11,14 @@ API_PORT = 7070
 
 
 class ApiSettings(Settings):
-    """`host`: an address of this machine. `proxy_key`: what the tokens of proxies are made from; None: any is believed.
+    """Which proxies are believed: who is can delay drains, or release them too early."""
 
-    Who is believed can delay drains, or release them too early.
-    """
-
-    host: str = Field("127.0.0.1", validation_alias="ROLLWAY_API_HOST")
+    host: str = Field("127.0.0.1", validation_alias="ROLLWAY_API_HOST", description="an address of this machine")
+    """Where it listens."""
     port: int = Field(
         API_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_API_PORT", description="a port from 1 to 65535"
     )
+    """Where it listens."""
     proxy_key: str | None = Field(
         None,
         min_length=32,
@@ -27,6 +26,7 @@ class ApiSettings(Settings):
         repr=False,
         description="a secret of at least 32 characters, such as 'openssl rand -hex 32' makes",
     )
+    """What the tokens of proxies are made from; without it any proxy is believed, and only this machine can ask."""
 
     def refuse_strangers(self) -> None:
         """Raises InvalidInputError when other machines could reach it and there is no key to know proxies by."""

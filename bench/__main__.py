@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, cycle, decide, quiet, rollouts, storm
+from bench import backlog, commands, cycle, decide, foresight, quiet, rollouts, storm
 from bench.environment import environment
 from bench.plots import draw
 
@@ -18,11 +18,13 @@ _LEAST_WIDTH = 140
 
 SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "decide": decide.measure,
+    "commands": commands.measure,
     "cycle": cycle.measure,
     "rollouts": rollouts.measure,
     "storm": storm.measure,
     "quiet": quiet.measure,
     "backlog": backlog.measure,
+    "foresight": foresight.measure,
 }
 """By name: `measure(full=...)`, whose result is JSON. Its "rows" are shown as a table, its "details" not at all."""
 

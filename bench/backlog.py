@@ -14,7 +14,8 @@ from bench.watch import watching
 from bench.world import HOST
 from db.engine import in_transaction
 from db.lifecycle import due_statuses
-from tasks.settings import COMMANDS_QUEUE, KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE
+from tasks.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE
+from tasks.settings import KEY_PREFIX
 from tests.support.waiting import eventually
 
 WORKERS = 2

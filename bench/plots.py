@@ -22,19 +22,19 @@ def throughput(cycles: Sequence[Mapping[str, Any]], path: Path) -> Path:
     lines: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for row in cycles:
         lines[row["what"]].append((row["deployments"], row["per_second"]))
-    figure, axes = _picture("Deployments a second, by the size of the fleet", "deployments", "a second")
+    figure, axes = start_picture("Deployments a second, by the size of the fleet", "deployments", "a second")
     for what, points in lines.items():
         sizes, rates = zip(*sorted(points), strict=True)
         axes.plot(sizes, rates, marker="o", label=what)
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
-    return _save(figure, path)
+    return save_picture(figure, path)
 
 
 def latencies(runs: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """From a change of a replica to the decision that follows, as a distribution for each number of workers."""
-    figure, axes = _picture(
+    figure, axes = start_picture(
         "From a replica's change to its rollout's next decision", "milliseconds", "share of decisions, %"
     )
     for run in runs:
@@ -43,14 +43,14 @@ def latencies(runs: Sequence[Mapping[str, Any]], path: Path) -> Path:
         axes.plot(values, range(len(values)), label=f"{count} worker{'s' * (count > 1)}")
     axes.set_xscale("log")
     axes.legend(frameon=False)
-    return _save(figure, path)
+    return save_picture(figure, path)
 
 
 def time_line(case: Mapping[str, Any], path: Path) -> Path:
     """A line for each replica of one rollout, from its creation until it leaves."""
     ends_at = case["wall_seconds"]
     title = f"{case['name']}: {case['wall_seconds']:.2f} s, ideal {case['ideal_seconds']:.0f} s"
-    figure, axes = _picture(title, "seconds since the rollout began", "replicas")
+    figure, axes = start_picture(title, "seconds since the rollout began", "replicas")
     for number, replica in enumerate(case["time_line"][:_MOST_LINES]):
         begins, leaves = replica["created"] or 0.0, replica["drained"] or ends_at
         if replica["created"] is None:
@@ -64,7 +64,7 @@ def time_line(case: Mapping[str, Any], path: Path) -> Path:
     axes.set_xlim(0, ends_at)
     axes.set_yticks([])
     axes.legend(frameon=False, loc="upper left")
-    return _save(figure, path)
+    return save_picture(figure, path)
 
 
 def draw(folder: Path) -> list[Path]:
@@ -85,7 +85,20 @@ def _result(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def _picture(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+def start_panels(title: str, count: int) -> tuple[Figure, list[Axes]]:
+    """So many panels, one below the other, over one axis."""
+    figure = Figure(figsize=(8, 1.8 * count), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(title)
+    panels: list[Axes] = list(figure.subplots(count, 1, sharex=True))
+    for axes in panels:
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def start_picture(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+    """An empty picture with these words at its edges."""
     figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -99,7 +112,8 @@ def _bar(axes: Axes, number: int, begins: float, ends: float, colour: str) -> No
     axes.barh(number, ends - begins, left=begins, height=0.8, color=colour, linewidth=0)
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def save_picture(figure: Figure, path: Path) -> Path:
+    """Write it, and return its file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return path

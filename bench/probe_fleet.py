@@ -36,7 +36,7 @@ _SEED = """
 def seed(postgres: EmbeddedServer, ports: Sequence[int], check: Mapping[str, object]) -> None:
     """A healthy route for each port, in deployments of a hundred."""
     environment = {**os.environ, "DATABASE_URL": postgres.url}
-    subprocess.run([sys.executable, "-m", "alembic", "upgrade", "head"], env=environment, check=True)
+    subprocess.run([sys.executable, "-m", "cli.main", "migrate"], env=environment, check=True)
     deployments = max(1, len(ports) // 100)
     values = {
         "deployments": deployments,

@@ -14,9 +14,10 @@ from db.settings import DatabaseSettings
 from runtime.base import Replica
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
+from tasks.queues import celery_settings
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
-from tasks.settings import TaskSettings, celery_settings
+from tasks.settings import TaskSettings
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized

@@ -55,7 +55,7 @@ class Stage(Fleet):
         for name in names:
             command = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
             queues = ["-Q", "lifecycle,routes,commands"]
-            self._start(name, [*command.split(), *queues], ROLLWAY_HOST=HOST, **environment)
+            self.start(name, [*command.split(), *queues], ROLLWAY_HOST=HOST, **environment)
         for name in names:
             eventually(partial(self._is_ready, name), 60, f"{name} to be ready")
 
@@ -125,7 +125,7 @@ def stage() -> Iterator[Stage]:
 def migrate(url: str) -> None:
     """Bring the database to the newest schema."""
     environment = {**os.environ, "DATABASE_URL": url}
-    command = [sys.executable, "-m", "alembic", "upgrade", "head"]
+    command = [sys.executable, "-m", "cli.main", "migrate"]
     subprocess.run(command, env=environment, check=True, capture_output=True)
 
 

@@ -32,9 +32,10 @@ from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes
 from db.settings import DatabaseSettings
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
+from tasks.queues import celery_settings, host_queue
 from tasks.redis.wake import Waker, route_key
 from tasks.replicas.signs_of_life import keep_showing_signs_of_life
-from tasks.settings import KEY_PREFIX, celery_settings, host_queue, settings
+from tasks.settings import KEY_PREFIX, settings
 
 HOST = "simulated"
 ADDRESS = "127.0.0.1:9"

@@ -7,8 +7,8 @@ from typing import Self
 
 import typer
 
-from cli.output import printer
 from domain.errors import InvalidInputError, RollwayError
+from domain.servers import UnfitServerError
 
 
 class ExitCode(IntEnum):
@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNREACHABLE = 3
     TIMED_OUT = 4
+    DIFFERENT = 5
+    WAITS_FOR_YOU = 6
     INTERRUPTED = 130
 
 
@@ -34,10 +36,28 @@ class UnreachableError(RollwayError):
     code = "unreachable"
 
 
+class MigrationError(RollwayError):
+    """The database is as it was: Postgres refuses what would bring it to the newest schema."""
+
+    code = "not_migrated"
+
+
 class WaitTimedOutError(RollwayError):
     """--wait has waited long enough; what it waited for goes on."""
 
     code = "wait_timed_out"
+
+
+class WaitsForPersonError(RollwayError):
+    """--wait has waited long enough, and so has the rollout: it goes on when a person says so."""
+
+    code = "waits_for_person"
+
+
+class ElsewhereError(RollwayError):
+    """What is asked for lies on another host, whose name stands in the detail."""
+
+    code = "on_another_host"
 
 
 class RolledBackError(RollwayError):
@@ -69,10 +89,12 @@ def exit_code(error: RollwayError) -> ExitCode:
     match error:
         case InvalidInputError() | UsageError():
             return ExitCode.USAGE
-        case UnreachableError():
+        case UnreachableError() | UnfitServerError():
             return ExitCode.UNREACHABLE
         case WaitTimedOutError():
             return ExitCode.TIMED_OUT
+        case WaitsForPersonError():
+            return ExitCode.WAITS_FOR_YOU
         case _:
             return ExitCode.REFUSED
 
@@ -82,6 +104,8 @@ def tell(error: RollwayError, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"error": error.as_json()}))
     else:
+        from cli.output import printer  # noqa: PLC0415 -- rich takes a tenth of a second, which --help can save
+
         sentence = error.message if error.message.endswith((".", "!", "?", "'")) else f"{error.message}."
         printer(stderr=True).print(sentence, style="red")
 
@@ -89,20 +113,22 @@ def tell(error: RollwayError, *, as_json: bool) -> None:
 def exits(*codes: ExitCode, example: str) -> str:
     """The end of a command's help: examples, and the exit codes that it can give."""
     shown = ["Examples:", *(f"  {line}" for line in example.splitlines())]
-    meanings = [f"  {code.value:<3}  {_MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
+    meanings = [f"  {code.value:<3}  {MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
     return "\b\n" + "\n".join(shown) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])
 
 
-_MEANING = {
+MEANING = {
     ExitCode.DONE: "done",
     ExitCode.REFUSED: "refused or failed",
     ExitCode.USAGE: "wrong usage or input",
     ExitCode.UNREACHABLE: "stack or servers not reachable",
     ExitCode.TIMED_OUT: "--wait timed out",
+    ExitCode.DIFFERENT: "the file differs from what is stored",
+    ExitCode.WAITS_FOR_YOU: "--wait timed out, and the rollout waits for 'promote' or 'resume'",
     ExitCode.INTERRUPTED: "Ctrl-C",
 }
 
 STARTING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTERRUPTED)
 READING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.UNREACHABLE)
 WRITING: Sequence[ExitCode] = (*READING, ExitCode.INTERRUPTED)
-WAITING: Sequence[ExitCode] = (*WRITING, ExitCode.TIMED_OUT)
+WAITING: Sequence[ExitCode] = (*WRITING, ExitCode.TIMED_OUT, ExitCode.WAITS_FOR_YOU)

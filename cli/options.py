@@ -7,6 +7,8 @@ from uuid import uuid4
 
 import typer
 
+from cli.completing import deployments_offered
+
 
 def os_user() -> str:
     """The name of whoever runs the command; a number where the system knows no name."""
@@ -22,7 +24,13 @@ def new_request_id() -> str:
 
 
 DeploymentName = Annotated[
-    str, typer.Argument(metavar="DEPLOYMENT", help="Name of the deployment.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="DEPLOYMENT",
+        help="Name of the deployment.",
+        show_default=False,
+        autocompletion=deployments_offered,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the history.", show_default=False)]
@@ -41,9 +49,10 @@ RequestId = Annotated[
     ),
 ]
 Supersede = Annotated[bool, typer.Option("--supersede", help="Leave a rollout to another revision.")]
+ThroughFreeze = Annotated[bool, typer.Option("--through-freeze", help="Start it in a freeze too; say a --reason.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has happened, and show how.")]
 Timeout = Annotated[
-    float, typer.Option("--timeout", min=0, metavar="SECONDS", help="How long --wait waits; exit code 4 after that.")
+    float, typer.Option("--timeout", min=0, metavar="SECONDS", help="How long --wait waits; exit code 4 or 6 after it.")
 ]
 WAIT_SECONDS = 600.0

@@ -1,17 +1,22 @@
 """Lines and tables for terminals and pipes, and JSON for scripts."""
 
+import codecs
 import dataclasses
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
+from domain.numbers import duration as duration  # noqa: PLC0414 -- for all that shows a time
 from domain.text import storable
 
 _PIPE_WIDTH = 400
@@ -23,23 +28,60 @@ class _Printer(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is printed, in segments; colours are no part of their texts."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=storable(segment.text))
+        shown = (
+            segment if segment.control else segment._replace(text=storable(segment.text))
+            for segment in super().render(renderable, options)
+        )
+        return shown if self.is_terminal else _without_padding(shown)
+
+
+def _without_padding(segments: Iterable[Segment]) -> Iterable[Segment]:
+    """Without the blanks at the end of a line, which a table fills its last column with."""
+    blanks: list[Segment] = []
+    for segment in segments:
+        text = segment.text.rstrip(" ")
+        if text.startswith("\n"):
+            blanks.clear()
+        if text:
+            yield from blanks
+            yield segment._replace(text=text)
+            blanks = []
+        if text != segment.text:
+            blanks.append(segment._replace(text=segment.text[len(text) :]))
+    yield from blanks
 
 
 def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Prints text as it is, control characters apart.
 
-    No colours and no wrapping where the output is no terminal, or NO_COLOR is set.
+    Where the output is no terminal there are no colours, no wrapping and no padding; with NO_COLOR no escapes at all.
     """
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _PIPE_WIDTH
-    return _Printer(stderr=stderr, quiet=quiet, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return _Printer(
+        stderr=stderr,
+        quiet=quiet,
+        width=width,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def program() -> str:
+    """How the command is typed here: `rollway`, or the path that it was called by where a shell does not find it."""
+    called, found = sys.argv[0], shutil.which("rollway")
+    if Path(called).name != "rollway" or (found and Path(found).samefile(called)):
+        return "rollway"
+    return called
 
 
 def print_json(document: object) -> None:
     """One document, indented; dataclasses become objects, times ISO 8601 in UTC."""
-    text = json.dumps(document, default=_plain, indent=2, ensure_ascii=False)
+    unicode = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
+    text = json.dumps(document, default=_plain, indent=2, ensure_ascii=not unicode)
     typer.echo(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
@@ -51,16 +93,6 @@ def columns(*names: str) -> Table:
     return table
 
 
-def duration(span: timedelta) -> str:
-    """4 s, 5 min 10 s, 3 h 20 min, 2 d 4 h; the sign is left out."""
-    seconds = abs(round(span.total_seconds()))
-    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if seconds >= size:
-            rest = seconds % size // part
-            return f"{seconds // size} {unit} {rest} {smaller}" if rest else f"{seconds // size} {unit}"
-    return f"{seconds} s"
-
-
 def ago(at: datetime, now: datetime) -> str:
     """How long before `now`, roughly: 5 min ago."""
     return f"{roughly(now - at)} ago"
@@ -69,6 +101,11 @@ def ago(at: datetime, now: datetime) -> str:
 def roughly(span: timedelta) -> str:
     """The greatest unit alone: 4 s, 5 min, 3 h, 2 d."""
     return " ".join(duration(span).split()[:2])
+
+
+def in_seconds(seconds: float) -> str:
+    """0.3 s, with a decimal below ten; then as `roughly`."""
+    return f"{seconds:.1f} s" if seconds < 10 else roughly(timedelta(seconds=seconds))  # noqa: PLR2004
 
 
 def _plain(value: object) -> dict[str, object] | str:

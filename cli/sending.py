@@ -14,10 +14,10 @@ from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, Req
 from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.show.film import Film
-from cli.show.signs import warn_of_missing_worker
+from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
 from db.views.deployments import deployment_named
-from domain.commands import Command
+from domain.commands.base import Command
 from domain.messages import parse_command
 
 Result = dict[str, Any]
@@ -51,7 +51,7 @@ def subcommand(verb: Verb) -> Callable[..., None]:
     """The function that Typer registers: it reads the options from the signature and the help from the docstring."""
 
     def run(**given: Any) -> None:  # noqa: ANN401 -- the options differ from verb to verb
-        _carry_out(verb, **given)
+        carry_out(verb, **given)
 
     options = [
         option("deployment", DeploymentName),
@@ -73,7 +73,7 @@ def send_command(command: type[Command], **payload: object) -> Result:
     return send(parse_command(command.task, payload))
 
 
-def _carry_out(
+def carry_out(
     verb: Verb,
     *,
     deployment: str,
@@ -83,6 +83,7 @@ def _carry_out(
     as_json: bool,
     **payload: object,
 ) -> None:
+    """Send the verb's command, say what it did, and wait if that is asked for. Raises its refusals."""
     console = printer(quiet=as_json)
     with Reader() as reader:
         view = reader.read(deployment_named, deployment)
@@ -90,10 +91,13 @@ def _carry_out(
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
         result = send_command(verb.command, deployment=deployment, **payload)
         console.print(verb.sentence(result))
+        warn_of_hosts_passed_over([result], console)
         warn_of_missing_worker(reader, console)
         if wait and verb.goal is not None:
             rollout_id = result.get("rollout_id")
             film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
+            if view.rollout is not None and view.rollout.id == film.rollout_id:
+                film.last_step = view.rollout.steps  # what happened before was not asked for here
             reached = wait_until(verb.goal, reader, view.id, timeout, film).deployment
             result = {**result, "state": str(reached.lifecycle)}
     if as_json:

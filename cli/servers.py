@@ -1,21 +1,25 @@
 """The servers as a command reaches them: reads over one connection, writes through the commands' own path."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import psycopg
 
+from cli.database_errors import database_address, database_errors
 from cli.exits import UnreachableError
-from domain.commands import Command
+from cli.remote import Remote, needs_database, remote
+from db.server import refuse_unfit
 from domain.errors import InvalidInputError
+from domain.replicas.secret_checks import SecretCheck
 from stack.connect import export_urls
 from stack.errors import StackError
 from stack.parts.external import libpq_url
+
+if TYPE_CHECKING:
+    from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -26,7 +30,9 @@ class Reader:
     """A connection that only reads, each read from one snapshot; it is opened again after it was lost."""
 
     def __init__(self) -> None:
-        find_servers()
+        self._remote = remote()
+        if self._remote is None:
+            find_servers()
         self._connection: psycopg.Connection[Any] | None = None
 
     def __enter__(self) -> Self:
@@ -40,7 +46,9 @@ class Reader:
     def read(
         self, view: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
     ) -> T:
-        """`view(connection, *arguments)`. Raises UnreachableError naming host and port."""
+        """`view(connection, *arguments)`, or the same over HTTP. Raises UnreachableError naming host and port."""
+        if self._remote is not None:
+            return read_over_http(self._remote, view, *arguments, **more)
         try:
             with database_errors():
                 connection = self._open()
@@ -60,6 +68,7 @@ class Reader:
             except psycopg.ProgrammingError:
                 message = "DATABASE_URL cannot be read; it is postgresql://user:password@host:port/database"
                 raise UnreachableError(message) from None
+            refuse_unfit(self._connection, database_address())
             self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         return self._connection
 
@@ -69,81 +78,74 @@ class Reader:
             self._connection = None
 
 
+def read_over_http(server: Remote, view: Callable[..., T], *arguments: object, **more: object) -> T:
+    """What `view(connection, *arguments)` would read. Raises UnreachableError for what the server has no answer to."""
+    from cli.remote_views import VIEWS  # noqa: PLC0415  (only those who ask over HTTP need it)
+
+    if view not in VIEWS:
+        raise needs_database()
+    found: T = VIEWS[view](server, *arguments, **more)
+    return found
+
+
 def find_servers() -> None:
     """Set DATABASE_URL, REDIS_URL and ROLLWAY_HOME where they are missing. Raises UnreachableError."""
+    if remote() is not None:
+        raise needs_database()
     try:
         export_urls(os.environ)
     except StackError as error:
         raise UnreachableError(str(error)) from None
 
 
-def send(command: Command) -> dict[str, Any]:
+def send(command: "Command") -> dict[str, Any]:
     """Carry out a command here and now and wake the workers; returns what it did.
 
     Raises the refusals of `domain.errors` and UnreachableError. A Redis that does not answer is no error: the workers
     find the change at their next tick.
     """
-    import structlog  # noqa: PLC0415  (Celery and SQLAlchemy take two seconds, which reading commands can save)
+    if (server := remote()) is not None:
+        return server.send(command)
+    find_servers()
+    from cli.notes import show_notes  # noqa: PLC0415
+    from tasks.commands import run_command  # noqa: PLC0415  (two seconds, which reading commands can save)
+
+    show_notes()
+    with _server_errors():
+        return dict(run_command(command.task, command.model_dump(mode="json"))["result"])
+
+
+def ask_hosts_for_secrets(references: Sequence[str]) -> list[SecretCheck]:
+    """What the hosts say of these secrets, once all have answered or their time is over. Raises UnreachableError.
+
+    Over HTTP nothing: the server asks them when the revision is activated.
+    """
+    if remote() is not None:
+        return []
+    from db.engine import engine  # noqa: PLC0415  (as above)
+    from tasks.replicas.secret_checks import ask_hosts  # noqa: PLC0415
+
+    with _server_errors():
+        return ask_hosts(engine(), references)
+
+
+@contextmanager
+def _server_errors() -> Iterator[None]:
+    """Turn what SQLAlchemy raises, and a setting that makes no sense, into one sentence too."""
+    from redis.exceptions import RedisError  # noqa: PLC0415
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
-    from tasks.commands import run_command  # noqa: PLC0415
+    from cli.notes import look_at_redis  # noqa: PLC0415
 
-    structlog.configure(processors=[_only_the_event], logger_factory=_to_stderr)
     try:
+        with suppress(RedisError):
+            look_at_redis()
         with database_errors():
             try:
-                return dict(run_command(command.task, command.model_dump(mode="json"))["result"])
+                yield
             except DBAPIError as error:
                 raise error.orig or error from None
     except InvalidInputError as error:
         if str(error.detail.get("field")).startswith(("DATABASE_URL", "REDIS_URL", "ROLLWAY_")):
             raise UnreachableError(error.message) from None
         raise
-
-
-@contextmanager
-def database_errors() -> Iterator[None]:
-    """Turn what the driver raises into one sentence with host and port, never the password."""
-    try:
-        yield
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-        message = f"the database at {database_address()} lacks tables of this version of Rollway; run 'make migrate'"
-        raise UnreachableError(message) from None
-    except psycopg.OperationalError as error:
-        message = f"PostgreSQL at {database_address()} {_why_not(error)}"
-        raise UnreachableError(message, address=database_address()) from None
-
-
-def database_address() -> str:
-    """host:port/database of DATABASE_URL."""
-    try:
-        parts = urlsplit(os.environ.get("DATABASE_URL", ""))
-        port = parts.port or 5432
-    except ValueError:
-        return "the address of DATABASE_URL"
-    return f"{parts.hostname}:{port}{parts.path}"
-
-
-def _why_not(error: psycopg.Error) -> str:
-    words = str(error)
-    if "authentication failed" in words or "no password supplied" in words:
-        return "refuses the user or the password of DATABASE_URL"
-    if "does not exist" in words:
-        return "does not know the user or the database of DATABASE_URL"
-    if isinstance(error, psycopg.errors.QueryCanceled):
-        return "did not answer in time"
-    if isinstance(error, psycopg.errors.DiskFull):
-        return "has no space left on its disk"
-    return "cannot be reached; is the stack running ('rollway status'), and is DATABASE_URL right?"
-
-
-def _to_stderr(*_: object) -> object:
-    """Today's standard error: a logger that is made once would keep the one of its first line."""
-    import structlog  # noqa: PLC0415
-
-    return structlog.PrintLogger(sys.stderr)
-
-
-def _only_the_event(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-    """A note for people: what a worker logs about a lost wake, without the key and the driver's words."""
-    return f"note: {event['event']}"

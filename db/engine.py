@@ -12,6 +12,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
+from db.server import refuse_unfit
 from db.settings import DatabaseSettings
 from db.silence import KEEPALIVE, AnsweredConnection
 
@@ -21,7 +22,10 @@ _TRY_AGAIN = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetect
 
 
 def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
-    """A pool of `pool_size` connections with the timeouts of the settings. Nothing is connected yet."""
+    """A pool of `pool_size` connections with the timeouts of the settings. Nothing is connected yet.
+
+    Connecting raises UnfitServerError where the server is too old.
+    """
     made = create_engine(
         settings.url,
         pool_size=settings.pool_size,
@@ -40,6 +44,7 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
     def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
         connection = AnsweredConnection.connect(**arguments)
         connection.patience = settings.patience_seconds
+        refuse_unfit(connection, settings.address)
         return connection
 
     return made

@@ -25,6 +25,8 @@ ALWAYS = frozenset(Lifecycle) - {Lifecycle.DESTROYED}
 
 _LOCK = f"SELECT d.id FROM deployments d WHERE d.id = ANY(%s) {IN_ID_ORDER}"
 
+_LOCK_UNHELD = f"SELECT d.id FROM deployments d WHERE d.id = %s {SKIPPING_HELD}"
+
 _CHANGED = """
     UPDATE deployments
        SET version = version + 1, due_at = CASE WHEN lifecycle = ANY(%s) THEN clock_timestamp() ELSE due_at END
@@ -35,6 +37,11 @@ _CHANGED = """
 def lock(connection: Connection, ids: Collection[UUID]) -> None:
     """Hold these deployments until the transaction ends; waits for whoever holds one of them."""
     connection.execute(_LOCK, (list(ids),))
+
+
+def lock_unheld(connection: Connection, deployment_id: UUID) -> bool:
+    """Hold this deployment until the transaction ends; False where somebody else holds it, or it is not there."""
+    return connection.execute(_LOCK_UNHELD, (deployment_id,)).fetchone() is not None
 
 
 def changed(connection: Connection, ids: Collection[UUID], *, mark: Collection[Lifecycle] = ()) -> None:

@@ -2,6 +2,7 @@
 
 A time that lies ahead cannot have been: it counts as now. So nothing waits for the old time to come again, and nothing
 that is waited for ends too early. Deadlines, which may lie ahead, come later by as much.
+A server for proxies does the same for what it notes itself (db/proxies/acks.py).
 """
 
 from uuid import UUID
@@ -18,7 +19,8 @@ _LIES_AHEAD = f"greatest({', '.join(_BEEN)}) > clock_timestamp()"
 _OWNERS = f"""
     SELECT deployment_id FROM routes WHERE stopped_at IS NULL AND {_LIES_AHEAD}
     UNION
-    SELECT id FROM deployments WHERE lifecycle <> 'destroyed' AND last_failed_at > clock_timestamp()
+    SELECT id FROM deployments
+     WHERE lifecycle <> 'destroyed' AND greatest(last_failed_at, came_up_at) > clock_timestamp()
 """
 
 _ROUTES = f"""
@@ -27,17 +29,20 @@ _ROUTES = f"""
 """
 
 
+_FAILURES = """
+    UPDATE deployments
+       SET last_failed_at = least(last_failed_at, clock_timestamp()), came_up_at = least(came_up_at, clock_timestamp())
+     WHERE id = ANY(%s)
+"""
+
+
 def count_from_now(connection: Connection) -> frozenset[UUID]:
     """Bring times that lie ahead back to now; returns the deployments that this changed, which are looked at again."""
-    connection.execute("UPDATE proxies SET last_seen_at = clock_timestamp() WHERE last_seen_at > clock_timestamp()")
-    connection.execute("UPDATE publishers SET seen_at = clock_timestamp() WHERE seen_at > clock_timestamp()")
     owners = connection.cursor(row_factory=scalar_row).execute(_OWNERS).fetchall()
     if not owners:
         return frozenset()
     lock(connection, owners)
     connection.execute(_ROUTES, (owners,))
-    connection.execute(
-        "UPDATE deployments SET last_failed_at = least(last_failed_at, clock_timestamp()) WHERE id = ANY(%s)", (owners,)
-    )
+    connection.execute(_FAILURES, (owners,))
     changed(connection, owners, mark=ALWAYS)
     return frozenset(owners)

@@ -20,15 +20,21 @@ def _database_url(raw: str) -> URL:
 
 
 class DatabaseSettings(Settings):
-    """`url` is opened with psycopg; timeouts in milliseconds; `pool_size` connections for each process."""
+    """Timeouts in milliseconds; `pool_size` connections for each process."""
 
     url: Annotated[URL, PlainValidator(_database_url)] = Field(
         validation_alias="DATABASE_URL", description="postgresql://user:password@host:port/database", repr=False
     )
+    """The database; psycopg opens it."""
     pool_size: int = 5
     statement_timeout: int = 8_000
     lock_timeout: int = 2_000
     idle_timeout: int = 30_000
+
+    @property
+    def address(self) -> str:
+        """host:port/database, for people."""
+        return f"{self.url.host}:{self.url.port or 5432}/{self.url.database}"
 
     @property
     def patience_seconds(self) -> float | None:

@@ -7,6 +7,7 @@ A route's way:  provisioning -> healthy | unhealthy | degraded -> terminating ->
     JUDGED                   healthy, unhealthy               a probe said so
     WELL       provisioning, healthy                          active, and nothing that must be replaced
     PRESENT    the active ones, and terminating               is in a snapshot
+    GONE       terminated, failed                             is in none
     DRAINED    terminating, terminated                        a decision took it out of traffic
     TO_STOP    terminating, failed                            its replica must end, if it has not
 
@@ -35,5 +36,6 @@ RUNNING = f"status IN ({words(_RUNNING)})"
 WELL = f"status IN ({words([RouteStatus.PROVISIONING, RouteStatus.HEALTHY])})"
 JUDGED = f"status IN ({words([RouteStatus.HEALTHY, RouteStatus.UNHEALTHY])})"
 PRESENT = f"status NOT IN ({words(_GONE)})"
+GONE = f"status IN ({words(_GONE)})"
 DRAINED = f"status IN ({words(_DRAINED)})"
 TO_STOP = f"status IN ({words(_TO_STOP)})"

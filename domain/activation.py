@@ -9,7 +9,9 @@ already current                                      -> converge
 a policy                                             -> begin a rollout
 no policy                                            -> the pointer moves, converge replaces the routes
 
-A size that comes with the revision is taken over in each of them.
+A size that comes with the revision is taken over in each of them. Where it leads to new replicas, and no host can have
+the secrets that the revision refers to, it is refused; and where it starts something in a freeze, unless it is the way
+back, or a person goes through the freeze.
 """
 
 from dataclasses import dataclass, replace
@@ -17,8 +19,10 @@ from enum import StrEnum
 from uuid import UUID
 
 from domain.errors import DeploymentAlreadyInProgressError, WrongStateError
+from domain.freezes import Frozen
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
 from domain.policy import DeploymentPolicy
+from domain.replicas.secret_checks import SecretCheck, passed_over
 from domain.rollout import Begin, begun, resized, rollout_of, turned_back
 from domain.steered import Asking, Steered
 
@@ -35,11 +39,17 @@ class Activation(StrEnum):
     ALREADY_ACTIVE = "already_active"
 
 
+_RUN_ALREADY = frozenset({Activation.RESUMED, Activation.ALREADY_ACTIVE})
+"""Where no host has to start what it does not start anyway."""
+
+
 @dataclass(frozen=True, slots=True)
 class ActivationRequest:
     """Which revision to activate, by id and name, and how.
 
-    `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision.
+    `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision. `secrets`:
+    what the hosts say of those that it refers to. `is_undo`: it is the way back, so its traffic moves at once.
+    `frozen`: the freeze that is on, and `through_freeze`: whether it is to start nevertheless.
     """
 
     revision_id: UUID
@@ -48,13 +58,30 @@ class ActivationRequest:
     policy: DeploymentPolicy | None
     supersede: bool = False
     desired: int | None = None
+    secrets: tuple[SecretCheck, ...] = ()
+    is_undo: bool = False
+    frozen: Frozen | None = None
+    through_freeze: bool = False
 
 
 def activate(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Steered:
-    """Carry out what the ladder says. Raises WrongStateError and DeploymentAlreadyInProgressError."""
+    """Carry out what the ladder says. Raises its refusals, MissingSecretError and FrozenError."""
     activation = decide_activation(deployment, request)
+    is_frozen = request.frozen if _starts(deployment, request, activation) else None
+    if is_frozen is not None and not request.through_freeze:
+        raise is_frozen.refusal(deployment.name)
+    without = {} if activation in _RUN_ALREADY else passed_over(request.revision_name, request.secrets)
     steered = _activated(deployment, request, activation, asking)
-    return steered.with_details(revision=request.revision_name, activation=activation.value)
+    if is_frozen is not None:
+        steered = replace(steered, said=f"{steered.said}, through freeze {is_frozen.freeze.name}")
+    details = {"passed_over": without} if without else {}
+    return steered.with_details(revision=request.revision_name, activation=activation.value, **details)
+
+
+def _starts(deployment: Deployment, request: ActivationRequest, activation: Activation) -> bool:
+    """Whether something begins by it that a freeze keeps from beginning; never the way back."""
+    is_back = request.is_undo or request.revision_id == deployment.current_revision_id
+    return activation not in _RUN_ALREADY and not (is_back and activation is not Activation.FIRST)
 
 
 def decide_activation(deployment: Deployment, request: ActivationRequest) -> Activation:
@@ -79,7 +106,7 @@ def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Acti
     doing = "rolling back from" if rolling_back else "deploying"
     message = (
         f"{deployment.name} is {doing} {request.deploying_name}; wait until that has ended, "
-        f"or activate {request.revision_name} with supersede to leave it"
+        f"or activate {request.revision_name} with supersede (--supersede) to leave it"
     )
     raise DeploymentAlreadyInProgressError(
         message, deployment=deployment.name, deploying=request.deploying_name, asked_for=request.revision_name
@@ -97,7 +124,8 @@ def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activa
 
 
 def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Asking) -> Steered:
-    sentence = f"{request.revision_name}: {activation.value.replace('_', ' ')}"
+    wanted = f"back to {request.revision_name}" if request.is_undo else request.revision_name
+    sentence = f"{wanted}: {activation.value.replace('_', ' ')}"
     match activation:
         case Activation.ALREADY_ACTIVE:
             return Steered.unchanged(deployment)
@@ -125,10 +153,12 @@ def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployme
 
 
 def _resumed(deployment: Deployment, request: ActivationRequest) -> Deployment:
-    going_on = replace(deployment, paused_at=None)
+    rollout = rollout_of(deployment, "resume")
+    rollout = replace(rollout, promote_requested=rollout.promote_requested or request.is_undo)
+    going_on = replace(deployment, paused_at=None, rollout=rollout)
     if request.desired is None:
         return going_on
-    rollout = replace(rollout_of(deployment, "resume"), desired_with_revision=request.desired)
+    rollout = replace(rollout, desired_with_revision=request.desired)
     return replace(going_on, desired_replicas=request.desired, rollout=rollout)
 
 
@@ -142,4 +172,5 @@ def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment
 def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
     """A rollout that is superseded lends its policy, in case the deployment has none any more."""
     policy = request.policy or rollout_of(deployment, "supersede").policy
-    return begun(deployment, Begin(asking.rollout_id, request.revision_id, policy, request.desired), asking.at)
+    begin = Begin(asking.rollout_id, request.revision_id, policy, request.desired, request.is_undo)
+    return begun(deployment, begin, asking.at)

@@ -1,6 +1,6 @@
 """What a decision leaves behind: the next snapshot of its deployment. What is written copies these values.
 
-clock       a wait for a person               it stops, if it has not stopped yet
+clock       a wait for a person, or a hold    it stops, if it has not stopped yet
             otherwise                         it goes on, and what it counts moves by the time that it stood still
 progress    an old route is drained           now
 failures    an unhealthy new route is drained one more: it had to be replaced
@@ -78,6 +78,8 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         steps=before.steps + 1,
         clock_stopped_at=clock.clock_stopped_at,
         promote_requested=before.promote_requested,
+        is_undo=before.is_undo,
+        last_failure=before.last_failure,
     )
 
 

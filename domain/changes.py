@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
+from domain.holds import Hold
 from domain.model import TrafficStatus, Verdict
 
 
@@ -78,7 +79,8 @@ class RouteChanges:
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
 
-    `recheck_at`: when time alone may change the answer. `waits_for_person`: the clocks of the rollout stand still.
+    `recheck_at`: when time alone may change the answer. `waits_for_person`: or it is held; the clocks of the rollout
+    stand still.
     `desired_replicas`: a new desired count, from an autoscaling rule.
     """
 
@@ -108,6 +110,11 @@ class Decision:
     def wait_for_person(cls, reason: str) -> Self:
         """Nothing to do until somebody says so; no deadline runs meanwhile."""
         return cls(Verdict.SKIPPED, reason, waits_for_person=True)
+
+    @classmethod
+    def held(cls, hold: Hold) -> Self:
+        """Nothing may be done before a time; no deadline runs meanwhile."""
+        return cls(Verdict.SKIPPED, hold.reason, recheck_at=hold.until, waits_for_person=True)
 
     @classmethod
     def give_up(cls, reason: str) -> Self:

@@ -1,8 +1,9 @@
 """Every refusal Rollway knows, each with a code that survives JSON and a sentence that says what would be right."""
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import ValidationError
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
 
 _MOST_FAULTS = 20
 
@@ -28,16 +29,18 @@ class InvalidInputError(RollwayError):
     code = "invalid_input"
 
     @classmethod
-    def of(cls, error: ValidationError, where: str = "") -> Self:
-        """The faults that Pydantic found, each with its field's path; the values themselves are left out."""
-        faults = []
-        for fault in error.errors()[:_MOST_FAULTS]:
-            path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
-            sentence = fault["msg"].removeprefix("Value error, ")
-            faults.append(f"{path}: {sentence}" if path else sentence)
-        if error.error_count() > _MOST_FAULTS:
-            faults.append(f"and {error.error_count() - _MOST_FAULTS} more")
-        return cls("; ".join(dict.fromkeys(faults)), field=faults[0].partition(":")[0])
+    def of(cls, error: "ValidationError", where: str = "", model: "type[BaseModel] | None" = None) -> Self:
+        """The faults that Pydantic found, each with its field's path; the values themselves are left out.
+
+        `model`: what was to be read; with it a wrong field is told which ones there are.
+        """
+        from domain.faults import path_of, sentence_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
+
+        faults = error.errors()
+        sentences = [sentence_of(fault, model, where) for fault in faults[:_MOST_FAULTS]]
+        if len(faults) > _MOST_FAULTS:
+            sentences.append(f"and {len(faults) - _MOST_FAULTS} more")
+        return cls("; ".join(dict.fromkeys(sentences)), field=path_of(faults[0], where))
 
 
 class UnreadableError(RollwayError):
@@ -51,12 +54,6 @@ class UnreadableError(RollwayError):
         return cls(f"this release of Rollway knows no {what} {str(word)!r}; a newer one wrote it")
 
 
-class WrongInstallationError(RollwayError):
-    """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
-
-    code = "wrong_installation"
-
-
 class TooLargeError(InvalidInputError):
     """A command has more bytes than a command may have; the message names its largest part."""
 
@@ -68,18 +65,6 @@ class TooLargeError(InvalidInputError):
         shown = f"{part}: " if part else ""
         message = f"{shown}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
         return cls(message, field=part)
-
-
-class UnsignedError(RollwayError):
-    """Commands must be signed here, and this one is not."""
-
-    code = "unsigned"
-
-
-class WrongSignatureError(RollwayError):
-    """The signature is of another key, of another command, or of another time."""
-
-    code = "wrong_signature"
 
 
 class UnavailableError(RollwayError):
@@ -139,10 +124,22 @@ class RouteNotFoundError(RollwayError):
     code = "route_not_found"
 
 
+class RolloutNotFoundError(RollwayError):
+    """No rollout has that id."""
+
+    code = "rollout_not_found"
+
+
 class HostNotFoundError(RollwayError):
     """No worker host has that name."""
 
     code = "host_not_found"
+
+
+class MissingSecretError(RollwayError):
+    """No host that is up can have all the secrets that the revision refers to; the message says what each lacks."""
+
+    code = "missing_secret"
 
 
 class EntranceTakenError(RollwayError):
@@ -153,10 +150,8 @@ class EntranceTakenError(RollwayError):
     @classmethod
     def by(cls, owner: str, deployment: str, kind: str, value: str) -> Self:
         """The refusal to `deployment`."""
-        message = (
-            f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
-        )
-        return cls(message, deployment=deployment, entrance=value, owner=owner)
+        why = f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
+        return cls(why, deployment=deployment, entrance=value, owner=owner)
 
 
 class DeploymentAlreadyInProgressError(RollwayError):
@@ -169,12 +164,6 @@ class NoRolloutError(RollwayError):
     """The command steers a rollout, and none is running."""
 
     code = "no_rollout"
-
-
-class NoPreviousRevisionError(RollwayError):
-    """Nothing ran before the current revision, so there is nothing to go back to."""
-
-    code = "no_previous_revision"
 
 
 class WrongStateError(RollwayError):

@@ -40,6 +40,8 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
             return Decision.wait_for_person("paused; 'rollway resume' goes on")
+        if deployment.hold is not None:
+            return Decision.held(deployment.hold)
         policy = deployment.rollout.policy
         strategy = self.strategy_of(policy)
         if strategy is None:

@@ -11,17 +11,23 @@ a home, or a Redis, that is of none yet                   belongs to this one fr
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.errors import WrongInstallationError
+from domain.errors import RollwayError
 
-CONTRACT = 1
-"""What this release writes for others to read: columns, payloads, specs. Counted up with each change that the release
-before it could not read; the migration of that change writes the same number into the table `installation`."""
+CONTRACT = 2
+"""What this release writes for others to read: columns, payloads, specs. Counted up once in a release that writes what
+the one before it could not read; its migration writes the same number into the table `installation`."""
 
 HOME_FILE = "installation"
 """In the home: the id of the installation whose replicas it holds."""
 
 REDIS_KEY = "installation"
 """In Redis, after the prefix of all keys: the id of the installation whose messages it carries."""
+
+
+class WrongInstallationError(RollwayError):
+    """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
+
+    code = "wrong_installation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def check_redis(own: UUID | None, redis: UUID | None) -> None:
 def _check_contract(contract: int) -> str | None:
     if contract < CONTRACT:
         raise WrongInstallationError(
-            f"the database has contract {contract} and this release needs {CONTRACT}: run 'make migrate' first"
+            f"the database has contract {contract} and this release needs {CONTRACT}: run 'rollway migrate' first"
         )
     if contract > CONTRACT + 1:
         raise WrongInstallationError(

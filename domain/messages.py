@@ -1,12 +1,18 @@
-"""A message becomes a command: checked field by field, and refused with the field's name and what would be right."""
+"""A message becomes a command or a query: checked field by field, and refused with what would be right."""
 
 import json
+from collections.abc import Mapping
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from domain.commands import COMMANDS, Command
+from domain.commands import COMMANDS
+from domain.commands.base import Command
 from domain.errors import InvalidInputError, TooLargeError, UnknownCommandError
+from domain.queries import QUERIES, Query
 from domain.text import storable, unstorable
+
+M = TypeVar("M", bound=BaseModel)
 
 MOST_COMMAND_BYTES = 256 * 1024
 """As JSON, with everything that is in it, such as the environment of a revision."""
@@ -17,26 +23,46 @@ _WORDS = frozenset({"actor", "reason", "detail"})
 
 def parse_command(task: str, payload: object) -> Command:
     """Raises UnknownCommandError, TooLargeError, and InvalidInputError naming each wrong field and what is right."""
-    command = COMMANDS.get(task)
-    if command is None:
-        raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted(COMMANDS))}")
-    given = _with_storable_words(payload)
-    if fault := unstorable(given):
-        field, why = fault
-        raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
-    try:
-        parsed = command.model_validate(given)
-    except ValidationError as error:
-        raise InvalidInputError.of(error) from None
+    parsed = _parsed(task, payload, COMMANDS)
     size = len(parsed.model_dump_json().encode())
     if size > MOST_COMMAND_BYTES:
         raise TooLargeError.of_size(size, MOST_COMMAND_BYTES, _large_part(parsed.model_dump(mode="json")))
     return parsed
 
 
-def _with_storable_words(payload: object) -> object:
+def parse_query(task: str, payload: object) -> Query:
+    """Raises UnknownCommandError, and InvalidInputError naming each wrong field and what would be right."""
+    return _parsed(task, payload, QUERIES)
+
+
+def _parsed(task: str, payload: object, known: Mapping[str, type[M]]) -> M:
+    kind = known.get(task)
+    if kind is None:
+        raise UnknownCommandError(f"{task} is no command; the commands are {', '.join(sorted((*COMMANDS, *QUERIES)))}")
     if not isinstance(payload, dict):
-        return payload
+        raise InvalidInputError(f"the payload must be fields, each with its value, and no {_said(payload)}", field="")
+    given = _with_storable_words(payload)
+    if fault := unstorable(given):
+        field, why = fault
+        raise InvalidInputError(f"{field}: {why}" if field else f"the payload {why}", field=field)
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError.of(error, model=kind) from None
+
+
+def _said(payload: object) -> str:
+    match payload:
+        case None:
+            return "nothing"
+        case str():
+            return "text"
+        case list():
+            return "list"
+    return "number"
+
+
+def _with_storable_words(payload: Mapping[str, object]) -> dict[str, object]:
     return {
         name: storable(value) if name in _WORDS and isinstance(value, str) else value for name, value in payload.items()
     }

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
+from domain.holds import Hold
 from domain.policy import DeploymentPolicy
 
 
@@ -124,20 +125,12 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteCounts:
-    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
-
-    starting: int
-    healthy: int
-    idle: int
-
-
-@dataclass(frozen=True, slots=True)
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
     `desired_at_start`: the size before it began and on the way back. `desired_with_revision`: one that came with it.
-    `clock_stopped_at` is set while it waits for a person; the deadlines then stand still.
+    `clock_stopped_at` is set while it waits for a person, or is held; the deadlines then stand still.
+    `is_undo`: asked for as the way back. `last_failure`: why a new replica failed last, with the end of its log.
     """
 
     id: UUID
@@ -153,25 +146,31 @@ class Rollout:
     steps: int = 0
     clock_stopped_at: datetime | None = None
     promote_requested: bool = False
+    is_undo: bool = False
+    last_failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StartFailures:
-    """Starts of one revision that failed in a row: what the back-off is computed from."""
+    """Starts of one revision that failed in a row, `short_lives` of them soon after they had come up.
+
+    `came_up_at`: since when one is well that came up after the last failure; None when none did.
+    """
 
     revision_id: UUID
     in_a_row: int
     last_at: datetime
+    came_up_at: datetime | None = None
+    short_lives: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """The snapshot of one deployment: its row, its running rollout, and its routes that are not gone yet.
 
-    `routes` holds active and terminating routes. `phase_attempts` counts errors in a row since `phase_started_at`.
-    `degraded_reason` and `retry_at` are set when scaling gave up: nothing is tried again before `retry_at`.
-    `count_stopping` is what the deployment's policy says, for the time outside a rollout.
-    `rules` and the `metrics` they read are there while the deployment is ready: no other state is autoscaled.
+    `routes`: active and terminating ones. `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`
+    and `retry_at`: scaling gave up, and nothing is tried before then. `count_stopping`: what its policy says, for the
+    time outside a rollout. `hold`: why its rollout may not go forward. `rules`, `metrics` that they read: when ready.
     """
 
     id: UUID
@@ -185,6 +184,7 @@ class Deployment:
     phase_attempts: int = 0
     paused_at: datetime | None = None
     rollout: Rollout | None = None
+    hold: Hold | None = None
     start_failures: StartFailures | None = None
     degraded_reason: str | None = None
     retry_at: datetime | None = None

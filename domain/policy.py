@@ -7,14 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 
 class StrategySpec(BaseModel):
-    """Base of the settings that a strategy's file declares.
-
-    `count_stopping`: a replica that is stopping takes up room until it is gone, as it does where each needs a GPU.
-    """
+    """Base of the settings that a strategy's file declares."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     count_stopping: bool = False
+    """A replica that is stopping takes up room until it is gone, as it does where each needs a GPU."""
 
 
 class UnreadableSpec(StrategySpec):
@@ -24,17 +22,16 @@ class UnreadableSpec(StrategySpec):
 
 
 class RolloutLimits(BaseModel):
-    """When a rollout has taken too long or failed too often.
-
-    `failure_budget`: failed new routes that end it; by default min(200, max(3, ceil(n/2))).
-    `progress_timeout_seconds` counts from the last time a new route became healthy or an old one left.
-    """
+    """When a rollout has taken too long or failed too often."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout_seconds: float = Field(default=1800, gt=0, le=30 * 86400)
+    """How long a rollout may take; waiting for a person stops this clock."""
     progress_timeout_seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
+    """How long no new replica may become healthy and no old one leave. Left out: as long as the timeout allows."""
     failure_budget: int | None = Field(default=None, ge=1, le=10_000)
+    """How many new replicas may fail before the rollout goes back. Left out: min(200, max(3, ceil(n / 2)))."""
 
     def failures_allowed(self, desired: int) -> int:
         """Failed routes at which the rollout is given up, for `desired` replicas."""

@@ -1,11 +1,15 @@
 """A step decided once more from what is on record of it: stored == replayed, as long as the code decides the same."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from domain.bounds import MAX_ATTEMPTS
 from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
+from domain.model import Verdict
 from domain.recording import decision_json, inputs_from_json
+from domain.transitions import ClassifiedDecision
 
 
 def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
@@ -14,11 +18,28 @@ def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
     It differs from the stored one when the code has changed since, or when Postgres refused to write what was decided:
     such a step is stored as an error that no decision made. Raises InvalidInputError for an unknown phase.
     """
+    decision: dict[str, Any] = json.loads(decision_json(decided_again(inputs, phase)))
+    return decision
+
+
+def decided_again(inputs: dict[str, Any], phase: str) -> ClassifiedDecision:
+    """The same as a value. Raises InvalidInputError for an unknown phase."""
     handler = next((known for known in HANDLERS.values() if known.name == phase), None)
     if handler is None:
         names = ", ".join(known.name for known in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
     deployment, now = inputs_from_json(inputs)
     (classified,) = handler.execute([deployment], now).decisions
-    replayed: dict[str, Any] = json.loads(decision_json(classified))
-    return replayed
+    return classified
+
+
+def is_same_decision(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> bool:
+    """Whether two decisions do the same. A later release may word the reason better; nothing follows from it."""
+    return {**stored, "reason": ""} == {**replayed, "reason": ""}
+
+
+def records_a_failed_write(inputs: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:
+    """Postgres refused what was decided, so an error was written instead; the last of a row is the giving up."""
+    if decision["verdict"] == Verdict.GIVE_UP:
+        return int(inputs["deployment"]["phase_attempts"]) + 1 >= MAX_ATTEMPTS
+    return bool(decision["verdict"] == Verdict.ERROR)

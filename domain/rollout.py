@@ -17,12 +17,16 @@ ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """What a new rollout needs to know. `desired`: the size that comes with the revision, if one does."""
+    """What a new rollout needs to know. `desired`: the size that comes with the revision, if one does.
+
+    `is_undo`: it moves the traffic as soon as it can, whatever its policy waits for.
+    """
 
     rollout_id: UUID
     revision_id: UUID
     policy: DeploymentPolicy
     desired: int | None = None
+    is_undo: bool = False
 
 
 def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
@@ -46,6 +50,8 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
         deadline=now + timedelta(seconds=begin.policy.limits.timeout_seconds),
         desired_at_start=before,
         desired_with_revision=begin.desired,
+        promote_requested=begin.is_undo,
+        is_undo=begin.is_undo,
     )
     return replace(
         deployment,
@@ -81,7 +87,7 @@ def resized(rollout: Rollout, desired: int) -> Rollout:
 
 
 def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:
-    """It waits for a person: no deadline comes nearer."""
+    """It waits for a person, or is held: no deadline comes nearer."""
     return rollout if rollout.clock_stopped_at else replace(rollout, clock_stopped_at=now)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.errors import InvalidInputError, UnsignedError, WrongSignatureError
+from domain.errors import InvalidInputError, RollwayError
 
 SIGNED_FIELDS = frozenset({"payload", "sender", "sent_at", "signature"})
 LIFE = timedelta(hours=1)
@@ -31,6 +31,18 @@ class SignedCommand(BaseModel):
     sender: str = Field(max_length=63)
     sent_at: int = Field(ge=0, le=10**11)
     signature: str
+
+
+class UnsignedError(RollwayError):
+    """Commands must be signed here, and this one is not."""
+
+    code = "unsigned"
+
+
+class WrongSignatureError(RollwayError):
+    """The signature is of another key, of another command, or of another time."""
+
+    code = "wrong_signature"
 
 
 def sign(key: str, task: str, sender: str, sent_at: int, payload: str) -> str:

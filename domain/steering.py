@@ -4,15 +4,31 @@ Each gets the deployment and, where it matters, who asks, why and when. Raises t
 """
 
 from dataclasses import replace
+from uuid import UUID
 
 from domain.activation import ActivationRequest, activate
-from domain.errors import NoPreviousRevisionError, NoRolloutError, WrongStateError
+from domain.errors import NoRolloutError, WrongStateError
 from domain.evaluator import EVALUATOR
 from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.rollout import ROLLING_BACK, resized, rollout_of, turned_back, with_clock_stopped
 from domain.steered import Asking, Steered
 
 DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
+
+
+def restarted_revision(deployment: Deployment) -> UUID:
+    """The revision that a restart rolls again. Raises WrongStateError.
+
+    a rollout                            -> error: it brings new replicas anyway
+    nothing runs yet, or nothing any more -> error
+    otherwise                            -> the current one
+    """
+    current = deployment.current_revision_id
+    if deployment.rollout is not None:
+        raise WrongStateError(f"{deployment.name} is {deployment.status}; restart it when that has ended, or abort it")
+    if current is None or deployment.status.lifecycle not in (Lifecycle.READY, Lifecycle.SCALING):
+        raise WrongStateError(f"{deployment.name} is {deployment.status}; there is no revision that could be restarted")
+    return current
 
 
 def pause(deployment: Deployment, asking: Asking) -> Steered:
@@ -78,21 +94,29 @@ def abort(deployment: Deployment, asking: Asking) -> Steered:
     return _go_back(deployment, "aborted", asking)
 
 
-def undo(deployment: Deployment, previous: ActivationRequest | None, asking: Asking, *, named: bool) -> Steered:
-    """Go back. `previous`: the revision that a person `named`, else the one from before the current revision.
+def undo(deployment: Deployment, back: ActivationRequest | None, asking: Asking) -> Steered:
+    """Go back, at once. `back`: the revision that a person named, else at rest what `domain.past` finds.
 
-    a rollout, and no revision named   -> it turns back, as `abort` does
-    nothing ran before                 -> error
-    otherwise                          -> activate the previous revision
+    a revision to go back to         -> activate it, in place of whatever is under way; no promotion is waited for
+    no rollout                       -> error
+    an undo that is rolling back     -> error naming `retry`
+    an undo                          -> it goes on, paused or not, and is promoted; nothing to do where it does that
+    rolling back, and not paused     -> nothing to do
+    otherwise                        -> the rollout turns back, paused or not
     """
-    if deployment.rollout is not None and not named:
+    if back is not None:
+        return activate(deployment, replace(back, supersede=True, is_undo=True), asking)
+    rollout = rollout_of(deployment, "undo")
+    if not rollout.is_undo:
         return _go_back(deployment, "undone", asking)
-    if previous is None:
-        raise NoPreviousRevisionError(
-            f"no rollout has led to the current revision of {deployment.name}; name the revision to go back to",
-            deployment=deployment.name,
+    if deployment.status == ROLLING_BACK:
+        raise WrongStateError(
+            f"the undo of {deployment.name} did not work out and turns back; 'rollway retry {deployment.name}' tries "
+            f"it again, 'rollway undo {deployment.name} --to REVISION' goes elsewhere"
         )
-    return activate(deployment, previous, asking)
+    if deployment.paused_at is None:
+        return Steered.unchanged(deployment)
+    return Steered.to(replace(deployment, paused_at=None), "going back, no longer paused")
 
 
 def retry(

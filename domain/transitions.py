@@ -1,22 +1,13 @@
-"""Where a verdict leads: clocks and bounds harden it, the handler's table gives the next status.
-
-SUCCESS                                      -> success
-otherwise, waiting for a person              -> the verdict itself, clocks stopped
-otherwise, a deadline has passed             -> EXPIRED
-otherwise, too many failed routes or errors  -> GIVE_UP
-otherwise                                    -> the verdict itself
-"""
+"""Where a verdict leads: clocks and bounds harden it, the handler's table gives the next status."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from domain.backoff import next_start_at
+from domain.backoff import held_until, unproven
+from domain.bounds import Bounds, hardened
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
-
-MAX_ATTEMPTS = 5
-"""Errors in a row after which a phase is given up."""
 
 ERROR_PAUSE_SECONDS = 5
 RETRY_SECONDS = 60
@@ -64,28 +55,11 @@ class DeploymentStatusTransitions:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
-    """`what` completes the sentence "... has passed"."""
-
-    at: datetime
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a handler holds a deployment to: deadlines, and failed routes out of those allowed."""
-
-    deadlines: tuple[Deadline, ...] = ()
-    failed_routes: int = 0
-    failures_allowed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ClassifiedDecision:
     """A decision, hardened, with where it leads; `domain.after` says what it leaves behind.
 
     `attempts`: errors in a row. `due_at`: when this deployment must be looked at again; None when only a change can
-    make that necessary. `clock_stopped`: the rollout waits for a person.
+    make that necessary. `clock_stopped`: the rollout waits for a person, or is held.
     """
 
     deployment: Deployment
@@ -121,7 +95,7 @@ def classify(
 ) -> ClassifiedDecision:
     """The final verdict and what follows from it. A hardened verdict applies none of the decision's changes."""
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
-    verdict, reason = _harden(decision, bounds, attempts, now)
+    verdict, reason = hardened(decision, bounds, attempts, now)
     transition = transitions.of(verdict)
     to = deployment.status if transition.to is None else transition.to
     stays = transition.to is None or transition.to == deployment.status
@@ -143,20 +117,6 @@ def classify(
     )
 
 
-def _harden(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -> tuple[Verdict, str]:
-    if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
-        return decision.verdict, decision.reason
-    for deadline in bounds.deadlines:
-        if now >= deadline.at:
-            return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}"
-    if bounds.failures_allowed is not None and bounds.failed_routes >= bounds.failures_allowed:
-        why = f"{bounds.failed_routes} new replicas failed, {bounds.failures_allowed} are the limit"
-        return Verdict.GIVE_UP, f"{why}; last: {decision.reason}"
-    if attempts >= MAX_ATTEMPTS:
-        return Verdict.GIVE_UP, f"{attempts} errors in a row; last: {decision.reason}"
-    return decision.verdict, decision.reason
-
-
 def _degraded(
     deployment: Deployment, transition: Transition, reason: str, now: datetime
 ) -> tuple[str | None, datetime | None]:
@@ -164,11 +124,10 @@ def _degraded(
         case None:
             return deployment.degraded_reason, deployment.retry_at
         case False:
-            return None, None
+            return unproven(deployment, now) or (None, None)
         case True:
             soonest = now + timedelta(seconds=RETRY_SECONDS)
-            failures = deployment.start_failures
-            return reason, max(soonest, next_start_at(failures)) if failures else soonest
+            return reason, max(soonest, held_until(deployment) or soonest)
 
 
 def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:

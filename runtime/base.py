@@ -1,22 +1,34 @@
 """The protocol of a runtime: what Rollway asks of whatever starts and stops replicas."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
 from domain.replicas.revision import RevisionSpec
+from domain.replicas.secrets import references_of
 from domain.text import storable
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRequest:
-    """Run `spec` as the replica of `route_id`; asking twice for one route id starts one replica."""
+    """Run `spec` as the replica of `route_id`; asking twice for one route id starts one replica.
+
+    `secrets`: what those variables of its `env` that are references came to on this host.
+    """
 
     route_id: UUID
     deployment: str
     revision: str
     spec: RevisionSpec
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables of its revision, with secrets in place of references. Raises ReplicaStartError without them."""
+        if references_of(self.spec.env).keys() - self.secrets.keys():
+            raise ReplicaStartError(f"the secrets of revision {self.revision!r} were not read before its start")
+        return {name: self.secrets.get(name, str(value)) for name, value in self.spec.env.items()}
 
     def variables(self, port: int) -> dict[str, str]:
         """What its environment tells a replica of itself, whatever the revision's own says."""

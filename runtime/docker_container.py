@@ -54,7 +54,7 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
     return {
         "Image": docker.image,
         "Cmd": list(spec.command) if spec.command else None,
-        "Env": [f"{name}={value}" for name, value in (listen | spec.env | request.variables(port)).items()],
+        "Env": [f"{name}={value}" for name, value in (listen | request.env | request.variables(port)).items()],
         "Labels": docker.labels | labels | ({PORT_LABEL: str(shared_port)} if shared_port else {}),
         "WorkingDir": spec.working_directory or "",
         "StopSignal": docker.stop_signal,

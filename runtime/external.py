@@ -136,7 +136,7 @@ def _document(request: ReplicaRequest, action: Action) -> Payload:
         "route_id": str(request.route_id),
         "deployment": request.deployment,
         "revision": request.revision,
-        "env": request.spec.env,
+        "env": request.env,
         "request_id": f"{request.route_id}-{action}",
     }
 

@@ -12,8 +12,9 @@ from runtime.ending import end_everyone
 from runtime.identity import is_alive, send_to_group
 from runtime.ports import REPLICA_PORTS, free_port
 from runtime.process_environment import Surroundings
+from runtime.process_logs import ProcessLogs
 from runtime.process_record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
-from runtime.process_spawn import spawn, tail
+from runtime.process_spawn import spawn
 from runtime.process_table import (
     adopt_child,
     drop_children_except,
@@ -47,6 +48,7 @@ class ProcessRuntime:
         self._uids = uids_of(users)
         self._ports = ports
         self._records = RecordFolder(self._home)
+        self._logs = ProcessLogs(self._home)
 
     def start(self, request: ReplicaRequest) -> Replica:
         """Start the replica of this route id, or return the one that was started before, even if it has ended.
@@ -100,11 +102,7 @@ class ProcessRuntime:
 
     def log_tail(self, route_id: UUID, lines: int) -> str:
         """The last lines of its output; empty when there is none."""
-        return tail(self.log_path(route_id), lines)
-
-    def log_path(self, route_id: UUID) -> Path:
-        """Where its output goes."""
-        return self._home / "logs" / "replicas" / f"{route_id}.log"
+        return self._logs.tail(route_id, lines)
 
     def _find(self, route_id: UUID) -> ReplicaRecord | None:
         record = self._settled(self._records.read(route_id))
@@ -165,7 +163,7 @@ class ProcessRuntime:
         try:
             account = account_of(request, self._users)
             env = self._surroundings.variables(request, port, account)
-            child = spawn(request, env, self.log_path(request.route_id), account)
+            child = spawn(request, env, self._logs.path(request.route_id), account)
         except (ReplicaStartError, OSError):
             self._records.remove(request.route_id)
             raise

@@ -45,11 +45,15 @@ class Surroundings:
         PORT and the ROLLWAY_* below cannot be overridden: by them a replica is found again. HOST is where proxies
         reach this machine; a revision whose service shall listen elsewhere sets its own.
         """
-        patterns = (*INHERITED, *self.also)
-        inherited = {name: value for name, value in os.environ.items() if _is_one_of(name, patterns)}
-        told = {"HOST": self.address, **request.spec.env, **request.variables(port)}
+        told = {"HOST": self.address, **request.env, **request.variables(port)}
         found_by = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_ADDRESS": self.address}
-        return {**inherited, **(account.variables if account else {}), **told, **found_by}
+        return {**inherited(self.also), **(account.variables if account else {}), **told, **found_by}
+
+
+def inherited(also: Collection[str] = ()) -> dict[str, str]:
+    """Of this process's environment what is meant for others: INHERITED, and what the patterns `also` name."""
+    patterns = (*INHERITED, *also)
+    return {name: value for name, value in os.environ.items() if _is_one_of(name, patterns)}
 
 
 def _is_one_of(name: str, patterns: Collection[str]) -> bool:

@@ -41,20 +41,6 @@ def spawn(
             raise ReplicaStartError(_why_not(request, error)) from error
 
 
-def tail(log: Path, lines: int) -> str:
-    """The last `lines` lines of a file, of its last megabyte at most; empty when there is none."""
-    if lines <= 0:
-        return ""
-    try:
-        with log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 2**20))
-            text = file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
-
-
 def _why_not(request: ReplicaRequest, error: OSError | ValueError) -> str:
     what = f"the command {(request.spec.command or ('',))[0]!r} of revision {request.revision!r}"
     match error:

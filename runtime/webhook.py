@@ -1,6 +1,7 @@
 """One POST to a webhook within a total time, however slowly it answers."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,26 +22,28 @@ class WebhookAnswer:
 
 
 def post(url: str, document: Mapping[str, object], headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
-    """Send the document as JSON and read the answer.
+    """Send the document as JSON and read the answer. Raises what `post_within` raises."""
+    headers = {"content-type": "application/json", **headers}
+    return asyncio.run(post_within(url, json.dumps(document).encode(), headers, seconds))
+
+
+async def post_within(url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
+    """Send the body and read the answer.
 
     Raises TimeoutError when the whole answer was not there after `seconds`, and what httpx raises.
     """
-    return asyncio.run(_post(url, document, headers, seconds))
-
-
-async def _post(url: str, document: Mapping[str, object], headers: Mapping[str, str], seconds: float) -> WebhookAnswer:
     # httpx bounds each read, and a total is what a byte every two seconds needs
     async with (
         asyncio.timeout(seconds),
         httpx.AsyncClient(timeout=seconds, verify=_trusted()) as client,
-        client.stream("POST", url, json=document, headers=headers) as answer,
+        client.stream("POST", url, content=body, headers=headers) as answer,
     ):
-        body = bytearray()
+        read = bytearray()
         async for part in answer.aiter_bytes():
-            body += part
-            if len(body) >= _MOST_BYTES:
+            read += part
+            if len(read) >= _MOST_BYTES:
                 break
-        return WebhookAnswer(answer.status_code, bytes(body).decode(answer.encoding or "utf-8", "replace"))
+        return WebhookAnswer(answer.status_code, bytes(read).decode(answer.encoding or "utf-8", "replace"))
 
 
 @cache

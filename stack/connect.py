@@ -3,11 +3,10 @@
 from collections.abc import MutableMapping
 
 from stack.errors import StackError
-from stack.home import find_home
+from stack.home import Home, find_home
 from stack.state import read_state
 
 _SERVING = "Only Envoy and replicas run, as 'rollway down --keep-replicas' left them: 'rollway up' starts the rest."
-_NOT_RUNNING = "Rollway's stack is not running: start it with 'rollway up', or set DATABASE_URL and REDIS_URL."
 
 
 def export_urls(environ: MutableMapping[str, str]) -> None:
@@ -21,6 +20,13 @@ def export_urls(environ: MutableMapping[str, str]) -> None:
         return
     state = read_state(home)
     if state is None or state.phase in {"stopping", "stopped", "serving"}:
-        raise StackError(_SERVING if state and state.phase == "serving" and state.alive else _NOT_RUNNING)
+        raise StackError(_SERVING if state and state.phase == "serving" and state.alive else _not_running(home))
     environ["DATABASE_URL"] = environ.get("DATABASE_URL") or state.database_url
     environ["REDIS_URL"] = environ.get("REDIS_URL") or state.redis_url
+
+
+def _not_running(home: Home) -> str:
+    return (
+        f"No stack of Rollway runs in {home.root}: 'rollway up' starts one there, "
+        "ROLLWAY_HOME names the folder of another, and DATABASE_URL and REDIS_URL name other servers."
+    )

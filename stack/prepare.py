@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from domain.log_limits import LogLimits
 from stack.errors import StackError
 from stack.home import Home
 from stack.parts.account import Account, choose_account, installed_tree
@@ -11,7 +12,7 @@ from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
-from stack.parts.processes import ProcessList, ProcessSetting, default_workers
+from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, Part, Plan
 from stack.settings import Ports, ServerSettings, choose_settings, load_settings
@@ -60,12 +61,13 @@ Say = Callable[[Notice], None]
 
 
 def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Collection[str] = ()) -> Plan:
-    """Check the external servers and prepare the embedded ones. Raises StackError with one sentence.
+    """Check the external servers and prepare the embedded ones. Raises StackError or InvalidInputError: one sentence.
 
     Parts that are `running` keep their ports, and a server's data is left alone while it runs.
     """
+    LogLimits.from_environment(request.environ)  # which the supervisor reads, where nobody is told of a mistake
     with_envoy = envoy_wanted(request.environ)
-    external = list(_external(request))
+    external = list(_external(request, say))
     database_url, broker_url = request.environ.get("DATABASE_URL"), request.environ.get("REDIS_URL")
     lost_password = load_settings(request.home) is None
     if lost_password and running:
@@ -73,9 +75,8 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
             f"{request.home.servers_file} is gone while the servers run, so nobody knows their passwords: "
             "'rollway down' and 'rollway up' make new ones."
         )
-    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running)
-    if key := request.environ.get("ROLLWAY_PROXY_KEY"):
-        settings = replace(settings, proxy_key=key)
+    workers = request.workers or default_workers()
+    settings = _choose(request, workers, say, running)
     servers: list[Part] = []
     if not database_url:
         database_url = postgres_url(settings.ports.postgres, settings.postgres_password)
@@ -86,7 +87,6 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
     if not broker_url:
         broker_url = redis_url(settings.ports.valkey, settings.redis_password)
         servers.append(valkey_part(request.home.valkey, settings.ports.valkey, settings.redis_password))
-    workers = request.workers or default_workers()
     setting = ProcessSetting(
         home=request.home,
         database_url=database_url,
@@ -105,16 +105,25 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
     )
 
 
+def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]) -> ServerSettings:
+    measured = measured_processes(workers)
+    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured)
+    key = request.environ.get("ROLLWAY_PROXY_KEY")
+    return replace(settings, proxy_key=key) if key else settings
+
+
 def _say_moved(say: Say, text: str) -> None:
     say(Notice(part="ports", text=text))
 
 
-def _external(request: UpRequest) -> list[External]:
+def _external(request: UpRequest, say: Say) -> list[External]:
     found = []
     if url := request.environ.get("DATABASE_URL"):
         found.append(External(name="postgres", address=check_database(url)))
     if url := request.environ.get("REDIS_URL"):
-        found.append(External(name="redis", address=check_redis(url)))
+        found.append(
+            External(name="redis", address=check_redis(url, lambda text: say(Notice(part="redis", text=text))))
+        )
     return found
 
 

@@ -20,6 +20,7 @@ class Ports:
     valkey: int = 0
     flower: int = 0
     api: int = 0
+    people: int = 0
     envoy: int = 0
     envoy_admin: int = 0
 
@@ -46,7 +47,8 @@ class ServerSettings:
 
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
-    what the tokens are made from by which the server for proxies knows them.
+    what the tokens are made from by which the server for proxies knows them. `metrics`: the port where a part shows its
+    metrics, by the part's name.
     """
 
     ports: Ports = field(default_factory=Ports)
@@ -55,6 +57,7 @@ class ServerSettings:
     envoy_node: str = field(default_factory=_node)
     envoy_base_id: int = field(default_factory=_base_id)
     proxy_key: str = field(default_factory=_key)
+    metrics: Mapping[str, int] = field(default_factory=dict)
 
 
 _SETTINGS = TypeAdapter(ServerSettings)
@@ -73,9 +76,13 @@ def load_settings(home: Home) -> ServerSettings | None:
 
 
 def choose_settings(
-    home: Home, asked: Ports, moved: Callable[[str], None], running: Collection[str] = ()
+    home: Home,
+    asked: Ports,
+    moved: Callable[[str], None],
+    running: Collection[str] = (),
+    measured: Collection[str] = (),
 ) -> ServerSettings:
-    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports.
+    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
 
     `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
     port is taken.
@@ -84,7 +91,11 @@ def choose_settings(
     ports, remembered = asdict(asked), asdict(last.ports)
     held = {name: port for name, port in remembered.items() if name.partition("_")[0] in running}
     chosen = Ports(**{name: _port(name, port, remembered[name], held, moved) for name, port in ports.items()})
-    settings = replace(last, ports=chosen)
+    held_metrics = {f"metrics of {name}": last.metrics.get(name, 0) for name in measured if name in running}
+    metrics = {
+        name: _port(f"metrics of {name}", 0, last.metrics.get(name, 0), held_metrics, moved) for name in measured
+    }
+    settings = replace(last, ports=chosen, metrics=metrics)
     with folder_errors(home.root):
         write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
     return settings

@@ -2,32 +2,37 @@
 
 from importlib import import_module
 
-from celery import Celery
-from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun
+from celery import Celery, Task
+from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun, worker_shutdown
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from domain.errors import InvalidInputError
-from tasks.keys import command_keys
+from tasks.keys import command_keys, webhook_targets
 from tasks.log import configure_logging
+from tasks.queues import celery_settings
 from tasks.schedule import beat_schedule
-from tasks.settings import celery_settings, settings
+from tasks.settings import log_limits, retention, settings
 from tasks.threads import WakeWhenFree
+from tasks.tracing import spans
 
-TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands")
+TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands", "tasks.retention")
 
-app = Celery("rollway")
+app = Celery("rollway", task_cls="tasks.task_events:Task")
 app.add_defaults(lambda: {**celery_settings(settings()), "beat_schedule": beat_schedule()})
 app.steps["worker"].add(WakeWhenFree)
 
 
 @celeryd_init.connect
 def _load_tasks(**_: object) -> None:
-    """Import the tasks in workers only: it takes more time than the rest of a start. Look at the keys of senders too.
+    """Import the tasks in workers only: it takes more time than the rest of a start. Look at what they read later too.
 
     Celery swallows what a signal's receiver raises, so this exits: a worker without tasks throws every message away.
     """
     try:
         command_keys()
+        retention()
+        log_limits()
+        webhook_targets()
         for module in TASK_MODULES:
             import_module(module)
     except InvalidInputError as error:
@@ -42,11 +47,22 @@ def _log(loglevel: int | None = None, **_: object) -> None:
 
 
 @task_prerun.connect
-def _name_task(task_id: str, **_: object) -> None:
-    """Each log line of a task has its id."""
+def _name_task(task_id: str, task: Task | None = None, **_: object) -> None:
+    """Each log line of a task has its id; it has a span where traces are sent."""
     bind_contextvars(task_id=task_id)
+    if task and (sent := spans()):
+        of = task.request
+        sent.begin_task(task_id, of.get("shadow"), of.get("kwargsrepr") or "", of.get("traceparent"))
 
 
 @task_postrun.connect
-def _forget_task(**_: object) -> None:
+def _forget_task(task_id: str, retval: object = None, state: str | None = None, **_: object) -> None:
     unbind_contextvars("task_id")
+    if sent := spans():
+        sent.end_task(task_id, retval, failed=state == "FAILURE")
+
+
+@worker_shutdown.connect
+def _send_last_spans(**_: object) -> None:
+    if sent := spans():
+        sent.close()

@@ -1,51 +1,87 @@
-"""The commands as Celery tasks, for services that know only a task's name and its JSON payload."""
+"""The commands and queries as Celery tasks, for services that know only a task's name and its JSON payload."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
 from celery import Task
+from pydantic import BaseModel
 from sqlalchemy.exc import DBAPIError
 
 from db.commands.execute import execute
 from db.engine import database_now, engine, in_transaction
+from db.views.documents import answer_of
 from domain.commands import COMMANDS
+from domain.commands.rollout import ActivateRevision, Restart
 from domain.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
-from domain.messages import parse_command
+from domain.messages import parse_command, parse_query
+from domain.queries import QUERIES
 from domain.signature import SIGNED_FIELDS, payload_of, proven_payload
 from tasks.app import app
+from tasks.command_log import log_answer
 from tasks.connections import waker
 from tasks.keys import command_keys
+from tasks.replicas.secret_checks import ask_for_revision
+from tasks.tracing import traceparent_of
 
 PATIENCE_SECONDS = 30.0
 """How long a command waits for Postgres: longer than a restart takes, and than a sender likes to wait."""
 
 
-def run_command(task: str, payload: object, patience_seconds: float = 0) -> dict[str, Any]:
+def run_command(
+    task: str, payload: object, patience_seconds: float = 0, traceparent: str | None = None
+) -> dict[str, Any]:
     """Carry out a command here and now and wake its handler. Raises the refusals of `domain.errors`.
 
-    Returns {"result": what was done, "repeated": whether an earlier request with this id had done it}.
+    `traceparent`: the trace that asked for it. Returns {"result": what was done, "repeated": whether an earlier request
+    with this id had done it}.
     """
-    done = execute(engine(), parse_command(task, payload), patience_seconds)
+    command = parse_command(task, payload)
+    match command:
+        case ActivateRevision():
+            ask_for_revision(engine(), command.deployment, command.revision, patience_seconds)
+        case Restart():
+            ask_for_revision(engine(), command.deployment, None, patience_seconds)
+    done = execute(engine(), command, patience_seconds, traceparent)
     waker().after_change([] if done.status is None else [done.status])
     return {"result": done.result, "repeated": done.repeated}
 
 
+def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[str, Any]:
+    """Answer a query; no lock is taken. Raises the refusals of `domain.errors`. Returns {"result": what was found}."""
+    query = parse_query(task, payload)
+    return {"result": in_transaction(engine(), lambda connection: answer_of(connection, query), patience_seconds)}
+
+
 def answer(task: str, payload: object, patience_seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-    """The result: {"ok": true, "result", "repeated"}, or {"ok": false, "error": {"code", "message", "detail"}}."""
-    return _told(lambda: run_command(task, payload, patience_seconds), patience_seconds)
+    """What the sender is told: {"ok": true, "result", and "repeated" of a command}, or {"ok": false, "error": {...}}.
+
+    The error is {"code", "message", "detail"}.
+    """
+    run = run_query if task in QUERIES else run_command
+    return _told(lambda: run(task, payload, patience_seconds), patience_seconds)
 
 
 def answer_message(
-    task: str, given: Mapping[str, object], patience_seconds: float = PATIENCE_SECONDS
+    task: str,
+    given: Mapping[str, object],
+    patience_seconds: float = PATIENCE_SECONDS,
+    traceparent: str | None = None,
 ) -> dict[str, Any]:
     """The same for the arguments of a message: payload alone, or with sender, sent_at and signature.
 
     In place of a message that did not fit comes why it did not, by the code of its refusal.
     """
-    return _told(
-        lambda: run_command(task, _believed_payload(task, given, patience_seconds), patience_seconds), patience_seconds
-    )
+
+    def work() -> dict[str, Any]:
+        payload = _believed_payload(task, given, patience_seconds)
+        if task in QUERIES:
+            return run_query(task, payload, patience_seconds)
+        return run_command(task, payload, patience_seconds, traceparent_of(traceparent))
+
+    told = _told(work, patience_seconds)
+    log_answer(task, given, told)
+    return told
 
 
 def _told(work: Callable[[], dict[str, Any]], patience_seconds: float) -> dict[str, Any]:
@@ -80,16 +116,20 @@ def _believed_payload(task: str, given: Mapping[str, object], patience_seconds: 
     return payload_of(str(given["payload"])) if "signature" in given else given["payload"]
 
 
+MESSAGES: dict[str, type[BaseModel]] = {**COMMANDS, **QUERIES}
+
+
 def _register(task: str) -> Task:
-    def command(*arguments: object, **named: object) -> dict[str, Any]:
+    def command(self: Task, /, *arguments: object, **named: object) -> dict[str, Any]:
         numbered = {f"argument {number}": value for number, value in enumerate(arguments, start=1)}
         alone = len(arguments) == 1 and not named
-        return answer_message(task, {"payload": arguments[0]} if alone else {**numbered, **named})
+        given = {"payload": arguments[0]} if alone else {**numbered, **named}
+        return answer_message(task, given, traceparent=self.request.get("traceparent"))
 
-    command.__doc__ = COMMANDS[task].__doc__
+    command.__doc__ = MESSAGES[task].__doc__
     command.__name__ = task.rpartition(".")[2]
-    registered: Task = app.task(name=task, ignore_result=False)(command)
+    registered: Task = app.task(name=task, bind=True, ignore_result=False)(command)
     return registered
 
 
-TASKS = {task: _register(task) for task in COMMANDS}
+TASKS = {task: _register(task) for task in MESSAGES}

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import cache
 
 from celery.signals import worker_ready, worker_shutting_down
+from celery.worker.consumer import Consumer
 
 from db.engine import engine
 from domain.handlers import HANDLERS
@@ -17,14 +18,22 @@ from runtime.docker_policy import DockerPolicy
 from runtime.external import ExternalRuntime
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
+from runtime.process_environment import inherited
+from runtime.secrets import HostSecrets
 from tasks.app import app
 from tasks.connections import redis_client, waker
 from tasks.coordinator import DeploymentCoordinator
+from tasks.exposition import show_metrics
+from tasks.keys import webhook_targets
+from tasks.outbox.courier import Courier
+from tasks.queues import queue
 from tasks.redis.locks import Slots
+from tasks.replicas.log_keeping import keep_logs_small
 from tasks.replicas.probing import ProbePass
+from tasks.replicas.secret_checks import keep_answering
 from tasks.replicas.signs_of_life import keep_showing_signs_of_life
 from tasks.replicas.start_stop import HostReplicas
-from tasks.settings import queue, settings
+from tasks.settings import log_limits, settings
 
 stopping = threading.Event()
 """Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""
@@ -43,14 +52,36 @@ def _freeze_imports(**_: object) -> None:
 
 
 @worker_ready.connect
+def _show_metrics(sender: Consumer, **_: object) -> None:
+    show_metrics(str(sender.hostname)).up()
+
+
+@worker_ready.connect
 def _show_signs_of_life(**_: object) -> None:
     keep_showing_signs_of_life(engine(), settings().host, settings().host_address, stopping)
+
+
+@worker_ready.connect
+def _answer_for_secrets(**_: object) -> None:
+    keep_answering(engine(), secrets(), stopping)
+
+
+@worker_ready.connect
+def _keep_logs_small(**_: object) -> None:
+    keep_logs_small(settings().home, log_limits(), stopping)
 
 
 @cache
 def slots() -> Slots:
     """The lock slots of all handlers."""
     return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().send)
+
+
+@cache
+def secrets() -> HostSecrets:
+    """What revisions may refer to on this host."""
+    environment = inherited(settings().replica_env)
+    return HostSecrets(settings().host, settings().secrets_allow, settings().secrets_env_file, environment)
 
 
 @cache
@@ -81,7 +112,7 @@ def _send_to_other_system(task: str, payload: Mapping[str, object], to: str) -> 
 def replicas_of(host: str) -> HostReplicas:
     """What a worker does for the replicas of its own host, or of EXTERNAL."""
     deadline = timedelta(seconds=settings().drain_deadline_seconds)
-    return HostReplicas(engine(), runtimes(), waker(), host, deadline)
+    return HostReplicas(engine(), runtimes(), waker(), host, deadline, secrets())
 
 
 @cache
@@ -93,6 +124,12 @@ def _prober_of(host: str) -> Prober:
 def probe_pass(host: str) -> ProbePass:
     """A new pass over the running replicas of a host, or of EXTERNAL."""
     return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host))
+
+
+@cache
+def courier() -> Courier:
+    """Sends events to subscribers."""
+    return Courier(engine(), webhook_targets, _send_to_other_system, settings().webhook_seconds, stopping)
 
 
 @cache

@@ -2,10 +2,9 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Self
 from uuid import UUID
 
 import psycopg
@@ -13,43 +12,29 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.cycle.applier import StrategyApplyResult, StrategyResultApplier
+from db.cycle.applier import StrategyResultApplier
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these
 from db.cycle.drift import mark_what_is_off
 from db.cycle.load import Load, load, load_what_is_readable
 from db.engine import in_transaction
+from domain.bounds import Bounds
 from domain.changes import Decision
 from domain.errors import InvalidInputError
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.handlers import HandlerRegistry
 from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.model import Deployment, Verdict
 from domain.replicas.events import RouteLifecycleType
-from domain.transitions import Bounds, ClassifiedDecision, classify
+from domain.transitions import ClassifiedDecision, classify
+from tasks.chunk import ChunkResult
+from tasks.decision_counts import count_chunk
 from tasks.decision_log import log_chunk
 from tasks.halves import in_halves
+from tasks.observed import CHUNKS_FAILED
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkResult:
-    """What one transaction did: what was decided of each deployment, and the routes that were written."""
-
-    decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
-    applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
-    due: frozenset[DeploymentLifecycleStatus] = frozenset()
-    """The statuses of those that must be looked at again at once."""
-
-    @property
-    def seen(self) -> int:
-        """The deployments looked at."""
-        return len(self.decided.decisions)
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(self.decided + other.decided, self.applied + other.applied, self.due | other.due)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +82,18 @@ class DeploymentCoordinator:
         except Exception as error:  # the applier or Postgres refused: find out which deployment it is
             if not claimed:
                 raise
+            CHUNKS_FAILED.labels(handler.name).inc()
             _log.warning("chunk failed, trying halves", handler=handler.name, size=len(claimed), error=str(error))
             halves = in_halves(claimed, error, partial(self._retry, handler), partial(self._blame, handler))
             return sum(halves, ChunkResult())
 
     def _in_transaction(self, handler: DeploymentHandler, work: Callable[[Connection], ChunkResult]) -> ChunkResult:
-        """What was decided is logged when it is committed."""
+        """What was decided is logged and counted when it is committed."""
         began = monotonic()
         result = in_transaction(self.engine, work)
-        log_chunk(handler.name, result.decided, monotonic() - began)
+        seconds = monotonic() - began
+        log_chunk(self.engine, handler.name, result.decided, seconds)
+        count_chunk(handler.name, result.decided, result.applied, result.late, seconds)
         return result
 
     def _work(self, handler: DeploymentHandler, slot: Slot) -> int:
@@ -181,7 +169,7 @@ def _apply(
     due = frozenset(
         decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
     )
-    return ChunkResult(decided, applied, due)
+    return ChunkResult(decided, applied, due, claim.late)
 
 
 def _name(error: Exception) -> str:

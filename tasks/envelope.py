@@ -11,10 +11,15 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from domain.commands import COMMANDS
 from domain.errors import InvalidInputError, TooLargeError
+from domain.queries import QUERIES
 from domain.text import storable
-from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK
+from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, RETENTION_TASK
+from tasks.shown import notes_for_flower
 
-TASKS = frozenset((*COMMANDS, DO_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, ALARM_TASK, AUDIT_TASK))
+ANSWERED = frozenset((*COMMANDS, *QUERIES))
+"""Tasks whose senders wait for an answer."""
+
+TASKS = frozenset((*ANSWERED, DO_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, ALARM_TASK, AUDIT_TASK, RETENTION_TASK))
 """What a worker does. Celery brings tasks of its own, which nobody here has a use for."""
 
 MOST_MESSAGE_BYTES = 2**20
@@ -43,6 +48,12 @@ def _short(note: object) -> object:
     return storable(note[:_MOST_CHARACTERS]) if isinstance(note, str) else note
 
 
+def _trace(header: object) -> object:
+    """What W3C's Trace Context calls so; anything else is as if it had not been sent."""
+    return header if isinstance(header, str) and _TRACEPARENT.fullmatch(header) else None
+
+
+_TRACEPARENT = re.compile("00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _MOST_CHARACTERS = 2000
 _Note = Annotated[str, BeforeValidator(_short)] | None
 _STRICT = ConfigDict(strict=True, extra="ignore")
@@ -60,8 +71,7 @@ class Headers(BaseModel):
     root_id: _Note = None
     parent_id: _Note = None
     origin: _Note = None
-    argsrepr: _Note = None
-    kwargsrepr: _Note = None
+    traceparent: Annotated[str | None, BeforeValidator(_trace)] = None
     eta: None = Field(default=None, exclude=True)
     compression: None = Field(default=None, exclude=True)
     timelimit: Annotated[list[float | None], Field(min_length=2, max_length=2)] | None = Field(
@@ -98,24 +108,24 @@ _BODY_TEXT = re.compile(rb'"body": ?"[A-Za-z0-9+/=]*"')
 def checked(raw: bytes, queue: str) -> dict[str, Any]:
     """The message of this queue as Kombu reads it, made anew from what was checked. Raises UnfitMessageError."""
     envelope = _envelope(raw)
-    _check_body(envelope.body)
-    return made_anew(envelope.body, _headers(envelope), queue)
+    positional, named = _arguments(envelope.body)
+    return made_anew(envelope.body, _headers(envelope, positional, named), queue)
 
 
 def refusal(raw: bytes, queue: str, why: str) -> dict[str, Any] | None:
     """In place of a command whose body does not fit: the same command with nothing but the reason, for its sender.
 
-    None when nobody can be told, since more than the body is wrong or it is no command.
+    None when nobody can be told, since more than the body is wrong or nobody waits for an answer.
     """
     try:
         envelope = _envelope(_BODY_TEXT.sub(b'"body": ""', raw, count=1))
     except UnfitMessageError:
         return None
-    if envelope.headers.task not in COMMANDS:
+    if envelope.headers.task not in ANSWERED:
         return None
     code = TooLargeError.code if len(raw) > MOST_MESSAGE_BYTES else InvalidInputError.code
     body = base64.b64encode(json.dumps([[], {code: why}, {}]).encode()).decode()
-    return made_anew(body, _headers(envelope), queue)
+    return made_anew(body, _headers(envelope, [], {}), queue)
 
 
 def made_anew(body: str, headers: dict[str, Any], queue: str) -> dict[str, Any]:
@@ -154,18 +164,20 @@ def _envelope(raw: bytes) -> Envelope:
         raise UnfitMessageError(reason_of(error)) from None
 
 
-def _headers(envelope: Envelope) -> dict[str, Any]:
-    return {"lang": "py", **envelope.headers.model_dump()}
+def _headers(envelope: Envelope, positional: list[Any], named: dict[str, Any]) -> dict[str, Any]:
+    headers = envelope.headers
+    return {"lang": "py", **headers.model_dump(), **notes_for_flower(headers.task, positional, named)}
 
 
-def _check_body(body: str) -> None:
-    """As Celery makes it: positional arguments, keyword arguments, and what shall follow the task, which is nothing."""
+def _arguments(body: str) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and named ones, as Celery makes a body; what shall follow the task stands there too: nothing."""
     try:
-        _, _, following = _BODY.validate_python(decoded(body))
+        positional, named, following = _BODY.validate_python(decoded(body))
     except ValidationError as error:
         raise UnfitMessageError(reason_of(error, "body")) from None
     if any(following.values()):
         raise UnfitMessageError("body.2: callbacks, chains and chords are not carried out; send the next task yourself")
+    return positional, named
 
 
 def decoded(body: str) -> object:

@@ -13,10 +13,11 @@ from sqlalchemy.exc import DBAPIError
 
 from db.engine import engine, in_transaction
 from db.installation import read_installation
-from domain.errors import WrongInstallationError
-from domain.installation import check
+from domain.installation import WrongInstallationError, check
+from domain.servers import UnfitServerError
 from tasks.connections import redis_client
 from tasks.owners import owner_of_home, owner_of_redis, refuse_to_begin, take_over_home, take_over_redis
+from tasks.redis.server import doubt_about
 from tasks.settings import settings
 
 _AWAY = (psycopg.Error, DBAPIError, RedisError)
@@ -43,11 +44,13 @@ def begin(home: Path | None) -> None:
     """Return when the three are of one installation; wait while one is away. Otherwise this process ends."""
     while True:
         try:
+            if doubt := doubt_about(redis_client()):
+                _log.warning(doubt)
             return compare(engine(), redis_client(), home)
-        except WrongInstallationError as error:
+        except (WrongInstallationError, UnfitServerError) as error:
             refuse_to_begin(error.message)
         except psycopg.errors.UndefinedTable:
-            refuse_to_begin("the database lacks tables of this version of Rollway: run 'make migrate' first")
+            refuse_to_begin("the database lacks tables of this version of Rollway: run 'rollway migrate' first")
         except _AWAY as error:
             _log.warning("waiting for Postgres and Redis", error=str(error).partition("\n")[0])
         time.sleep(_PAUSE_SECONDS)

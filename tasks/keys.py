@@ -1,12 +1,15 @@
-"""The keys that commands are signed with, from the file that ROLLWAY_COMMAND_KEYS names."""
+"""The keys that commands are signed with, and the targets of webhooks: from files that their owner alone can read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from domain.errors import InvalidInputError
+from domain.outbox.targets import Target, parse_targets
 from domain.signature import parse_keys
 from tasks.settings import settings
 
+T = TypeVar("T")
 _OTHERS = 0o077
 
 
@@ -20,18 +23,31 @@ def command_keys() -> Mapping[str, str] | None:
 
 
 def read_keys(path: Path) -> Mapping[str, str]:
-    """The key of each sender in a file that its owner alone can read. Raises InvalidInputError."""
+    """The key of each sender in a file. Raises InvalidInputError."""
+    return _parsed(path, "ROLLWAY_COMMAND_KEYS", parse_keys)
+
+
+def webhook_targets() -> Mapping[str, Target]:
+    """Where webhooks may go, by name: nowhere unless ROLLWAY_WEBHOOKS names a file. Raises InvalidInputError.
+
+    Read each time too.
+    """
+    path = settings().webhooks
+    return {} if path is None else _parsed(path, "ROLLWAY_WEBHOOKS", parse_targets)
+
+
+def _parsed(path: Path, variable: str, parse: Callable[[str], T]) -> T:
     try:
         if path.stat().st_mode & _OTHERS:
-            raise _refusal(f"{path} can be read by others; 'chmod 600 {path}' mends it")
+            raise _refusal(variable, f"{path} can be read by others; 'chmod 600 {path}' mends it")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _refusal(f"{path} cannot be read: {error}") from None
+        raise _refusal(variable, f"{path} cannot be read: {error}") from None
     try:
-        return parse_keys(text)
+        return parse(text)
     except InvalidInputError as error:
-        raise _refusal(f"{path}: {error.message}") from None
+        raise _refusal(variable, f"{path}: {error.message}") from None
 
 
-def _refusal(sentence: str) -> InvalidInputError:
-    return InvalidInputError(f"ROLLWAY_COMMAND_KEYS: {sentence}", field="ROLLWAY_COMMAND_KEYS")
+def _refusal(variable: str, sentence: str) -> InvalidInputError:
+    return InvalidInputError(f"{variable}: {sentence}", field=variable)

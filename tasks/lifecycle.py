@@ -1,21 +1,28 @@
 """The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the audit."""
 
+from datetime import timedelta
+
 import structlog
 
 from db.audit.impossible import impossible_combinations
+from db.beat import note_tick
 from db.commands.autoscaling import has_rules
 from db.engine import engine, in_transaction
 from db.lifecycle import due_statuses
+from db.outbox.delivery import forget_given_up, has_due
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
-from tasks.composition import coordinator
+from tasks.composition import coordinator, courier
 from tasks.connections import waker
+from tasks.observed import IMPOSSIBLE_STATES
 from tasks.redis.wake import route_key
 from tasks.replicas.hosts import ask_hosts, look_at_hosts
 from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
 from tasks.settings import settings
 
+_KEEP_GIVEN_UP = timedelta(days=7)
+_AT_ONCE = 1000
 _log = structlog.get_logger(__name__)
 
 
@@ -42,16 +49,19 @@ def do_deployment_lifecycle_if_needed(
 
 @app.task(name=ALARM_TASK)
 def wake_what_is_due(interval: float) -> None:
-    """The alarm: back-offs, delays and deadlines end within a second, and hosts are asked for what they have to do.
+    """The alarm: back-offs and deadlines end within a second, hosts are asked for their work, and events are sent.
 
     So a quiet fleet has one message a second here, and not one for each of the things that might have been to do.
     """
     if not waker().first_of_interval(ALARM_TASK, interval):
         return
+    in_transaction(engine(), note_tick)
     waker().deployments(in_transaction(engine(), due_statuses))
     ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):
         waker().routes(RouteLifecycleType.HOSTS)
+    if in_transaction(engine(), has_due):
+        courier().look()
     if _is_time_for(RouteLifecycleType.METRICS) and in_transaction(engine(), has_rules):
         waker().routes(RouteLifecycleType.METRICS)
 
@@ -62,8 +72,13 @@ def _is_time_for(kind: RouteLifecycleType) -> bool:
 
 @app.task(name=AUDIT_TASK)
 def audit(interval: float) -> None:
-    """Report, in the log, rows that no transaction of ours leaves behind; `rollway doctor` shows them to a person."""
+    """Report, in the log, rows that no transaction of ours leaves behind; `rollway doctor` shows them to a person.
+
+    Events that were given up long ago are forgotten by the way.
+    """
     if not waker().first_of_interval(AUDIT_TASK, interval):
         return
     for finding in in_transaction(engine(), impossible_combinations):
+        IMPOSSIBLE_STATES.inc()
         _log.error(finding.sentence, deployment=finding.deployment, code=finding.code)
+    in_transaction(engine(), lambda connection: forget_given_up(connection, _KEEP_GIVEN_UP, _AT_ONCE))

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from redis import Redis
 
-from domain.errors import WrongInstallationError
-from domain.installation import HOME_FILE, REDIS_KEY
+from domain.installation import HOME_FILE, REDIS_KEY, WrongInstallationError
 from runtime.ownership import why_not_trusted
 from tasks.settings import KEY_PREFIX
 

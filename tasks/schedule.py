@@ -5,7 +5,7 @@ from typing import Any
 from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
-from tasks.settings import LIFECYCLE_QUEUE, ROUTES_QUEUE
+from tasks.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE
 
 DO_TASK = "rollway.do_deployment_lifecycle"
 DO_IF_NEEDED_TASK = "rollway.do_deployment_lifecycle_if_needed"
@@ -14,10 +14,12 @@ ALARM_TASK = "rollway.wake_what_is_due"
 ALARM_SECONDS = 1.0
 AUDIT_TASK = "rollway.audit"
 AUDIT_SECONDS = 60.0
+RETENTION_TASK = "rollway.cut_the_past"
+RETENTION_SECONDS = 60.0
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
-    """Two entries for each handler, the alarm, the sweep and the audit. A tick counts once in its interval."""
+    """Two entries for each handler, the alarm, the sweep, the audit and the cut. A tick counts once in its interval."""
     entries: dict[str, dict[str, Any]] = {}
     for event, handler in HANDLERS.items():
         if handler.cadence.short is not None:
@@ -28,6 +30,7 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
     entries[f"routes/{sweep}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
     entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
     entries["audit"] = _tick(AUDIT_TASK, {"interval": AUDIT_SECONDS}, AUDIT_SECONDS, LIFECYCLE_QUEUE)
+    entries["retention"] = _tick(RETENTION_TASK, {"interval": RETENTION_SECONDS}, RETENTION_SECONDS, LIFECYCLE_QUEUE)
     return entries
 
 

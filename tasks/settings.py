@@ -1,23 +1,21 @@
-"""How Celery and Redis are set up, read from the environment; the reasons: docs/decisions/0004-celery-on-redis.md."""
+"""What workers, beat and commands read from the environment."""
 
 import os
 import re
 import socket
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qs, urlsplit
 
-from kombu.entity import Exchange, Queue
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.commands import COMMANDS
+from domain.log_limits import LogLimits
 from domain.replicas.placement import EXTERNAL
+from domain.replicas.secrets import reference_text
+from domain.retention import Retention
 from domain.settings import Settings
 
-LIFECYCLE_QUEUE = "lifecycle"
-ROUTES_QUEUE = "routes"
-COMMANDS_QUEUE = "commands"
 KEY_PREFIX = "rollway:"
 TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"
 """Redis' channel for "what proxies should know may have changed"."""
@@ -52,6 +50,13 @@ def _names(raw: object) -> object:
     return tuple(name for part in raw.split(",") if (name := part.strip())) if isinstance(raw, str) else raw
 
 
+def _allowed(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Each is what a reference to it would be."""
+    if any(reference_text(entry).startswith("env:") for entry in entries):
+        raise ValueError(entries)
+    return entries
+
+
 _NAMES = "names, separated by commas,"
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 
@@ -63,46 +68,76 @@ def _seconds(variable: str, default: float) -> float:
 
 
 class TaskSettings(Settings):
-    """`slots`: workers that may share one handler. `chunk`: deployments for each transaction.
+    """`chunk`: deployments for each transaction. `lock_seconds`: life of a lock whose worker is gone.
 
-    `lock_seconds`: life of a lock whose worker is gone. `work_seconds`: how long one task goes on claiming chunks.
-    `home`: where replicas keep their records and logs. `host`: the name under which this machine runs replicas, which
-    proxies reach at `host_address`. `host_silence_seconds`: after so long without a sign of life a host is down.
-    `drain_deadline_seconds`: how long a replica that leaves waits for proxies to acknowledge it. `replica_env`: names
-    of this environment that replica processes get too; `replica_users`: as whom they may run. `docker_volumes` and
-    `docker_host_network`: what containers may reach of the engine's host. `command_keys`: a file with the key of each
-    sender; with it, commands must be signed.
+    `work_seconds`: how long one task goes on claiming chunks.
     """
 
     redis_url: Annotated[str, AfterValidator(_redis_url)] = Field(
         validation_alias="REDIS_URL", description="redis://:password@host:port/0, or rediss://...", repr=False
     )
+    """The broker, with locks, wakes and answers."""
     home: Annotated[Path, AfterValidator(Path.absolute)] = Field(
-        Path(".rollway"), validation_alias="ROLLWAY_HOME", validate_default=True
+        Path(".rollway"), validation_alias="ROLLWAY_HOME", validate_default=True, description="a folder"
     )
+    """Where replicas keep their records and logs; with embedded servers their data too."""
     host: Annotated[str, AfterValidator(_host_name)] = Field(
         default_factory=socket.gethostname,
         validate_default=True,
         validation_alias="ROLLWAY_HOST",
         description=f"letters, digits, '-', '_' and '.', 63 at most, and not {EXTERNAL!r}",
     )
-    host_address: str = Field("127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS")
+    """The name under which this machine runs replicas; left out, its host name."""
+    host_address: str = Field(
+        "127.0.0.1", validation_alias="ROLLWAY_HOST_ADDRESS", description="a host name or an address"
+    )
+    """Where proxies reach the replicas of this machine."""
     host_silence_seconds: float = _seconds("ROLLWAY_HOST_SILENCE_SECONDS", 15)
+    """After so long without a sign of life a host is down, and its replicas are replaced on others."""
     drain_deadline_seconds: float = _seconds("ROLLWAY_DRAIN_DEADLINE_SECONDS", 60)
+    """How long a replica that leaves waits for proxies to acknowledge it."""
     replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
+    """What replica processes get of this environment, besides a short list; `AWS_*` is all that begin so."""
     replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
+    """As whom replica processes may run, where the worker is root."""
     docker_volumes: Names = Field(
         (), validation_alias="ROLLWAY_DOCKER_VOLUMES", description=f"{_NAMES} of folders and volumes"
     )
+    """What containers may mount of the engine's host, read-only."""
     docker_host_network: bool = Field(
         default=False, validation_alias="ROLLWAY_DOCKER_HOST_NETWORK", description="on or off"
     )
+    """Whether containers may share the network of the engine's host."""
+    secrets_allow: Annotated[Names, AfterValidator(_allowed)] = Field(
+        (),
+        validation_alias="ROLLWAY_SECRETS_ALLOW",
+        description="folders and commands, separated by commas, as in file:/run/secrets,command:/usr/bin/vault read",
+    )
+    """Folders whose files, and beginnings of commands whose output, replicas may get as secrets."""
+    secrets_env_file: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, validation_alias="ROLLWAY_SECRETS_ENV_FILE", description="the absolute path of a file of NAME=value lines"
+    )
+    """Variables that replicas may get as secrets, and that commands which print secrets are told."""
     command_keys: Annotated[Path, AfterValidator(_absolute)] | None = Field(
         None, validation_alias="ROLLWAY_COMMAND_KEYS", description="the absolute path of a file of keys"
     )
+    """With it commands must be signed, by a key for each sender."""
+    metrics_host: str = Field("127.0.0.1", validation_alias="ROLLWAY_METRICS_HOST", description="an address")
+    """Where a worker or a beat shows its metrics, on the port below."""
+    metrics_port: int | None = Field(
+        None, ge=1, le=65_535, validation_alias="ROLLWAY_METRICS_PORT", description="a port from 1 to 65535"
+    )
+    """The port of its metrics, another one for each process of a machine; left out, it shows none."""
+    webhooks: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+        None, validation_alias="ROLLWAY_WEBHOOKS", description="the absolute path of a file of targets"
+    )
+    """Where events may be sent, and the secrets that they are signed with; without it no webhook is told."""
+    webhook_seconds: float = _seconds("ROLLWAY_WEBHOOK_SECONDS", 10)
+    """How long a webhook that is told of an event may take to answer."""
     slots: int = Field(
         1, ge=1, le=MOST_SLOTS, validation_alias="ROLLWAY_SLOTS", description=f"a number from 1 to {MOST_SLOTS}"
     )
+    """Workers that may share one handler, until `rollway slots` says otherwise."""
     chunk: int = 250
     lock_seconds: float = 5.0
     work_seconds: float = 10.0
@@ -114,55 +149,13 @@ def settings() -> TaskSettings:
     return TaskSettings.from_environment(os.environ)
 
 
-def celery_settings(given: TaskSettings) -> dict[str, Any]:
-    """Celery's configuration: no ETA, no retry, no prefetch. Postgres remembers, the next tick repeats."""
-    return {
-        "broker_url": given.redis_url,
-        "broker_transport": "tasks.transport:Transport",
-        "result_backend": given.redis_url,
-        "result_expires": 600,
-        "task_ignore_result": True,
-        "task_serializer": "json",
-        "result_serializer": "json",
-        "accept_content": ["json"],
-        "task_default_queue": LIFECYCLE_QUEUE,
-        "task_create_missing_queues": False,
-        "task_queues": [
-            queue(name) for name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE, host_queue(given.host))
-        ],
-        "task_routes": {task: {"queue": COMMANDS_QUEUE} for task in COMMANDS},
-        "task_acks_late": False,
-        "worker_prefetch_multiplier": 1,
-        "worker_disable_prefetch": True,
-        "worker_hijack_root_logger": False,
-        "task_send_sent_event": True,
-        "worker_cancel_long_running_tasks_on_connection_loss": False,
-        "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,
-        "broker_transport_options": {
-            "global_keyprefix": KEY_PREFIX,
-            "socket_timeout": 10,
-            "socket_connect_timeout": 3,
-            "socket_keepalive": True,
-            "health_check_interval": 10,
-        },
-        "result_backend_transport_options": {"global_keyprefix": KEY_PREFIX},
-        "enable_utc": True,
-        "beat_scheduler": "tasks.beat:MemoryScheduler",
-        "beat_max_loop_interval": 1,
-    }
+@cache
+def retention() -> Retention:
+    """How much of the past is kept, read in the same way. Raises InvalidInputError."""
+    return Retention.from_environment(os.environ)
 
 
-def host_queue(host: str) -> str:
-    """The name of the queue that only workers on this host listen to."""
-    return f"host.{host}"
-
-
-def takes_tasks(name: str) -> bool:
-    """Whether workers take tasks from the queue of that name; Celery has others, such as those for answers."""
-    return name in (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE) or name.startswith(host_queue(""))
-
-
-def queue(name: str) -> Queue:
-    """With an exchange and a key of its own: on a shared default key every queue would get every message."""
-    return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+@cache
+def log_limits() -> LogLimits:
+    """How big logs of replicas may become, read in the same way. Raises InvalidInputError."""
+    return LogLimits.from_environment(os.environ)

@@ -20,8 +20,8 @@ from redis.exceptions import RedisError
 
 from tasks.broadcast import checked_broadcast
 from tasks.envelope import UnfitMessageError, checked, refusal
+from tasks.queues import takes_tasks
 from tasks.redis.aside import put_aside
-from tasks.settings import takes_tasks
 
 _WARN_SECONDS = 1.0
 _log = structlog.get_logger(__name__)

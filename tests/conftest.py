@@ -90,6 +90,15 @@ def database(request: pytest.FixtureRequest, postgres_server: EmbeddedServer, te
             replay(url)
 
 
+@pytest.fixture
+def empty_database(postgres_server: EmbeddedServer) -> Iterator[str]:
+    """The URL of a database that no migration has seen."""
+    from tests.support.databases import without_tables
+
+    with without_tables(postgres_server) as url:
+        yield url
+
+
 @pytest.fixture(scope="module")
 def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
     """The same, for all tests of a module that share their workers."""
@@ -103,7 +112,7 @@ def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[
 @pytest.fixture
 def engine(database: str) -> Iterator[Engine]:
     """An engine on that database."""
-    from tests.support.deployments import engine_on
+    from tests.support.databases import engine_on
 
     made = engine_on(database)
     yield made
@@ -133,8 +142,9 @@ def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
     """A real one; what it sends waits in Valkey, because no worker runs."""
     from celery import Celery
 
+    from tasks.queues import celery_settings
     from tasks.redis.wake import Waker
-    from tasks.settings import TaskSettings, celery_settings
+    from tasks.settings import TaskSettings
 
     app = Celery("test", set_as_current=False)
     app.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))

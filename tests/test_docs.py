@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from domain.handlers import HANDLERS
+from tests.platforms.table import PLATFORMS
 
 ROOT = Path(__file__).parents[1]
 GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
@@ -175,3 +176,9 @@ def test_every_file_that_code_names_is_in_the_repository() -> None:
     files = [path for path in ROOT.glob("[!.]*/**/*.py") if path.parts[len(ROOT.parts)] not in {"build", "dist"}]
     found = {(path.name, name) for path in files for name in named.findall(path.read_text(encoding="utf-8"))}
     assert sorted(pair for pair in found if not (ROOT / pair[1]).exists()) == []
+
+
+def test_the_platforms_of_the_readme_are_those_that_make_platforms_checks() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = rows_of(readme.partition("| platform | Rollway |")[2].partition("\n\n")[0])
+    assert table == [[found.name, found.base.said, found.runtime.said] for found in PLATFORMS]

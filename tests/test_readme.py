@@ -18,6 +18,7 @@ from domain.after import routes_after
 from domain.commands import COMMANDS
 from domain.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.policy import DeploymentPolicy
+from domain.queries import QUERIES
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.buckets import Buckets
 from tests.support.pictures import NOW, V2, deploying, happens
@@ -62,6 +63,12 @@ def test_every_make_target_exists(page: Path) -> None:
     assert named(r"^make ([a-z][a-z-]*)", page) <= targets
 
 
+def options_of(command: Any) -> set[str]:
+    """Those of a command, or of all commands of a group."""
+    alone = {option for parameter in command.params for option in parameter.opts}
+    return alone.union(*map(options_of, getattr(command, "commands", {}).values()))
+
+
 @every_page
 def test_every_command_exists_with_the_options_it_is_shown_with(page: Path) -> None:
     group: Any = typer.main.get_command(app)
@@ -70,7 +77,7 @@ def test_every_command_exists_with_the_options_it_is_shown_with(page: Path) -> N
         if found is None:
             continue
         assert found[1] in group.commands, line
-        options = {option for parameter in group.commands[found[1]].params for option in parameter.opts}
+        options = options_of(group.commands[found[1]])
         assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", found[2])) <= options | {"--help"}, line
 
 
@@ -78,12 +85,12 @@ def test_every_command_has_help_and_json() -> None:
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
         assert command.help, name
-        assert "--json" in {option for parameter in command.params for option in parameter.opts}, name
+        assert "--json" in options_of(command), name
 
 
 @every_page
 def test_every_task_exists(page: Path) -> None:
-    assert named(r"^rollway\.[a-z_]+$", page) <= set(COMMANDS)
+    assert named(r"^rollway\.[a-z_]+$", page) <= {*COMMANDS, *QUERIES}
 
 
 @every_page

@@ -19,8 +19,18 @@ WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 PROXIES = ("tests/support/proxies.py", "traffic/", "tests/traffic/", "tests/api/", "docs/traffic.md")
 """Where Envoy's and Traefik's own words are used."""
 
+TRACES = (
+    "tasks/tracing.py",
+    "tests/e2e/test_traces.py",
+    "tests/tasks/test_tracing.py",
+    "docs/watching.md",
+    "reference/environment.py",
+    "docs/reference/environment.md",
+)
+"""Where OpenTelemetry's own variables are named."""
+
 SECOND_NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
-    r"endpoints?": ("a deployment, or the upstream of a proxy", PROXIES),
+    r"endpoints?": ("a deployment, or the upstream of a proxy", (*PROXIES, *TRACES)),
     r"lost (route|replica)s?": ("failed, sick or replaceable; only hosts are lost", ()),
     r"(route|replica)s?( \w+){0,2} (is|are|was|were) lost": ("failed, sick or replaceable; only hosts are lost", ()),
     r"sweeper|sweep for (states|rows)|findings for each sweep": ("the audit", ("bench/load/",)),

@@ -109,7 +109,7 @@ def _routed(cluster: str, service: Service, match: dict[str, Any], rewrite: dict
     action = {
         "cluster": cluster,
         "timeout": f"{service.rules.timeout_seconds or 0:.3f}s",
-        "idle_timeout": "300s",
+        "idle_timeout": f"{service.rules.idle_timeout_seconds or 0:.3f}s",
         **rewrite,
     }
     methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from fastapi import Depends, Request
 from sqlalchemy import Engine
 
+from api.fleet import FleetReader
 from api.proxies.access import Access
 from api.proxies.names import Names
 from api.proxies.notices import Notices
@@ -31,6 +32,7 @@ class Parts:
     notices: Notices
     names: Names
     observed: Observed
+    fleet: FleetReader
     loop: asyncio.AbstractEventLoop
 
     @classmethod
@@ -50,6 +52,7 @@ class Parts:
             notices=Notices(redis_url, publisher.read_soon),
             names=names,
             observed=observed,
+            fleet=FleetReader(engine, redis_url),
             loop=asyncio.get_running_loop(),
         )
 

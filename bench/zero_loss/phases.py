@@ -143,7 +143,7 @@ PHASES = (
     Phase("scale", "scale up and down", _scale),
     Phase("restart", "rollway restart in a rollout", partial(_own_stop, ["restart"])),
     Phase("takeover", "supervisor killed -9 in a rollout, rollway up", partial(_own_stop, ["up"])),
-    Phase("envoy", "Envoy restarted in a rollout", partial(_own_stop, ["restart", "envoy"])),
+    Phase("envoy", "Envoy restarted in a rollout", partial(_own_stop, ["restart", "--part", "envoy"])),
     Phase("worker", "worker killed -9 in a rollout", partial(_part_killed, "worker1"), fault=True),
     Phase("redis", "Redis killed -9 in a rollout", partial(_part_killed, "valkey"), fault=True),
     Phase("postgres", "Postgres killed -9 in a rollout", partial(_part_killed, "postgres"), fault=True),

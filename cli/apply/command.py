@@ -1,5 +1,6 @@
 """`rollway apply`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
@@ -7,18 +8,22 @@ from uuid import UUID
 import typer
 from rich.console import Console
 
+from cli.apply.diff import difference_of, tell_differences
 from cli.apply.file import DeploymentFile, read_file
-from cli.apply.plan import ApplyRequest, Known, PlannedStep, plan
-from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Supersede, Timeout, Wait
+from cli.apply.known import known_of
+from cli.apply.plan import ApplyRequest, PlannedStep, plan
+from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Supersede, ThroughFreeze, Timeout, Wait
 from cli.output import print_json, printer
 from cli.sending import Result
-from cli.servers import Reader, send
+from cli.servers import Reader, ask_hosts_for_secrets, send
 from cli.show.film import Film
-from cli.show.signs import warn_of_missing_worker
+from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
+from db.freezes import frozen_now
 from db.views.deployments import DeploymentView, existing_deployments
-from db.views.entrances import owners_of, reached_at
-from db.views.timeline import revision_named
+from domain.commands.rollout import ActivateRevision
+from domain.replicas.secret_checks import passed_over
+from domain.replicas.secrets import references_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,11 @@ def apply(
     *,
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
     activate: Annotated[bool, typer.Option("--activate/--no-activate", help="Activate the revision.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change; exit code 5 if anything.")
+    ] = False,
     supersede: Supersede = False,
+    through_freeze: ThroughFreeze = False,
     wait: Wait = False,
     timeout: Timeout = WAIT_SECONDS,
     reason: Reason = "",
@@ -66,6 +75,7 @@ def apply(
           path_prefix: /api/
           strip_prefix: true         # false: replicas see the prefix
           request_timeout_seconds: 30
+          idle_timeout_seconds: 600  # left out: 3600; null: a silent request is never cut
           hedge_after_seconds: 5     # null: a request that waits is never sent to a second replica too
           preview: false             # nobody sees a new revision before it gets traffic
         activate: true               # false: only register the revision
@@ -76,29 +86,46 @@ def apply(
     """  # noqa: D301  (\b must be the character)
     console = printer(quiet=as_json)
     documents = read_file(file)
-    request = ApplyRequest(actor, reason, request_id, supersede, activate)
+    request = ApplyRequest(actor, reason, request_id, supersede, activate, through_freeze)
     with Reader() as reader:
-        plans = [(document, plan(document, _known(reader, document), request)) for document in documents]
+        if dry_run:
+            found = [difference_of(reader, document, request) for document in documents]
+            return tell_differences(found, as_json=as_json, in_words=True)
+        plans = [(document, plan(document, known_of(reader, document), request)) for document in documents]
+        _refuse_frozen(reader, plans)
+        _refuse_missing_secrets(plans)
         applied = []
         for document, steps in plans:
             applied.append(_carry_out(document, steps))
             for sentence in applied[-1].sentences or ["nothing to do"]:
                 console.print(f"{document.deployment}: {sentence}")
+            warn_of_hosts_passed_over(applied[-1].results, console)
         warn_of_missing_worker(reader, console)
         views = [_wait(reader, each, timeout, console) for each in applied] if wait else []
     if as_json:
         print_json(_documents(applied, views))
+    return None
 
 
-def _known(reader: Reader, file: DeploymentFile) -> Known:
-    wanted = file.wanted_traffic
-    entrances = wanted.entrances_of(file.deployment) if wanted else ()
-    owners = reader.read(owners_of, entrances, file.deployment) if entrances else {}
-    deployment = next(iter(reader.read(existing_deployments, [file.deployment])), None)
-    if deployment is None:
-        return Known(owners=owners)
-    revision = reader.read(revision_named, deployment.id, file.revision_name) if file.revision_name else None
-    return Known(deployment, revision, reader.read(reached_at, deployment.id), owners)
+def _refuse_frozen(reader: Reader, plans: Sequence[tuple[DeploymentFile, list[PlannedStep]]]) -> None:
+    """Before anything is written. Raises FrozenError for what a freeze keeps from starting."""
+    for document, steps in plans:
+        activated = next((step.command for step in steps if isinstance(step.command, ActivateRevision)), None)
+        if activated is None or activated.through_freeze or activated.supersede:  # which may be the way back
+            continue
+        if is_frozen := reader.read(frozen_now, document.deployment):
+            raise is_frozen.refusal(document.deployment)
+
+
+def _refuse_missing_secrets(plans: Sequence[tuple[DeploymentFile, list[PlannedStep]]]) -> None:
+    """Before anything is written. Raises MissingSecretError for what no host could run."""
+    for document, steps in plans:
+        activated = next((step.command for step in steps if isinstance(step.command, ActivateRevision)), None)
+        if activated is None or document.revision is None:
+            continue
+        references = sorted({reference.secret for reference in references_of(document.revision.env).values()})
+        if references:
+            passed_over(activated.revision, ask_hosts_for_secrets(references))
 
 
 def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Applied:
@@ -108,6 +135,8 @@ def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Applied:
 def _wait(reader: Reader, applied: _Applied, timeout: float, console: Console) -> DeploymentView:
     (deployment,) = reader.read(existing_deployments, [applied.deployment])
     film = Film(console, rollout_id=applied.rollout_id or deployment.rollout_id)
+    if applied.rollout_id is None and deployment.rollout is not None:
+        film.last_step = deployment.rollout.steps
     return wait_until(rollout_completed, reader, deployment.id, timeout, film).deployment
 
 

@@ -1,6 +1,5 @@
 """The file that `rollway apply` reads: its grammar, and every fault by file, field and what would be right."""
 
-import difflib
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -8,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
 
-from cli.apply.strict_yaml import documents_of
-from domain.commands import Replicas
+from cli.strict_yaml import documents_of
+from domain.commands.base import Replicas
 from domain.errors import InvalidInputError
-from domain.policy import DeploymentPolicy, RolloutLimits
-from domain.replicas.revision import HealthCheck, Name, RevisionSpec, revision_name
-from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
+from domain.policy import DeploymentPolicy
+from domain.replicas.revision import DeploymentName, Name, RevisionSpec, revision_name
 from domain.strategies import parse_policy
 from domain.text import unstorable
 from domain.traffic.entrances import TrafficSettings
@@ -23,9 +20,10 @@ from domain.traffic.published import Entrance
 
 
 class RevisionSection(RevisionSpec):
-    """What to run; without a name its content names it."""
+    """What to run."""
 
     name: Name | None = None
+    """Left out: `<deployment>-<8 hex digits>` of its content."""
 
     @property
     def spec(self) -> RevisionSpec:
@@ -34,19 +32,22 @@ class RevisionSection(RevisionSpec):
 
 
 class DeploymentFile(BaseModel):
-    """One document. What is left out stays as it is; `policy: null` removes the policy.
-
-    `traffic: null` brings back where a new deployment is reached.
-    """
+    """One document. What is left out stays as it is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    deployment: Name
+    deployment: DeploymentName
+    """Its name."""
     replicas: Replicas | None = None
+    """How many; 1 at first."""
     revision: RevisionSection | None = None
+    """What to run."""
     policy: dict[str, Any] | None = None
+    """How it is rolled out: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
     traffic: TrafficSettings | None = None
+    """Where it is reached; null: by what a new deployment gets, hosts NAME and NAME.localhost and path /NAME/."""
     activate: bool = True
+    """false: the revision is only registered."""
 
     @property
     def revision_name(self) -> str | None:
@@ -76,17 +77,6 @@ class DeploymentFile(BaseModel):
     def parsed_policy(self) -> DeploymentPolicy | None:
         """Raises InvalidInputError, which `read_file` has ruled out."""
         return None if self.policy is None else parse_policy(self.policy)
-
-
-_SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
-    (): DeploymentFile,
-    ("revision",): RevisionSection,
-    ("revision", "health_check"): HealthCheck,
-    ("revision", "docker"): DockerSpec,
-    ("revision", "external"): ExternalSpec,
-    ("policy", "limits"): RolloutLimits,
-    ("traffic",): TrafficSettings,
-}
 
 
 def read_file(name: str) -> list[DeploymentFile]:
@@ -139,7 +129,7 @@ def _document(raw: object, label: str, folder: Path) -> DeploymentFile:
         if parsed.policy is not None:
             parse_policy(parsed.policy)
     except ValidationError as error:
-        raise _fault(label, "; ".join(dict.fromkeys(_sentence(fault) for fault in error.errors()))) from None
+        raise _fault(label, InvalidInputError.of(error, model=DeploymentFile).message) from None
     except InvalidInputError as error:
         raise _fault(label, error.message) from None
     return _with_absolute_folder(parsed, folder)
@@ -152,36 +142,6 @@ def _with_absolute_folder(parsed: DeploymentFile, folder: Path) -> DeploymentFil
     absolute = str(folder / parsed.revision.working_directory)
     revision = parsed.revision.model_copy(update={"working_directory": absolute})
     return parsed.model_copy(update={"revision": revision})
-
-
-def _sentence(fault: ErrorDetails) -> str:
-    path = [str(part) for part in fault["loc"]]
-    shown = ".".join(path)
-    match fault["type"]:
-        case "extra_forbidden":
-            return f"{shown}: there is no such field{_instead(path)}"
-        case "missing":
-            return f"{shown}: is missing"
-        case "tuple_type" | "list_type":
-            return f"{shown}: must be a list"
-        case "model_type" | "dict_type":
-            return f"{shown}: must be fields, each with its value"
-        case "string_type" if isinstance(fault["input"], (int, float)):
-            return f"{shown}: must be text; put it in quotes"
-        case "string_pattern_mismatch" if path[-1] in ("deployment", "name"):
-            return f"{shown}: must be lower-case letters, digits, '-' and '.', 63 at most"
-        case _:
-            message = str(fault["msg"]).removeprefix("Value error, ")
-            return f"{shown}: {message[0].lower()}{message[1:]}"
-
-
-def _instead(path: list[str]) -> str:
-    section = _SECTIONS.get(tuple(path[:-1]))
-    if section is None:
-        return ""
-    known = list(section.model_fields)
-    close = difflib.get_close_matches(path[-1], known, 1)
-    return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
 
 
 def _fault(where: str, message: str) -> InvalidInputError:

@@ -10,18 +10,13 @@ from db.views.deployments import DeploymentView
 from db.views.entrances import ReachedView
 from db.views.timeline import RevisionView
 from domain.activation import Activation, ActivationRequest, decide_activation
-from domain.commands import (
-    ActivateRevision,
-    AddRevision,
-    Command,
-    CreateDeployment,
-    Scale,
-    SetPolicy,
-    SetTraffic,
-)
+from domain.commands.base import Command
+from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
+from domain.commands.rollout import ActivateRevision
 from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 from domain.messages import parse_command
 from domain.model import Lifecycle
+from domain.replicas.secrets import MASK
 from domain.replicas.stored import StoredSpec, stored_spec
 from domain.strategies import parse_policy
 from domain.traffic.entrances import entrances_in_words
@@ -32,12 +27,14 @@ from domain.traffic.published import Entrance
 class Known:
     """What the database has: the file's deployment, the revision of the file's name, where the deployment is reached.
 
-    `owners`: which other deployments have entrances that the file names.
+    `is_restarted`: what runs is a restart of that revision. `owners`: which other deployments have entrances that the
+    file names.
     """
 
     deployment: DeploymentView | None = None
     revision: RevisionView | None = None
     reached: ReachedView | None = None
+    is_restarted: bool = False
     owners: Mapping[Entrance, str] = field(default_factory=dict)
 
 
@@ -58,6 +55,7 @@ class ApplyRequest:
     request_id: str
     supersede: bool = False
     activate: bool = True
+    through_freeze: bool = False
 
     def step(self, command: type[Command], deployment: str, sentence: str, **settings: object) -> PlannedStep:
         """A command to the deployment, and what it does in words."""
@@ -84,7 +82,17 @@ def plan(file: DeploymentFile, known: Known, request: ApplyRequest) -> list[Plan
         message = f"{file.deployment} is being destroyed; apply again when 'rollway status' no longer lists it"
         raise WrongStateError(message, deployment=file.deployment, state=known.deployment.lifecycle)
     parts: tuple[_Part, ...] = (_create, _set_policy, _scale, _set_traffic, _add_revision, _activate)
+    file = _with_stored_values(file, known.revision)
     return [step for part in parts for step in part(file, known, request)]
+
+
+def _with_stored_values(file: DeploymentFile, stored: RevisionView | None) -> DeploymentFile:
+    """A masked value of a revision that exists is the one that it has: what people are shown can be applied again."""
+    if file.revision is None or stored is None or MASK not in file.revision.env.values():
+        return file
+    known = stored_spec(json.dumps(stored.spec)).spec.env
+    env = {name: known.get(name, value) if value == MASK else value for name, value in file.revision.env.items()}
+    return file.model_copy(update={"revision": file.revision.model_copy(update={"env": env})})
 
 
 def _create(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
@@ -136,14 +144,14 @@ def _add_revision(file: DeploymentFile, known: Known, request: ApplyRequest) -> 
 
 
 def _activate(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:
-    if not (file.revision_name and file.activate and request.activate):
+    if not (file.revision_name and file.activate and request.activate) or known.is_restarted:
         return
     sentence = f"revision {file.revision_name} activated"
     if known.deployment is not None:
         sentence = _activation(file, file.revision_name, known.deployment, known.revision, request)
     if sentence:
-        settings = {"revision": file.revision_name, "supersede": request.supersede}
-        yield request.step(ActivateRevision, file.deployment, sentence, **settings)
+        how = {"supersede": request.supersede, "through_freeze": request.through_freeze}
+        yield request.step(ActivateRevision, file.deployment, sentence, revision=file.revision_name, **how)
 
 
 def _activation(

@@ -1,9 +1,10 @@
-"""`rollway envoy-bootstrap` and `proxy-token`: for those who run proxies themselves."""
+"""`rollway envoy-bootstrap`, `proxy-token` and `scrape-config`: for those who run proxies or Prometheus themselves."""
 
 import os
 import socket
 from ipaddress import ip_address
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -80,6 +81,39 @@ def proxy_token(
     if as_json:
         return print_json({"node_id": node_id, "token": token})
     return typer.echo(token)
+
+
+def scrape_config(*, as_json: AsJson = False) -> None:
+    """Print the configuration of a Prometheus for this stack: targets, and the token for the numbers of the fleet.
+
+    With --json as JSON, which Prometheus reads as well. The alert rules are in monitoring/rollway.rules.yml.
+    """
+    api = _running_api()
+    parts = stack_status(find_home(os.environ)).parts
+    processes = [part.address for part in parts if part.address.endswith("/metrics")]
+    key = _key()
+    user = {"username": "prometheus", "password": token_of("prometheus", key)} if key else None
+    config = {
+        "global": {"scrape_interval": "15s"},
+        "rule_files": ["rollway.rules.yml"],
+        "scrape_configs": [
+            {
+                "job_name": "rollway",
+                "static_configs": [{"targets": [api, *(urlsplit(address).netloc for address in processes)]}],
+            },
+            {
+                "job_name": "rollway-fleet",
+                "metrics_path": "/metrics/fleet",
+                **({"basic_auth": user} if user else {}),
+                "static_configs": [{"targets": [api]}],
+            },
+        ],
+    }
+    if as_json:
+        return print_json(config)
+    import yaml  # noqa: PLC0415
+
+    return typer.echo(yaml.safe_dump(config, sort_keys=False), nl=False)
 
 
 def _checked_id(node_id: str) -> str:

@@ -5,22 +5,14 @@ from typing import Annotated
 
 import typer
 
-from cli.options import Supersede
+from cli.completing import revisions_offered
+from cli.options import Supersede, ThroughFreeze
 from cli.sending import Result, Verb, option
-from cli.show.waiting import destroyed, rollout_completed, settled
+from cli.show.waiting import destroyed, gone_back, rollout_completed, settled
 from domain.activation import Activation
-from domain.commands import (
-    MAX_REPLICAS,
-    Abort,
-    ActivateRevision,
-    Destroy,
-    Pause,
-    Promote,
-    Resume,
-    Retry,
-    Scale,
-    Undo,
-)
+from domain.commands.base import MAX_REPLICAS
+from domain.commands.deployment import Destroy, Scale
+from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 
 _ACTIVATED = {
     Activation.FIRST: "{revision} is the first revision of {deployment}",
@@ -32,9 +24,21 @@ _ACTIVATED = {
     Activation.ALREADY_ACTIVE: "{revision} is already active in {deployment}; nothing to do",
 }
 
-_Revision = Annotated[str, typer.Argument(metavar="REVISION", help="Name of the revision.", show_default=False)]
+_Revision = Annotated[
+    str,
+    typer.Argument(
+        metavar="REVISION", help="Name of the revision.", show_default=False, autocompletion=revisions_offered
+    ),
+]
 _EarlierRevision = Annotated[
-    str | None, typer.Option("--to", metavar="REVISION", help="A named revision.", show_default="the one before")
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="REVISION",
+        help="A named revision.",
+        show_default="the one before",
+        autocompletion=revisions_offered,
+    ),
 ]
 _Replicas = Annotated[
     int, typer.Argument(metavar="N", min=0, max=MAX_REPLICAS, help="Replicas wanted.", show_default=False)
@@ -47,12 +51,25 @@ _NewSize = Annotated[
 _Force = Annotated[bool, typer.Option("--force", help="Take its replicas as stopped, at once.")]
 
 
+_THROUGH = option("through_freeze", ThroughFreeze, default=False)
+
+
 def _activated(result: Result) -> str:
     return _ACTIVATED[Activation(result["activation"])].format(**result)
 
 
 def _undone(result: Result) -> str:
-    return _activated(result) if "activation" in result else f"{result['deployment']} is going back"
+    match result.get("activation"):
+        case None:
+            return f"{result['deployment']} is going back{_already(result)}"
+        case Activation.BEGUN | Activation.SUPERSEDED:
+            return f"{result['deployment']} goes back to {result['revision']}"
+        case _:
+            return _activated(result)
+
+
+def _restarted(result: Result) -> str:
+    return f"{result['deployment']} restarts as {result['revision']}"
 
 
 def _scaled(result: Result) -> str:
@@ -65,6 +82,15 @@ def _already(result: Result) -> str:
     return " already" if result["already"] else ""
 
 
+RESTART = Verb(
+    Restart,
+    "",
+    "rollway restart web --wait\nrollway restart\nrollway restart --part worker1 --part worker2",
+    _restarted,
+    rollout_completed,
+)
+"""The half of `rollway restart` that is about a deployment."""
+
 VERBS: Mapping[str, Verb] = {
     "activate": Verb(
         ActivateRevision,
@@ -76,6 +102,7 @@ VERBS: Mapping[str, Verb] = {
         options=(
             option("revision", _Revision),
             option("supersede", Supersede, default=False),
+            _THROUGH,
             option("desired_replicas", _NewSize, None),
         ),
     ),
@@ -108,10 +135,13 @@ VERBS: Mapping[str, Verb] = {
     ),
     "undo": Verb(
         Undo,
-        "Go back to the revision that ran before, or to a named one. In the middle of a rollout it is an abort.",
-        "rollway undo web\nrollway undo web --to v7 --wait",
+        "Go back to what ran before, at once. A rollout under way turns back; otherwise the revision before gets the"
+        " traffic as soon as it is healthy, and nothing waits for 'promote'. What was rolled back itself is passed by."
+        "\n\nWhen the last rollout is undone already, this is refused and says what '--to' would go further back to."
+        " A revision that is named takes the place of whatever is under way.",
+        "rollway undo web --wait\nrollway undo web --to v7 --wait",
         _undone,
-        settled,
+        gone_back,
         options=(option("revision", _EarlierRevision, None),),
     ),
     "retry": Verb(
@@ -120,6 +150,7 @@ VERBS: Mapping[str, Verb] = {
         "rollway retry web --wait",
         _activated,
         rollout_completed,
+        options=(_THROUGH,),
     ),
     "scale": Verb(
         Scale,

@@ -4,64 +4,135 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from cli.commands.following import follow_deployment
+from cli.completing import deployments_offered
+from cli.exits import ElsewhereError, UsageError
 from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.status import short_id
-from db.views.routes import RouteView, routes_abbreviated
-from domain.errors import InvalidInputError, RouteNotFoundError
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.routes import RouteView, last_failed_route, routes_abbreviated
+from domain.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
 from domain.text import storable
-from runtime.process import ProcessRuntime
+from runtime.process_logs import ProcessLogs
 from stack.home import find_home
+from stack.supervisor.replicas import host_of
 
 _POLL_SECONDS = 0.2
 _STOPPED_POLL_SECONDS = 1.0
 _HEX = frozenset("0123456789abcdef")
 
 
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What a replica has printed. `file`: None where there is none here. `text`: None where nothing is known of it."""
+
+    route: RouteView
+    file: Path | None
+    text: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As scripts read it."""
+        lines = None if self.text is None else self.text.splitlines()
+        return {"route": self.route.id, "host": self.route.host, "file": self.file, "lines": lines}
+
+
 def logs(
     *,
-    route: Annotated[
-        str, typer.Argument(metavar="ROUTE", help="Id of the replica, or its first or last digits.", show_default=False)
+    whose: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROUTE|DEPLOYMENT",
+            help="Id of the replica, or its first or last digits; or a deployment: all of its replicas on this host.",
+            show_default=False,
+            autocompletion=deployments_offered,
+        ),
     ],
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the last lines.")] = 100,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the last lines of each replica.")
+    ] = 100,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stay and show what comes; end it with Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Stay and show what is printed; end it with Ctrl-C.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a replica has printed. 'rollway routes' lists the ids; a log stays when its replica is gone.
+    """Show what a replica has printed, or the replicas of a deployment on this host and the one that failed last.
 
+    With --follow each line of a deployment says whose it is, and replicas that come up here are followed too.
+    'rollway routes' lists the ids and hosts; a log stays when its replica is gone.
     A terminal is shown no control characters; a pipe or a file gets them as they were printed.
     """
     with Reader() as reader:
-        found = _route(reader, route)
-        runtime = ProcessRuntime(find_home(os.environ).root)
-        path = runtime.log_path(found.id)
-        text = runtime.log_tail(found.id, lines) if path.exists() else found.log_tail
+        if deployment := _deployment(reader, whose):
+            if follow and as_json:
+                raise UsageError("--follow and --json do not go together: a script should ask for --lines again")
+            if follow:
+                return follow_deployment(reader, deployment, lines)
+            failed = reader.read(last_failed_route, deployment.id) if deployment.failed_starts else None
+            found = [_log_of(route, lines) for route in (*deployment.routes, *([failed] if failed else []))]
+            return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found)
+        log = _log_of(_route(reader, whose), lines)
+        if log.text is None:
+            _refuse_elsewhere(log.route)
         if as_json:
-            return print_json({"route": found.id, "file": path if path.exists() else None, "lines": _lines(text)})
-        if text is None:
-            why = "it has not printed anything yet, or it runs on another host"
-            return printer(stderr=True).print(f"No log of {short_id(found.id)} in {path.parent}: {why}.")
-        _write(f"{text}\n" if text else "")
-        return _follow(reader, found, path) if follow else None
+            return print_json(log.as_json())
+        if log.text is None:
+            return printer(stderr=True).print(f"{short_id(log.route.id)} {_NOTHING}.")
+        _write(f"{log.text}\n" if log.text else "")
+        return _follow(reader, log.route, log.file) if follow and log.file else None
 
 
-def _lines(text: str | None) -> list[str] | None:
-    return None if text is None else text.splitlines()
+_NOTHING = "has printed nothing yet, or what runs it keeps its log"
+
+
+def _deployment(reader: Reader, name: str) -> DeploymentView | None:
+    try:
+        return reader.read(deployment_named, name)
+    except DeploymentNotFoundError:
+        return None
+
+
+def _log_of(route: RouteView, lines: int) -> _Log:
+    """From the file of this host; of a failed replica of another host the lines that were kept."""
+    files = ProcessLogs(find_home(os.environ).root)
+    path = files.path(route.id)
+    return _Log(route, path, files.tail(route.id, lines)) if path.exists() else _Log(route, None, route.log_tail)
+
+
+def _refuse_elsewhere(route: RouteView) -> None:
+    """Raises ElsewhereError for a replica of another host."""
+    if route.host is None or route.host == host_of(find_home(os.environ).root):
+        return
+    message = f"{short_id(route.id)} runs on host {route.host}, where its log is: run 'rollway logs' there"
+    raise ElsewhereError(message, route=route.id, host=route.host)
+
+
+def _show_all(deployment: DeploymentView, found: list[_Log]) -> None:
+    """Each under its name; those of other hosts are named."""
+    if not found:
+        more = f"'rollway routes {deployment.name} --all' shows those that are gone"
+        return printer(stderr=True).print(f"{deployment.name} has no replicas; {more}.")
+    here = host_of(find_home(os.environ).root)
+    for log in found:
+        route = log.route
+        elsewhere = f" on host {route.host}" if route.host not in (None, here) else ""
+        said = log.text or ("(its log is there)" if elsewhere else f"(it {_NOTHING})")
+        _write(f"==> {short_id(route.id)} {route.revision} {route.status}{elsewhere} <==\n{said}\n")
+    return None
 
 
 def _route(reader: Reader, given: str) -> RouteView:
     digits = given.replace("-", "").lower()
     if not digits or set(digits) - _HEX:
-        message = f"ROUTE: {given!r} is no route id; 'rollway routes DEPLOYMENT' lists them"
-        raise InvalidInputError(message, field="ROUTE")
+        message = f"there is no deployment {given}, and no id of a replica looks like that; 'rollway status' lists them"
+        raise DeploymentNotFoundError(message, deployment=given)
     found = reader.read(routes_abbreviated, digits)
     if not found:
         message = f"there is no route {given}; 'rollway routes DEPLOYMENT' lists those that exist"
@@ -79,6 +150,8 @@ def _follow(reader: Reader, route: RouteView, path: Path) -> None:
         with path.open(encoding="utf-8", errors="replace") as file:
             file.seek(0, os.SEEK_END)
             for _ in _until_gone(reader, route):
+                if os.fstat(file.fileno()).st_size < file.tell():  # it was begun anew
+                    file.seek(0)
                 _write(file.read())
     except KeyboardInterrupt:
         return

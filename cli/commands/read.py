@@ -7,20 +7,20 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.text import Text
 
+from cli.completing import deployments_offered
 from cli.exits import UsageError
 from cli.options import AsJson, DeploymentName
 from cli.output import ago, columns, print_json, printer
+from cli.remote import remote
 from cli.servers import Reader
-from cli.show.film import Film
 from cli.show.reached import envoy_address, reached_in_words, urls_of
 from cli.show.signs import silent_parts
-from cli.show.status import deployment_page, deployments_table, routes_table, state_of
+from cli.show.status import deployment_page, deployments_table, routes_table
 from db.views.deployments import DeploymentView, deployment_named, existing_deployments
+from db.views.documents import deployment_document, deployment_summary
 from db.views.entrances import reached_at
-from db.views.progress import progress_of
 from db.views.routes import all_routes, last_failed_route
 from db.views.signs import signs_of_life
 from db.views.timeline import HistoryView, history_of, revisions_of
@@ -35,7 +35,13 @@ _WATCH_SECONDS = 0.5
 def status(
     *,
     deployment: Annotated[
-        str | None, typer.Argument(metavar="[DEPLOYMENT]", help="One deployment in full.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[DEPLOYMENT]",
+            help="One deployment in full.",
+            show_default=False,
+            autocompletion=deployments_offered,
+        ),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Stay and show every change; end it with Ctrl-C.")
@@ -83,6 +89,8 @@ def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
     bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
     moved = f"→ {record.target}: " if record.target != state and state else ""
     times = f" ({record.attempts} times)" if record.attempts > 1 else ""
+    if record.attempts > 1 and record.result == Verdict.NEED_RETRY:  # each did something else
+        times = f" (the last of {record.attempts} steps)"
     return (
         "-" if record.actor == record.phase else record.actor,
         f"{record.phase}{bad}",
@@ -126,6 +134,8 @@ def _has_failures(view: DeploymentView) -> bool:
 
 
 def _stack_line() -> str:
+    if (server := remote()) is not None:
+        return f"asked: the server at {server.address}"
     stack = stack_status(find_home(os.environ))
     if stack.phase == "stopped":
         return "stack: the servers of DATABASE_URL and REDIS_URL; workers are not started from here"
@@ -137,28 +147,24 @@ def _stack_line() -> str:
 
 def _document(reader: Reader, name: str | None) -> dict[str, Any]:
     if name is None:
-        stack: StackStatus = stack_status(find_home(os.environ))
-        deployments = [_with_picture(view) for view in reader.read(existing_deployments)]
+        deployments = [deployment_summary(view) for view in reader.read(existing_deployments)]
         return {
-            "stack": asdict(stack),
+            "stack": asdict(_stack()) if remote() is None else None,
             "signs_of_life": asdict(reader.read(signs_of_life)),
             "deployments": deployments,
         }
-    view = reader.read(deployment_named, name)
-    reached = reader.read(reached_at, view.id)
-    return {
-        **_with_picture(view),
-        **asdict(reached),
-        "urls": urls_of(reached, envoy_address()),
-        "revisions": reader.read(revisions_of, view.id, _REVISIONS),
-    }
+    document = reader.read(deployment_document, name)
+    reached = reader.read(reached_at, document["id"])
+    return {**document, "urls": urls_of(reached, envoy_address())}
 
 
-def _with_picture(view: DeploymentView) -> dict[str, Any]:
-    return {**asdict(view), "state": state_of(view), "picture": view.picture}
+def _stack() -> StackStatus:
+    return stack_status(find_home(os.environ))
 
 
 def _watch(reader: Reader, name: str | None) -> None:
+    from rich.live import Live  # noqa: PLC0415 -- a look without --watch is made without it
+
     console = printer()
     try:
         if not console.is_terminal:
@@ -172,6 +178,9 @@ def _watch(reader: Reader, name: str | None) -> None:
 
 
 def _print_changes(reader: Reader, name: str | None) -> None:
+    from cli.show.film import Film  # noqa: PLC0415 -- a look without --watch is made without it
+    from db.views.progress import progress_of  # noqa: PLC0415
+
     films: dict[str, Film] = {}
     while True:
         views = [reader.read(deployment_named, name)] if name else reader.read(existing_deployments)

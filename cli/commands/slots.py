@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from cli.exits import UnreachableError
+from cli.notes import look_at_redis
 from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import find_servers
@@ -31,6 +32,7 @@ def slots(
         raise typer.BadParameter("N and --reset do not go together")
     find_servers()
     try:
+        look_at_redis()
         if reset or count is not None:
             ask_for_slots(redis_client(), count)
         count = slots_asked_for(redis_client())

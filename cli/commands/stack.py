@@ -1,8 +1,9 @@
-"""`rollway up`, `rollway restart` and `rollway down`."""
+"""`rollway up`, `rollway down`, and the restart of the stack's parts."""
 
 import os
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from cli.interrupts import STOPPED, ignore_signals, interruptible
 from cli.options import Yes
-from cli.output import print_json, printer
+from cli.output import print_json, printer, program
 from stack.down import down as stack_down
 from stack.home import Home, find_home
 from stack.prepare import Notice, Say, UpRequest
@@ -43,12 +44,13 @@ def up(
     redis_port: Annotated[int | None, typer.Option(help="Port of the embedded Redis.", **_PORT)] = None,
     flower_port: Annotated[int | None, typer.Option(help="Port of Flower.", **_PORT)] = None,
     api_port: Annotated[int | None, typer.Option(help="Port of the server that tells proxies.", **_PORT)] = None,
+    people_port: Annotated[int | None, typer.Option(help="Port of the HTTP API.", **_PORT)] = None,
     envoy_port: Annotated[int | None, typer.Option(help="Port of Envoy, where requests go.", **_PORT)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start PostgreSQL, Redis, workers, beat, Flower, the xDS server and Envoy here.
+    """Start servers, workers, beat, Flower and Envoy here: all that one machine needs.
 
-    DATABASE_URL and REDIS_URL in the environment replace the first two; ROLLWAY_ENVOY=off leaves Envoy out.
+    DATABASE_URL and REDIS_URL in the environment replace PostgreSQL and Redis; ROLLWAY_ENVOY=off leaves Envoy out.
     Data and logs are in .rollway, or in ROLLWAY_HOME. Harmless when it is all running already. What runs without its
     supervisor is taken over: what runs well is kept, and no request is lost.
     """
@@ -63,6 +65,7 @@ def up(
             valkey=redis_port or 0,
             flower=flower_port or 0,
             api=api_port or 0,
+            people=people_port or 0,
             envoy=envoy_port or 0,
         ),
     )
@@ -72,7 +75,7 @@ def up(
         seconds = time.monotonic() - began
         if as_json:
             print_json({**asdict(status), "seconds": round(seconds, 2)})
-        stop = "Ctrl-C stops it" if foreground else "stop it with 'rollway down'"
+        stop = "Ctrl-C stops it" if foreground else f"stop it with '{program()} down'"
         files = f"Addresses with passwords: {request.home.state_file}; logs: {request.home.root / 'logs'}"
         console.print(f"Ready after {seconds:.1f} s; {stop}. {files}")
         if foreground:
@@ -108,23 +111,12 @@ def down(
         console.print(f"Envoy and {count} replicas serve on; 'rollway up' takes them over, 'rollway down' stops them.")
 
 
-def restart(
-    *,
-    parts: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PART]...", help="Parts to restart, as 'up' names them.", show_default="all but Envoy"),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Restart the parts of this machine's stack one after the other, while replicas and Envoy go on serving.
-
-    After it new code runs, for an upgrade; migrations come first. Envoy is left alone unless its configuration has
-    changed or it is named. When a part does not come up again, those after it run on as they are.
-    """
+def restart_parts(parts: Collection[str], *, as_json: bool) -> None:
+    """Restart these parts of this machine's stack; without any, all but Envoy."""
     home = find_home(os.environ)
     console = printer(quiet=as_json)
     began = time.monotonic()
-    status = stack_restart(UpRequest(home=home, environ=os.environ), parts or (), _sayer(console))
+    status = stack_restart(UpRequest(home=home, environ=os.environ), parts, _sayer(console))
     seconds = time.monotonic() - began
     if as_json:
         print_json({**asdict(status), "seconds": round(seconds, 2)})

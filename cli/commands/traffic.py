@@ -1,21 +1,21 @@
-"""`rollway traffic`, `proxies`, `hosts` and `forget-host`: which requests go where, and where replicas run."""
+"""`rollway traffic` and `proxies`: which requests go where, and who knows it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from datetime import timedelta
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.text import Text
 
+from cli.commands.settings import change_traffic
+from cli.completing import deployments_offered
+from cli.database_errors import database_errors
+from cli.exits import UsageError
 from cli.options import Actor, AsJson, Reason, RequestId
-from cli.output import ago, columns, print_json, printer, roughly
-from cli.sending import send_command
-from cli.servers import Reader, database_errors, find_servers
+from cli.output import columns, in_seconds, print_json, printer
+from cli.servers import find_servers
 from cli.show.status import route_colour, short_id
-from db.views.hosts import HostView, all_hosts
-from domain.commands import ForgetHost
-from domain.replicas.clocks import WARNED_ABOVE_SECONDS
+from domain.errors import DeploymentNotFoundError
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.table import Service, TrafficTable, Upstream, derive_table
 
@@ -27,12 +27,52 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def traffic(*, as_json: AsJson = False) -> None:
-    """Show the table as proxies get it: where deployments are reached, and which replicas take their requests.
+_Deployment = Annotated[
+    str | None,
+    typer.Argument(metavar="[DEPLOYMENT]", help="Only this one.", autocompletion=deployments_offered),
+]
+_Set = Annotated[
+    str | None, typer.Option("--set", metavar="FILE|YAML", help="Where it is reached from now on.", show_default=False)
+]
+_Reset = Annotated[bool, typer.Option("--reset", help="Where a new deployment is reached.")]
+
+
+def traffic(
+    *,
+    deployment: _Deployment = None,
+    given: _Set = None,
+    reset: _Reset = False,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Show the table as proxies get it, or set a part of it: where a deployment is reached.
 
     live: requests go there; preview: healthy replicas of a revision that is being rolled out and has no traffic yet.
+
+    --set takes the fields of 'traffic' in the file of 'rollway apply', and replaces all of them.
     """
-    table = _read(_table)
+    if given is not None or reset:
+        if deployment is None or (given is not None and reset):
+            raise UsageError("name the deployment, and give either --set or --reset")
+        asked = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
+        return change_traffic(deployment, given, **asked)
+    return _show_traffic(_of(_read(_table), deployment), as_json=as_json)
+
+
+def _of(table: TrafficTable, deployment: str | None) -> TrafficTable:
+    """Only that deployment. Raises DeploymentNotFoundError."""
+    if deployment is None:
+        return table
+    services = tuple(service for service in table.services if service.name == deployment)
+    if not services:
+        message = f"no deployment called {deployment} is reached; 'rollway traffic' lists those that are"
+        raise DeploymentNotFoundError(message, deployment=deployment)
+    return replace(table, services=services)
+
+
+def _show_traffic(table: TrafficTable, *, as_json: bool) -> None:
     if as_json:
         return print_json({"services": table.services, "faults": table.faults})
     if not table.services:
@@ -68,48 +108,11 @@ def proxies(*, as_json: AsJson = False) -> None:
             proxy.kind,
             _proxy_state(proxy),
             proxy.acked_version or "-",
-            "-" if proxy.acked_seconds_ago is None else f"{_seconds(proxy.acked_seconds_ago)} ago",
-            f"{_seconds(proxy.seen_seconds_ago)} ago",
+            "-" if proxy.acked_seconds_ago is None else f"{in_seconds(proxy.acked_seconds_ago)} ago",
+            f"{in_seconds(proxy.seen_seconds_ago)} ago",
             str(proxy.drains_waiting),
         )
     return printer().print(shown, soft_wrap=False)
-
-
-def hosts(*, as_json: AsJson = False) -> None:
-    """Show the hosts that workers run on, and their replicas.
-
-    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
-    CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
-    replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
-    """
-    with Reader() as reader:
-        found = reader.read(all_hosts)
-    if as_json:
-        return print_json([{**asdict(host), "state": "down" if host.down_since else "up"} for host in found])
-    if not found:
-        return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
-    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
-    for host in found:
-        counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
-        seen = ago(host.last_seen_at, host.now)
-        shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
-    return printer().print(shown, soft_wrap=False)
-
-
-def forget_host(
-    *,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.", show_default=False)],
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
-) -> None:
-    """Forget a host that is down and never comes back. Its replicas count as stopped."""
-    find_servers()
-    result = send_command(ForgetHost, host=host, reason=reason, actor=actor, request_id=request_id)
-    printer(quiet=as_json).print(f"{host} is forgotten")
-    if as_json:
-        print_json(result)
 
 
 def _read(view: "Callable[[Connection], T]") -> T:
@@ -156,20 +159,3 @@ def _proxy_state(proxy: "ProxyView") -> Text:
     if not proxy.is_live:
         return Text("silent", "yellow")
     return Text("two with this id", "red") if proxy.is_doubled else Text("live", "green")
-
-
-def _state(host: HostView) -> Text:
-    if host.down_since is None:
-        return Text("up", "green")
-    return Text(f"down for {roughly(host.now - host.down_since)}", "red")
-
-
-def _clock(host: HostView) -> Text:
-    offset = host.clock_offset_seconds
-    if abs(offset) <= WARNED_ABOVE_SECONDS:
-        return Text("right", "green")
-    return Text(f"{_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 10 else roughly(timedelta(seconds=seconds))  # noqa: PLR2004  (with a decimal)

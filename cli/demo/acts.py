@@ -11,14 +11,19 @@ import httpx
 from rich.console import Console
 
 from cli.demo.load import Load
+from cli.demo.promise import Promise
 from cli.options import new_request_id
 from cli.servers import Reader, send
-from cli.show.film import Cycle, Film
+from cli.show.film import Film
 from cli.show.waiting import Goal, destroyed, settled, wait_until
-from db.views.deployments import DeploymentView, RolloutView, deployment_named
+from db.views.cycles import Cycle
+from db.views.deployments import DeploymentView, deployment_named
 from db.views.progress import Progress
+from db.views.rollouts import RolloutView
 from db.views.routes import all_routes
-from domain.commands import ActivateRevision, AddRevision, Command, CreateDeployment, Destroy, SetPolicy
+from domain.commands.base import Command
+from domain.commands.deployment import AddRevision, CreateDeployment, Destroy, SetPolicy
+from domain.commands.rollout import ActivateRevision
 from domain.errors import RollwayError
 from domain.messages import parse_command
 from domain.model import RolloutOutcome
@@ -29,15 +34,6 @@ _BUDGET = {"max_surge": 1, "max_unavailable": 1}
 _PATIENCE_SECONDS = 30.0
 _PARTING_SECONDS = 10.0
 _SHORT_TIMEOUT_SECONDS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What should happen, whether it did, and what was seen."""
-
-    promise: str
-    kept: bool
-    seen: str
 
 
 @dataclass(slots=True)

@@ -3,58 +3,28 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from pydantic import TypeAdapter
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cli.show.signs import missing_worker
-from cli.show.status import overdue, state_of
+from cli.show.signs import missing_worker, waits_for_person
+from cli.show.status import overdue
+from db.views.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
 from db.views.progress import Progress
-from db.views.timeline import StepView
-from domain.after import routes_after
-from domain.changes import RouteChanges
-from domain.model import Deployment, RouteStatus, Verdict
-from domain.picture import picture
-from domain.recording import inputs_from_json
 
-_CHANGES = TypeAdapter(RouteChanges)
 _WIDE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """One cycle of a rollout: the picture that it saw, what it did in a few words, and why.
-
-    `active` counts the replicas that the budget counts, `serving` the healthy ones in traffic.
-    """
-
-    picture: str
-    did: str
-    why: str
-    active: int
-    serving: int
-
-
-def cycles(step: StepView) -> list[Cycle]:
-    """A step's own cycle; after one that created replicas also the wait for them, drawn as it left them."""
-    before, at = inputs_from_json(step.inputs)
-    changes = _CHANGES.validate_python(step.decision["changes"])
-    own = _cycle(before, _did(changes, step), step.decision["reason"])
-    if not changes.created:
-        return [own]
-    after = replace(before, routes=routes_after(before.routes, changes, at))
-    starting = sum(route.status is RouteStatus.PROVISIONING for route in after.active_routes)
-    return [own, _cycle(after, "wait", f"waiting: {starting} new starting")]
 
 
 @dataclass(slots=True)
 class Film:
-    """Prints a line for each cycle and each picture; on a terminal, a last line below them is always fresh."""
+    """Prints a line for each cycle, each picture and each reason to wait; on a terminal, a last line is always fresh.
+
+    `numbered`: for a rollout that only moves, with a number for each cycle and without reasons to wait.
+    """
 
     console: Console
     prefix: str = ""
@@ -65,6 +35,7 @@ class Film:
     last_step: int = 0
     _live: Live | None = None
     _seen: Cycle | None = None
+    _reason: str = ""
 
     @property
     def seconds(self) -> float:
@@ -91,29 +62,35 @@ class Film:
             self.rollout_id, self.last_step = deployment.rollout_id, 0
             return
         for step in progress.steps:
-            self.last_step = step.step_no
+            self.last_step, self._reason = step.step_no, step.decision["reason"]
             for cycle in cycles(step):
                 if cycle != self._last:
                     self._print(cycle)
-        now = _cycle(deployment, "", deployment.reason)
+        now = _now(deployment)
         if now == self._seen and not _before_first_step(progress):
             self._print_if_new(now)
         self._seen = now
         if self._live is not None:
-            words = (
-                missing_worker(progress.signs) or overdue(deployment) or f"{state_of(deployment)}: {deployment.reason}"
-            )
+            words = missing_worker(progress.signs) or overdue(deployment) or f"{deployment.state}: {now.why}"
             self._live.update(
                 Text(f"{self.prefix}{self.seconds:6.1f} s  {words}", "dim", no_wrap=True, overflow="ellipsis")
             )
 
     def end(self, deployment: DeploymentView) -> None:
         """Print the last picture, unless it was printed last."""
-        self._print_if_new(_cycle(deployment, "", deployment.reason))
+        self._print_if_new(_now(deployment))
 
     def _print_if_new(self, now: Cycle) -> None:
-        if now.picture.strip("|") != (self._last.picture.strip("|") if self._last else ""):
+        before = self._last
+        if now.picture.strip("|") != (before.picture.strip("|") if before else "") or self._waits_for_more(now):
             self._print(now)
+
+    def _waits_for_more(self, now: Cycle) -> bool:
+        """Whether it waits for something else than was printed last; a step's own reason was printed with the step."""
+        if self.numbered or self._last is None or now.why == self._reason:
+            return False
+        self._reason = now.why
+        return not now.why.startswith(self._last.why)
 
     @property
     def _last(self) -> Cycle | None:
@@ -133,25 +110,5 @@ def _before_first_step(progress: Progress) -> bool:
     return progress.rollout is not None and progress.rollout.steps == 0 and progress.rollout.outcome is None
 
 
-def _cycle(deployment: Deployment | DeploymentView, did: str, why: str) -> Cycle:
-    routes = deployment.routes
-    drawn = picture(routes, deployment.current_revision_id, deployment.deploying_revision_id)
-    return Cycle(drawn, did, why, sum(route.is_active for route in routes), sum(route.is_serving for route in routes))
-
-
-def _did(changes: RouteChanges, step: StepView) -> str:
-    parts = []
-    if changes.created:
-        parts.append(f"create {changes.created}")
-    if changes.promote_route_ids:
-        parts.append(f"promote {len(changes.promote_route_ids)}")
-    if changes.drain_route_ids:
-        parts.append(f"drain {len(changes.drain_route_ids)}")
-    match step.decision["revision"]:
-        case "swap":
-            parts.append("completed, swap, ready")
-        case "clear":
-            parts.append("back where it was, ready")
-    if step.verdict in (Verdict.EXPIRED, Verdict.GIVE_UP, Verdict.ERROR):
-        parts.append(f"{step.verdict.replace('_', ' ')}: {step.decision['reason'].partition('; last:')[0]}")
-    return ", ".join(parts)
+def _now(view: DeploymentView) -> Cycle:
+    return cycle_of(view, "", waits_for_person(view) or view.reason)

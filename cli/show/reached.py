@@ -3,6 +3,7 @@
 import os
 from urllib.parse import urlsplit
 
+from cli.remote import remote
 from db.views.entrances import ReachedView
 from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.published import EntranceKind
@@ -13,7 +14,9 @@ _LOOPBACK = ".localhost"
 
 
 def envoy_address() -> str:
-    """http://127.0.0.1:port of the Envoy of the stack that runs here; empty when none does."""
+    """http://127.0.0.1:port of the Envoy of the stack that runs here; empty when none does, or another is asked."""
+    if remote() is not None:
+        return ""
     parts = stack_status(find_home(os.environ)).parts
     return next((part.address for part in parts if part.name == "envoy" and part.pid is not None), "")
 

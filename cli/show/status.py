@@ -29,12 +29,6 @@ _COLOURS = {
 }
 
 
-def state_of(view: DeploymentView) -> str:
-    """ready, deploying/provisioning, ready (degraded), ..."""
-    state = f"{view.lifecycle}/{view.sub_step}" if view.sub_step else str(view.lifecycle)
-    return f"{state} (degraded)" if view.degraded_reason else state
-
-
 def overdue(view: DeploymentView) -> str:
     """A sentence when no worker looks at what is due; empty when all is well."""
     if view.due_at is None or view.now - view.due_at < _LATE or view.lifecycle is Lifecycle.DESTROYED:
@@ -79,7 +73,7 @@ def deployment_page(
 
 def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
     """A line for each replica."""
-    table = columns("ROUTE", "REVISION", "STATUS", "ADDRESS", "SINCE", "WHY")
+    table = columns("ROUTE", "REVISION", "STATUS", "HOST", "ADDRESS", "SINCE", "WHY")
     for route in routes:
         idle = ", no traffic" if route.is_active and route.traffic is TrafficStatus.INACTIVE else ""
         drawn = f"{symbol(route.status, route.traffic) or '·'} {route.status}{idle}"
@@ -87,6 +81,7 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
             short_id(route.id),
             route.revision,
             Text(drawn, route_colour(route.status)),
+            route.host or "-",
             route.address or "-",
             roughly(view.now - route.status_changed_at),
             Text("" if route.status is RouteStatus.HEALTHY else route.reason, "dim"),
@@ -102,7 +97,7 @@ def _facts(
     if late := overdue(view):
         yield "late", Text(late, "yellow")
     if why := _why(view):
-        yield "why", why
+        yield "why", f"{why} ('rollway why {view.name}' says more)" if why.startswith("waiting") else why
     if view.degraded_reason:
         retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
@@ -153,7 +148,7 @@ def _state(view: DeploymentView) -> Text:
             colour = "cyan"
         case _:
             colour = "yellow"
-    return Text(state_of(view), colour)
+    return Text(view.state, colour)
 
 
 def _revision(view: DeploymentView) -> str:

@@ -4,13 +4,17 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from cli.exits import DegradedError, RolledBackError, UnreachableError, WaitTimedOutError
+from cli.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
+from cli.output import printer
 from cli.servers import Reader
 from cli.show.film import Film
-from cli.show.signs import missing_worker
-from cli.show.status import overdue, state_of
+from cli.show.signs import missing_worker, waits_for_person
+from cli.show.status import overdue
+from db.views.deployments import deployment_by_id
 from db.views.progress import Progress, progress_of
+from db.views.routes import last_failed_route
 from domain.model import Lifecycle, RolloutOutcome
+from domain.replicas.failing import failure_in_short
 
 POLL_SECONDS = 0.1
 _LOST_PATIENCE = 15.0
@@ -22,25 +26,44 @@ Goal = Callable[[Progress], bool]
 def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, film: Film) -> Progress:
     """The progress that reached the goal; the film shows each change on the way.
 
-    Raises WaitTimedOutError after `timeout` seconds, and what the goal raises.
+    Raises WaitTimedOutError or WaitsForPersonError after `timeout` seconds, and what the goal raises.
     """
-    with film.rolling():
-        while True:
-            progress = _read(reader, deployment_id, film)
-            film.show(progress)
-            if goal(progress):
-                film.end(progress.deployment)
-                return progress
-            if film.seconds > timeout:
-                raise _timed_out(progress, timeout)
-            time.sleep(POLL_SECONDS)
+    try:
+        with film.rolling():
+            while True:
+                progress = _read(reader, deployment_id, film)
+                film.show(progress)
+                if goal(progress):
+                    film.end(progress.deployment)
+                    return progress
+                if film.seconds > timeout:
+                    raise _timed_out(progress, timeout)
+                time.sleep(POLL_SECONDS)
+    except DegradedError as error:
+        raise _with_cause(error, reader, deployment_id) from None
+    except KeyboardInterrupt:
+        shows = "'rollway status --watch' shows it"
+        printer(stderr=True).print(f"No longer waiting; what was asked for goes on, and {shows}.", soft_wrap=True)
+        raise
 
 
-def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError:
+def _with_cause(error: DegradedError, reader: Reader, deployment_id: UUID) -> DegradedError:
+    """Scaling has no rollout that would remember what its replicas failed of."""
+    failed = reader.read(last_failed_route, deployment_id)
+    view = reader.read(deployment_by_id, deployment_id)
+    if failed is None or failed.revision_id != view.current_revision_id or not view.failed_starts:
+        return error
+    cause = failure_in_short(failed.reason, failed.log_tail)
+    return DegradedError(f"{error.message}; a replica failed: {cause}", **error.detail)
+
+
+def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError | WaitsForPersonError:
     view = progress.deployment
+    if told := waits_for_person(view):
+        return WaitsForPersonError(f"{view.name} {told} (waited {timeout:g} s)", deployment=view.name)
     why = missing_worker(progress.signs) or overdue(view) or view.reason
-    message = f"waited {timeout:g} s; {view.name} is {state_of(view)}: {why}"
-    return WaitTimedOutError(message, deployment=view.name, state=state_of(view))
+    message = f"waited {timeout:g} s; {view.name} is {view.state}: {why}"
+    return WaitTimedOutError(message, deployment=view.name, state=view.state)
 
 
 def rollout_completed(progress: Progress) -> bool:
@@ -55,7 +78,7 @@ def rollout_completed(progress: Progress) -> bool:
         return rollout.outcome is not None
     why = f": {rollout.back_reason}" if rollout.back_reason else ""
     message = f"the rollout to {rollout.to_revision} was {rollout.outcome.replace('_', ' ')}{why}"
-    raise RolledBackError(message, rollout=rollout.id, outcome=rollout.outcome)
+    raise RolledBackError(message, rollout=rollout.id, outcome=rollout.outcome, reason=rollout.back_reason or "")
 
 
 def settled(progress: Progress) -> bool:
@@ -75,6 +98,15 @@ def settled(progress: Progress) -> bool:
     serving = sum(route.is_serving and route.revision_id == view.current_revision_id for route in view.routes)
     active = sum(route.is_active and route.parked_until is None for route in view.routes)
     return view.lifecycle is Lifecycle.READY and serving == active == view.desired_replicas
+
+
+def gone_back(progress: Progress) -> bool:
+    """The rollout that an undo began is completed, or the one that it turned back is where it came from.
+
+    Raises what `rollout_completed` and `settled` raise.
+    """
+    rollout = progress.rollout
+    return rollout_completed(progress) if rollout is not None and rollout.is_undo else settled(progress)
 
 
 def destroyed(progress: Progress) -> bool:

@@ -1,23 +1,28 @@
 """Every recorded step of every rollout decided once more: what was stored must come out again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
-from psycopg import Connection
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
+from sqlalchemy import Engine
 
-from domain.model import Verdict
-from domain.replay import replay_step
-from domain.transitions import MAX_ATTEMPTS
+from db.engine import in_transaction
+from domain.replay import is_same_decision, records_a_failed_write, replay_step
+
+_PAGE = 200
+"""Steps that one statement reads: some megabytes."""
 
 _STEPS = """
     SELECT d.name AS deployment, s.rollout_id, s.step_no, s.phase, s.inputs, s.decision
       FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id JOIN deployments d ON d.id = o.deployment_id
-     WHERE %(rollout_id)s::uuid IS NULL OR s.rollout_id = %(rollout_id)s
-     ORDER BY o.started_at, s.rollout_id, s.step_no
+     WHERE (s.rollout_id, s.step_no) > (%(rollout_id)s::uuid, %(step_no)s::int)
+     ORDER BY s.rollout_id, s.step_no
+     LIMIT %(page)s
 """
+
+_BEFORE_ALL = {"rollout_id": UUID(int=0), "step_no": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +45,39 @@ class DifferingStep:
 class ReplayReport:
     """How many steps came out as stored, how many record a write that failed, and those that differ."""
 
-    equal: int
-    failed_writes: int
-    differing: tuple[DifferingStep, ...]
+    equal: int = 0
+    failed_writes: int = 0
+    differing: tuple[DifferingStep, ...] = ()
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.equal + other.equal, self.failed_writes + other.failed_writes, self.differing + other.differing
+        )
 
 
-def replay_rollouts(connection: Connection, rollout_id: UUID | None = None) -> ReplayReport:
-    """All steps, or those of one rollout. Raises InvalidInputError for a phase that no handler has."""
-    equal, failed_writes, differing = 0, 0, []
-    with connection.cursor("replay", row_factory=dict_row) as cursor:
-        for row in cursor.execute(_STEPS, {"rollout_id": rollout_id}):
-            replayed = replay_step(row["inputs"], row["phase"])
-            if replayed == row["decision"]:
-                equal += 1
-            elif _records_a_failed_write(row["inputs"], row["decision"]):
-                failed_writes += 1
-            else:
-                found = (row["deployment"], row["rollout_id"], row["step_no"], row["decision"], replayed)
-                differing.append(DifferingStep(*found))
-    return ReplayReport(equal, failed_writes, tuple(differing))
+def replay_pages(engine: Engine) -> Iterator[ReplayReport]:
+    """All steps, rollout by rollout: a report for each page, which is read in a transaction of its own.
+
+    Raises InvalidInputError for a phase that no handler has.
+    """
+    rows = _page(engine, _BEFORE_ALL)
+    while rows:
+        yield sum(map(_replayed, rows), ReplayReport())
+        rows = _page(engine, rows[-1])
 
 
-def _records_a_failed_write(inputs: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:
-    """Postgres refused what was decided, so an error was written instead; the last of a row is the giving up."""
-    if decision["verdict"] == Verdict.GIVE_UP:
-        return int(inputs["deployment"]["phase_attempts"]) + 1 >= MAX_ATTEMPTS
-    return bool(decision["verdict"] == Verdict.ERROR)
+def _page(engine: Engine, after: Mapping[str, Any]) -> list[DictRow]:
+    place = {"rollout_id": after["rollout_id"], "step_no": after["step_no"], "page": _PAGE}
+    return in_transaction(
+        engine, lambda connection: connection.cursor(row_factory=dict_row).execute(_STEPS, place).fetchall()
+    )
+
+
+def _replayed(row: DictRow) -> ReplayReport:
+    replayed = replay_step(row["inputs"], row["phase"])
+    if is_same_decision(row["decision"], replayed):
+        return ReplayReport(equal=1)
+    if records_a_failed_write(row["inputs"], row["decision"]):
+        return ReplayReport(failed_writes=1)
+    differing = DifferingStep(row["deployment"], row["rollout_id"], row["step_no"], row["decision"], replayed)
+    return ReplayReport(differing=(differing,))

@@ -14,7 +14,8 @@ from db.engine import database_now
 from db.locked import mark_unheld
 from domain.autoscaling.judging import MetricValue, evaluate_rules
 from domain.autoscaling.rule import AutoscalingRule
-from domain.commands import PushMetric, SetAutoscalingRules
+from domain.commands.deployment import SetAutoscalingRules
+from domain.commands.replicas import PushMetric
 from domain.errors import InvalidInputError
 from domain.model import Deployment
 

@@ -1,6 +1,7 @@
 """Where deployments are reached: the command that says so, and what a new deployment gets."""
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from psycopg import Connection
 from db.commands.locked import lock_named, note, touch
 from db.rows import columns
 from db.views.entrances import owners_of
-from domain.commands import SetTraffic
+from domain.commands.deployment import SetTraffic
 from domain.errors import EntranceTakenError, WrongStateError
 from domain.model import Lifecycle
 from domain.traffic.entrances import default_entrances, entrances_in_words
@@ -49,8 +50,12 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
             raise EntranceTakenError.by(owner, command.deployment, entrance.kind, entrance.value)
     got = tuple(entrance for entrance in wanted if entrance not in taken)
     connection.execute(
-        "UPDATE deployments SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s WHERE id = %s",
-        (command.request_timeout_seconds, command.hedge_after_seconds, command.preview, deployment.id),
+        """
+        UPDATE deployments
+           SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s, idle_timeout_seconds = %s
+         WHERE id = %s
+        """,
+        (*astuple(command.rules), deployment.id),
     )
     message = f"reached as {entrances_in_words(got, command.rules)}"
     note(connection, deployment.id, command, "set_traffic", message)
@@ -63,6 +68,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "request_timeout_seconds": command.request_timeout_seconds,
         "hedge_after_seconds": command.hedge_after_seconds,
         "preview": command.preview,
+        "idle_timeout_seconds": command.idle_timeout_seconds,
         "version": touch(connection, deployment),
     }
 

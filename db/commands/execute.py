@@ -10,25 +10,30 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.commands import autoscaling
+from db.commands import autoscaling, windows
 from db.commands.entrances import set_traffic, take_default_entrances
 from db.commands.locked import lock_named, note, touch
+from db.commands.repeated import is_asked_again
 from db.commands.steering import RULES, steer
+from db.commands.subscriptions import delete_subscription, set_subscription
+from db.commands.written import keep_trace
 from db.engine import in_transaction
 from db.lifecycle import lifecycle_status
+from db.outbox.written import write_events
 from db.replicas.hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
-from domain import commands
-from domain.errors import (
-    DeploymentExistsError,
-    RequestIdReusedError,
-    RevisionExistsError,
-)
+from domain.commands.base import Command
+from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
+from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
+from domain.commands.subscriptions import DeleteSubscription, SetSubscription
+from domain.errors import DeploymentExistsError, RequestIdReusedError, RevisionExistsError
 from domain.model import DeploymentLifecycleStatus
+from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.policy import DeploymentPolicy
 from domain.replicas.reported import status_told
 from domain.replicas.revision import revision_name
+from domain.replicas.stored import is_same
 from domain.strategies import parse_policy
 
 Result = dict[str, Any]
@@ -43,15 +48,17 @@ class CommandResult:
     status: DeploymentLifecycleStatus | None = None
 
 
-def execute(engine: Engine, command: commands.Command, patience_seconds: float = 0) -> CommandResult:
+def execute(
+    engine: Engine, command: Command, patience_seconds: float = 0, traceparent: str | None = None
+) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`.
 
-    `patience_seconds`: how long to go on trying while Postgres is away.
+    `patience_seconds`: how long to go on trying while Postgres is away. `traceparent`: the trace that asked for it.
     """
-    return in_transaction(engine, lambda connection: _execute_once(connection, command), patience_seconds)
+    return in_transaction(engine, lambda connection: _execute_once(connection, command, traceparent), patience_seconds)
 
 
-def _execute_once(connection: Connection, command: commands.Command) -> CommandResult:
+def _execute_once(connection: Connection, command: Command, traceparent: str | None) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
     cursor = connection.cursor(row_factory=dict_row)
     first = cursor.execute(
@@ -61,6 +68,7 @@ def _execute_once(connection: Connection, command: commands.Command) -> CommandR
     if not first:
         return _answer_again(connection, command, payload)
     result = _EFFECTS[type(command)](connection, command)
+    keep_trace(connection, result.get("rollout_id"), traceparent)
     cursor.execute("UPDATE commands SET result = %s WHERE request_id = %s", (Jsonb(result), command.request_id))
     return CommandResult(result, status=_status(connection, result.get("deployment")))
 
@@ -72,12 +80,11 @@ def _status(connection: Connection, name: str | None) -> DeploymentLifecycleStat
     return lifecycle_status(*row) if row else None
 
 
-def _answer_again(connection: Connection, command: commands.Command, payload: Result) -> CommandResult:
-    # compared in Postgres: it writes 1e23 in full, which Python reads as another number than the one that was sent
-    query = "SELECT name = %s AND payload = %s AS same, result FROM commands WHERE request_id = %s"
-    asked = (command.task, Jsonb(payload), command.request_id)
-    row = connection.cursor(row_factory=dict_row).execute(query, asked).fetchone()
-    if row is None or not row["same"]:
+def _answer_again(connection: Connection, command: Command, payload: Result) -> CommandResult:
+    query = "SELECT payload, result FROM commands WHERE request_id = %s AND name = %s"
+    cursor = connection.cursor(row_factory=dict_row)
+    row = cursor.execute(query, (command.request_id, command.task)).fetchone()
+    if row is None or not is_asked_again(connection, command, row["payload"], payload):
         message = (
             f"request_id {command.request_id!r} was used for another request; every request needs an id of its own"
         )
@@ -85,7 +92,7 @@ def _answer_again(connection: Connection, command: commands.Command, payload: Re
     return CommandResult(row["result"], repeated=True)
 
 
-def _create_deployment(connection: Connection, command: commands.CreateDeployment) -> Result:
+def _create_deployment(connection: Connection, command: CreateDeployment) -> Result:
     policy = parse_policy(command.policy) if command.policy is not None else None
     cursor = connection.execute(
         """
@@ -104,31 +111,32 @@ def _create_deployment(connection: Connection, command: commands.CreateDeploymen
         )
     take_default_entrances(connection, row[0], command.deployment)
     _store_policy(connection, row[0], policy)
-    note(connection, row[0], command, "create", f"created with {command.desired_replicas} replicas wanted")
+    sentence = f"created with {command.desired_replicas} replicas wanted"
+    note(connection, row[0], command, "create", sentence)
+    write_events(connection, [CloudEvent(CloudEventType.DEPLOYMENT_CREATED, row[0], command.actor, sentence)])
     return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}
 
 
-def _add_revision(connection: Connection, command: commands.AddRevision) -> Result:
+def _add_revision(connection: Connection, command: AddRevision) -> Result:
     deployment = lock_named(connection, command.deployment, command.expected_version)
     name = command.name or revision_name(command.deployment, command.spec)
-    spec = command.spec.model_dump(mode="json")
     cursor = connection.cursor(row_factory=dict_row)
     cursor.execute(
         "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
-        (deployment.id, name, Jsonb(spec)),
+        (deployment.id, name, Jsonb(command.spec.model_dump(mode="json"))),
     )
     added = bool(cursor.rowcount)
     row = cursor.execute(
         "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s", (deployment.id, name)
     ).fetchone()
-    if row is None or row["spec"] != spec:
+    if row is None or not is_same(row["spec"], command.spec):
         raise RevisionExistsError.of(command.deployment, name)
     if added:
         note(connection, deployment.id, command, "add_revision", f"revision {name} added")
     return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
 
 
-def _set_policy(connection: Connection, command: commands.SetPolicy) -> Result:
+def _set_policy(connection: Connection, command: SetPolicy) -> Result:
     policy = parse_policy(command.policy) if command.policy is not None else None
     deployment = lock_named(connection, command.deployment, command.expected_version)
     _store_policy(connection, deployment.id, policy)
@@ -157,7 +165,7 @@ def _store_policy(connection: Connection, deployment_id: UUID, policy: Deploymen
     )
 
 
-def _report_route(connection: Connection, command: commands.ReportRoute) -> Result:
+def _report_route(connection: Connection, command: ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
     status = status_told(command.status, row.spec.runtime, row.address or command.address)
     detail = command.detail or f"reported {command.status} by {command.actor}"
@@ -168,19 +176,22 @@ def _report_route(connection: Connection, command: commands.ReportRoute) -> Resu
     return {"deployment": row.deployment, "route": str(row.id), "status": command.status, "applied": bool(applied)}
 
 
-def _forget_host(connection: Connection, command: commands.ForgetHost) -> Result:
+def _forget_host(connection: Connection, command: ForgetHost) -> Result:
     touched = forget_host(connection, command.host)
     return {"host": command.host, "deployments": len(touched)}
 
 
-_EFFECTS: dict[type[commands.Command], Callable[[Connection, Any], Result]] = {
-    commands.CreateDeployment: _create_deployment,
-    commands.AddRevision: _add_revision,
-    commands.SetPolicy: _set_policy,
-    commands.SetTraffic: set_traffic,
-    commands.SetAutoscalingRules: autoscaling.set_rules,
-    commands.PushMetric: autoscaling.push_metric,
+_EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
+    CreateDeployment: _create_deployment,
+    AddRevision: _add_revision,
+    SetPolicy: _set_policy,
+    SetTraffic: set_traffic,
+    SetAutoscalingRules: autoscaling.set_rules,
+    PushMetric: autoscaling.push_metric,
     **dict.fromkeys(RULES, steer),
-    commands.ForgetHost: _forget_host,
-    commands.ReportRoute: _report_route,
+    ForgetHost: _forget_host,
+    ReportRoute: _report_route,
+    SetSubscription: set_subscription,
+    DeleteSubscription: delete_subscription,
+    **windows.EFFECTS,
 }

@@ -8,7 +8,7 @@ from psycopg.rows import scalar_row
 from db.cycle.claim import claim_these
 from db.cycle.load import load
 from db.locked import ALWAYS, changed
-from domain.commands import Command
+from domain.commands.base import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
 from domain.model import Deployment, Lifecycle
 

@@ -1,7 +1,7 @@
 """Commands that steer a deployment: the domain decides, one effect writes. Adding one is a line in RULES."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection, Cursor
@@ -9,32 +9,36 @@ from psycopg.rows import DictRow, dict_row
 
 from db.commands.locked import lock_named
 from db.commands.written import write_steered
+from db.freezes import frozen_now
+from db.replicas.secrets import references_of_revision, secret_checks
 from domain.activation import ActivationRequest, activate
-from domain.commands import (
-    Abort,
-    ActivateRevision,
-    DeploymentCommand,
-    Destroy,
-    Pause,
-    Promote,
-    Resume,
-    Retry,
-    Scale,
-    Undo,
-)
+from domain.commands.base import DeploymentCommand, StartingCommand
+from domain.commands.deployment import Destroy, Scale
+from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.errors import RevisionNotFoundError
 from domain.model import Deployment, RolloutOutcome
+from domain.past import EndedRollout, KnownRevision, way_back
 from domain.policy import DeploymentPolicy
+from domain.replicas.restarts import restarted_name
 from domain.steered import Asking, Steered
-from domain.steering import abort, destroy, pause, promote, resume, retry, scale, undo
+from domain.steering import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
 from domain.strategies import parse_policy
 
 _NOW = "SELECT clock_timestamp() AS now, uuidv7() AS rollout_id"
 
-_PREVIOUS = """
-    SELECT v.name FROM rollouts o JOIN revisions v ON v.id = o.from_revision_id
-     WHERE o.deployment_id = %s AND o.to_revision_id = %s AND o.outcome = 'completed'
-     ORDER BY o.ended_at DESC LIMIT 1
+_ENDED = """
+    SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.is_undo, o.desired_at_start,
+           o.desired_with_revision
+      FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE o.deployment_id = %s AND o.outcome IN ('completed', 'rolled_back')
+     ORDER BY o.started_at DESC LIMIT %s
+"""
+
+_REMEMBERED = 200
+"""How many rollouts an undo looks back over."""
+
+_SAME_AGAIN = """
+    INSERT INTO revisions (deployment_id, name, spec) SELECT deployment_id, %s, spec FROM revisions WHERE id = %s
 """
 
 _LAST_ROLLOUT = """
@@ -49,7 +53,7 @@ def steer(connection: Connection, command: DeploymentCommand) -> dict[str, Any]:
     case = case_of(connection, command)
     steered = RULES[type(command)](case)
     if not steered.already:
-        write_steered(connection, case.deployment, steered, command, case.asking.at)
+        write_steered(connection, case.deployment, steered, command, case.asking)
     rollout = steered.deployment.rollout
     return {
         "deployment": command.deployment,
@@ -95,20 +99,42 @@ class Case:
             policy=self._policy(),
             supersede=supersede,
             desired=desired,
+            frozen=frozen_now(self.connection, self.deployment.name, self.asking.at),
+            through_freeze=isinstance(self.command, StartingCommand) and self.command.through_freeze,
         )
 
     def asked_for(self) -> ActivationRequest:
         """What an activation names. Raises RevisionNotFoundError."""
         command = self.command
-        return self.activation(command.revision, supersede=command.supersede, desired=command.desired_replicas)
+        asked = self.activation(command.revision, supersede=command.supersede, desired=command.desired_replicas)
+        return self._with_secrets(asked)
 
-    def previous(self) -> ActivationRequest | None:
-        """The revision that the command names, else the one that ran before the current one."""
+    def way_back(self) -> ActivationRequest | None:
+        """To the revision that the command names, else to what ran before; None where a rollout can turn back.
+
+        Raises RevisionNotFoundError, and what `domain.past.way_back` raises.
+        """
         if self.command.revision is not None:
             return self.activation(self.command.revision)
-        known = (self.deployment.id, self.deployment.current_revision_id)
-        row = self.connection.execute(_PREVIOUS, known).fetchone()
-        return self.activation(row[0]) if row else None
+        if self.deployment.rollout is not None:
+            return None
+        rows = self.connection.execute(_ENDED, (self.deployment.id, _REMEMBERED)).fetchall()
+        ended = [
+            EndedRollout(KnownRevision(*row[:3]), KnownRevision(*row[3:6]), RolloutOutcome(row[6]), *row[7:])
+            for row in reversed(rows)
+        ]
+        back = way_back(self.deployment, ended)
+        return self.activation(back.revision.name, desired=back.desired)
+
+    def same_again(self) -> ActivationRequest:
+        """To a new revision with the content of the current one. Raises WrongStateError."""
+        current = restarted_revision(self.deployment)
+        query = "SELECT id, name FROM revisions WHERE deployment_id = %s"
+        rows = self.connection.execute(query, (self.deployment.id,)).fetchall()
+        names = dict[Any, str](rows)
+        name = restarted_name(names[current], names.values())
+        self.connection.execute(_SAME_AGAIN, (name, current))
+        return self._with_secrets(self.activation(name))
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """Its revision, with the size that came with it, and its outcome."""
@@ -117,6 +143,10 @@ class Case:
             return None, None
         outcome = RolloutOutcome(row["outcome"]) if row["outcome"] else None
         return self.activation(row["name"], desired=row["desired"]), outcome
+
+    def _with_secrets(self, asked: ActivationRequest) -> ActivationRequest:
+        references = references_of_revision(self.connection, self.deployment.name, asked.revision_name)
+        return replace(asked, secrets=tuple(secret_checks(self.connection, references)) if references else ())
 
     def _revisions(self, name: str) -> list[dict[str, Any]]:
         query = "SELECT id, name FROM revisions WHERE deployment_id = %s AND (name = %s OR id = %s)"
@@ -134,11 +164,12 @@ class Case:
 
 RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
+    Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
     Pause: lambda case: pause(case.deployment, case.asking),
     Resume: lambda case: resume(case.deployment),
     Promote: lambda case: promote(case.deployment),
     Abort: lambda case: abort(case.deployment, case.asking),
-    Undo: lambda case: undo(case.deployment, case.previous(), case.asking, named=case.command.revision is not None),
+    Undo: lambda case: undo(case.deployment, case.way_back(), case.asking),
     Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking),
     Scale: lambda case: scale(case.deployment, case.command.desired_replicas),
     Destroy: lambda case: destroy(case.deployment, case.asking, force=case.command.force),

@@ -1,16 +1,16 @@
 """A steered deployment becomes rows: its own, its rollout's, and the record in the timeline. Values are copied."""
 
-from datetime import datetime
-
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.commands.locked import note
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
-from domain.commands import DeploymentCommand
+from db.outbox.written import write_events
+from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.model import Deployment, Rollout
+from domain.outbox.cloud_events import told_by_command
 from domain.rollout import guard_of
-from domain.steered import Steered
+from domain.steered import Asking, Steered
 
 _CHANGE_ROLLOUT = f"""
     UPDATE rollouts r
@@ -23,9 +23,10 @@ _END_ROLLOUT = "UPDATE rollouts SET outcome = %s, ended_at = %s, clock_stopped_a
 
 _BEGIN_ROLLOUT = f"""
     INSERT INTO rollouts ({", ".join(ROLLOUT.types)}, deployment_id, from_revision_id, to_revision_id, strategy, spec,
-                          limits, ceiling, floor, count_stopping, actor, reason, started_at)
+                          limits, ceiling, floor, count_stopping, is_undo, through_freeze, actor, reason,
+                          started_at)
     SELECT u.*, %(deployment_id)s, %(from)s, %(to)s, %(strategy)s, %(spec)s, %(limits)s, %(ceiling)s, %(floor)s,
-           %(count_stopping)s, %(actor)s, %(reason)s, %(started_at)s
+           %(count_stopping)s, %(is_undo)s, %(through_freeze)s, %(actor)s, %(reason)s, %(started_at)s
       FROM {ROLLOUT}
 """
 
@@ -46,10 +47,10 @@ _GIVE_UP_REPLICAS = """
 
 
 def write_steered(
-    connection: Connection, before: Deployment, steered: Steered, command: DeploymentCommand, now: datetime
+    connection: Connection, before: Deployment, steered: Steered, command: DeploymentCommand, asking: Asking
 ) -> None:
-    """Write what the command made of the locked deployment `before`, and mark it."""
-    after = steered.deployment
+    """Write what the command made of the locked deployment `before`, mark it, and tell who wants to know."""
+    after, now = steered.deployment, asking.at
     if before.rollout is not None and steered.ended is not None:
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
     if after.rollout is not None:
@@ -61,6 +62,7 @@ def write_steered(
     if steered.said:
         verb = command.task.rpartition(".")[2].removesuffix("_revision")
         note(connection, after.id, command, verb, steered.said)
+    write_events(connection, told_by_command(before, steered, asking, command.actor))
 
 
 def _write_rollout(
@@ -80,8 +82,18 @@ def _write_rollout(
         "spec": Jsonb(policy["spec"]),
         "limits": Jsonb(policy["limits"]),
         "count_stopping": guard.count_stopping,
+        "is_undo": rollout.is_undo,
+        "through_freeze": isinstance(command, StartingCommand) and command.through_freeze,
         "actor": command.actor,
         "reason": command.reason,
         "started_at": rollout.started_at,
     }
     connection.execute(_BEGIN_ROLLOUT, {**values, **begun})
+
+
+def keep_trace(connection: Connection, rollout_id: str | None, traceparent: str | None) -> None:
+    """Remember which trace asked for a rollout that began in this transaction."""
+    if rollout_id is None or traceparent is None:
+        return
+    query = "UPDATE rollouts SET traceparent = %s WHERE id = %s AND started_at >= now()"  # when the transaction began
+    connection.execute(query, (traceparent, rollout_id))

@@ -10,10 +10,12 @@ from psycopg import Connection
 from db.cycle.claim import Claim, HistoryHead
 from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
+from db.outbox.written import write_events
 from db.rows import columns
 from db.statuses import ACTIVE
-from domain.after import deployment_after, rollout_after
+from domain.after import deployment_after, rollout_after, turns_clock
 from domain.model import Rollout
+from domain.outbox.cloud_events import CloudEvent, told_by_decision
 from domain.transitions import ClassifiedDecision
 
 _CREATED = columns("""
@@ -103,6 +105,7 @@ class StrategyResultApplier:
             )
         record_rollouts(self.connection, zip(changing, rollouts, strict=True), waiting, at)
         record_steps(self.connection, self.phase, changing, at)
+        write_events(self.connection, self._told(decisions, at))
         return result
 
     def _routes(self, changing: Sequence[ClassifiedDecision], at: datetime) -> StrategyApplyResult:
@@ -128,6 +131,21 @@ class StrategyResultApplier:
         if drained:
             self.connection.execute(_DRAIN_ROUTES, {"ids": drained, "at": at})
         return StrategyApplyResult(len(created), len(promoted), len(drained))
+
+    def _told(self, decisions: Sequence[ClassifiedDecision], at: datetime) -> list[CloudEvent]:
+        """Steps that bring nothing into traffic and waits that stop no clock are told to nobody: most of them."""
+        telling = (
+            decision
+            for decision in decisions
+            if not decision.stays or decision.changes.promote_route_ids or turns_clock(decision)
+        )
+        return [
+            event
+            for decision in telling
+            for event in told_by_decision(
+                decision, self.phase, deployment_after(decision, rollout_after(decision, at), at)
+            )
+        ]
 
     def _wait(self, waiting: Sequence[ClassifiedDecision]) -> int:
         """Of a deployment that waits only the next look and the reason are written."""

@@ -1,13 +1,14 @@
 """Deployments locked for a cycle, each with what its row and its rollout say; `db.cycle.load` brings the rest."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
 
+from db.cycle.holds import GoingForward, read_gates
 from db.cycle.rules import NO_RULES, RuleSet
 from db.cycle.snapshots import (
     DEPLOYMENTS,
@@ -22,7 +23,9 @@ from db.engine import database_now
 from db.lifecycle import known_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.rows import named_row
-from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route, RouteCounts
+from domain.counts import RouteCounts
+from domain.holds import Hold
+from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route
 
 _CLAIM = f"""
     {DEPLOYMENTS}
@@ -45,11 +48,15 @@ class HistoryHead(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A locked deployment without its routes. In a rollout there are `counts` of the routes of its new revision."""
+    """A locked deployment without its routes. In a rollout there are `counts` of the routes of its new revision.
+
+    `hold`: why its rollout may not go forward now.
+    """
 
     row: DeploymentRow
     rollout: Rollout | None
     counts: RouteCounts | None
+    hold: Hold | None = None
 
     @property
     def status(self) -> DeploymentLifecycleStatus | None:
@@ -58,7 +65,8 @@ class Claimed(NamedTuple):
 
     def deployment(self, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES) -> Deployment:
         """The snapshot, with these routes and rules; without them as much as can be told from its row."""
-        return deployment_of(self.row, self.rollout, routes, rules)
+        snapshot = deployment_of(self.row, self.rollout, routes, rules)
+        return replace(snapshot, hold=self.hold) if self.hold else snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,12 @@ class Claim:
     def ids(self) -> list[UUID]:
         """Of the deployments, in their order."""
         return [claimed.row.id for claimed in self.deployments]
+
+    @property
+    def late(self) -> float:
+        """For how many seconds the deployment has been due that was due first."""
+        waited = (self.now - claimed.row.due_at for claimed in self.deployments if claimed.row.due_at is not None)
+        return max((seconds.total_seconds() for seconds in waited), default=0.0)
 
     @property
     def heads(self) -> dict[UUID, HistoryHead]:
@@ -100,15 +114,22 @@ def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[
 def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
     cursor = connection.cursor(binary=True, row_factory=named_row(DeploymentRow))
     rows = cursor.execute(query, parameters).fetchall()
+    found = _rollouts(connection, [row.rollout_id for row in rows if row.rollout_id])
+    rollouts = {number: (rollout_of(row), counts_of(row)) for number, row in found.items()}
+    gates = None
+    if any(row.may_be_held for row in found.values()):
+        going = ((row, row.rollout_id.int) for row in rows if row.rollout_id)
+        forward = (GoingForward(row, rollouts[key][0], found[key].through_freeze) for row, key in going)
+        gates = read_gates(connection, forward)
     now = database_now(connection)
-    rollouts = _rollouts(connection, [row.rollout_id for row in rows if row.rollout_id])
-    return Claim(
-        tuple([Claimed(row, *(rollouts[row.rollout_id.int] if row.rollout_id else (None, None))) for row in rows]), now
-    )
+    holds = gates.holds(now) if gates else {}
+    alone = (None, None)
+    claimed = ((row, *(rollouts[row.rollout_id.int] if row.rollout_id else alone), holds.get(row.id)) for row in rows)
+    return Claim(tuple([Claimed(*each) for each in claimed]), now)
 
 
-def _rollouts(connection: Connection, ids: Sequence[UUID]) -> dict[int, tuple[Rollout, RouteCounts]]:
+def _rollouts(connection: Connection, ids: Sequence[UUID]) -> dict[int, RolloutRow]:
     """By the number of their id: numbers are found faster than ids."""
     cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
     rows = cursor.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else ()
-    return {row.id.int: (rollout_of(row), counts_of(row)) for row in rows}
+    return {row.id.int: row for row in rows}

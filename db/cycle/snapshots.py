@@ -8,9 +8,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from db.cycle.rules import NO_RULES, RuleSet
+from db.failures import start_failures
 from db.lifecycle import lifecycle_status
 from db.statuses import ACTIVE
-from domain.model import Deployment, Rollout, Route, RouteCounts, StartFailures
+from domain.counts import RouteCounts
+from domain.model import Deployment, Rollout, Route
 from domain.policy import DeploymentPolicy
 from domain.strategies import stored_policy
 
@@ -38,14 +40,20 @@ class DeploymentRow(NamedTuple):
     failed_revision_id: UUID | None
     failed_starts: int
     last_failed_at: datetime | None
+    came_up_at: datetime | None
+    short_lives: int
     count_stopping: bool
+    due_at: datetime | None
 
 
 DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"
 
 
 class RolloutRow(NamedTuple):
-    """A row of `rollouts`, its settings as JSON text, with the active routes of its new revision counted."""
+    """A row of `rollouts`, its settings as JSON text, with the active routes of its new revision counted.
+
+    `may_be_held`: there are freezes or groups at all.
+    """
 
     id: UUID
     from_revision_id: UUID
@@ -62,6 +70,10 @@ class RolloutRow(NamedTuple):
     steps: int
     clock_stopped_at: datetime | None
     promote_requested: bool
+    is_undo: bool
+    through_freeze: bool
+    last_failure: str | None
+    may_be_held: bool
     starting: int
     healthy: int
     idle: int
@@ -70,7 +82,9 @@ class RolloutRow(NamedTuple):
 ROLLOUTS = f"""
     SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
            o.last_progress_at, o.deadline, o.desired_at_start, o.desired_with_revision, o.failed_routes,
-           o.steps, o.clock_stopped_at, o.promote_requested, counted.*
+           o.steps, o.clock_stopped_at, o.promote_requested, o.is_undo, o.through_freeze,
+           o.last_failure,
+           EXISTS (SELECT FROM freezes) OR EXISTS (SELECT FROM deployment_groups) AS may_be_held, counted.*
       FROM rollouts o,
            LATERAL (SELECT count(*) FILTER (WHERE r.status = 'provisioning') AS starting,
                            count(*) FILTER (WHERE r.status = 'healthy') AS healthy,
@@ -86,9 +100,6 @@ def deployment_of(
     row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES
 ) -> Deployment:
     """The snapshot of a deployment."""
-    failures = None
-    if row.failed_starts and row.failed_revision_id and row.last_failed_at:
-        failures = StartFailures(row.failed_revision_id, row.failed_starts, row.last_failed_at)
     return Deployment(
         id=row.id,
         name=row.name,
@@ -101,7 +112,9 @@ def deployment_of(
         phase_attempts=row.phase_attempts,
         paused_at=row.paused_at,
         rollout=rollout,
-        start_failures=failures,
+        start_failures=start_failures(
+            row.failed_revision_id, row.failed_starts, row.last_failed_at, row.came_up_at, row.short_lives
+        ),
         degraded_reason=row.degraded_reason,
         retry_at=row.retry_at,
         routes=tuple(routes),
@@ -128,6 +141,8 @@ def rollout_of(row: RolloutRow) -> Rollout:
         steps=row.steps,
         clock_stopped_at=row.clock_stopped_at,
         promote_requested=row.promote_requested,
+        is_undo=row.is_undo,
+        last_failure=row.last_failure,
     )
 
 

@@ -13,12 +13,12 @@ from db.rows import columns
 # Conditions on a proxy `p` and a route `r`. Silence counts only while there is a server that the proxy could talk to.
 # A server's time that lies ahead is from before the database's clock was set back.
 _HEARD = "(SELECT max(least(seen_at, clock_timestamp())) FROM publishers)"
-_IS_LIVE = f"p.last_seen_at > {_HEARD} - make_interval(secs => p.silence_seconds)"
+IS_LIVE = f"p.last_seen_at > {_HEARD} - make_interval(secs => p.silence_seconds)"
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
 # the table that the proxy acknowledged was read before the route was taken out of it
 _MAY_SEND = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"
 _IS_LET_GO = f"""
-    {_IS_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {_IS_LIVE} AND {_MAY_SEND}))
+    {_IS_DRAINING} AND (r.drain_xid IS NULL OR NOT EXISTS (SELECT FROM proxies p WHERE {IS_LIVE} AND {_MAY_SEND}))
 """
 
 _OWNERS = f"SELECT DISTINCT r.deployment_id FROM routes r WHERE {_IS_LET_GO}"
@@ -48,12 +48,18 @@ _NOTE_ACKS = f"""
 
 _FORGET_SILENT = "DELETE FROM proxies WHERE last_seen_at < clock_timestamp() - interval '1 day'"
 
+# of a snapshot that is yet to come: this database was restored from a dump into a server that has counted less far
+_FORGET_ACKS_OF_ELSEWHERE = """
+    UPDATE proxies SET acked_version = NULL, acked_snapshot = NULL, acked_at = NULL
+     WHERE pg_snapshot_xmax(acked_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
+"""
+
 _NOTE_PUBLISHER = """
     INSERT INTO publishers (id) VALUES (%s) ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp()
 """
 
 _PROXIES = f"""
-    SELECT node_id, kind, coalesce({_IS_LIVE}, false) AS is_live, is_doubled, acked_version,
+    SELECT node_id, kind, coalesce({IS_LIVE}, false) AS is_live, is_doubled, acked_version,
            extract(epoch FROM clock_timestamp() - acked_at)::float8 AS acked_seconds_ago,
            extract(epoch FROM clock_timestamp() - last_seen_at)::float8 AS seen_seconds_ago,
            (SELECT count(*)::int FROM routes r WHERE {_IS_DRAINING} AND r.drain_xid IS NOT NULL AND {_MAY_SEND})
@@ -113,9 +119,10 @@ def begin_publishing(connection: Connection, publisher_id: str) -> None:
     """
     _bring_back_to_now(connection)
     cursor = connection.cursor()
+    cursor.execute(_FORGET_ACKS_OF_ELSEWHERE)
     cursor.execute(
         f"""
-        WITH live AS (SELECT node_id FROM proxies p WHERE {_IS_LIVE} ORDER BY node_id FOR UPDATE)
+        WITH live AS (SELECT node_id FROM proxies p WHERE {IS_LIVE} ORDER BY node_id FOR UPDATE)
         UPDATE proxies p SET last_seen_at = clock_timestamp() FROM live WHERE p.node_id = live.node_id
         """
     )

@@ -29,7 +29,7 @@ _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SEEN = "SELECT pg_current_snapshot()::text"
 
 _DEPLOYMENTS = """
-    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview
+    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds
       FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name
 """
 

@@ -10,6 +10,7 @@ from psycopg.rows import class_row, scalar_row
 from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
+from db.replicas.secrets import REFERENCES
 from db.rows import columns
 from db.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
@@ -26,8 +27,10 @@ _SIGN_OF_LIFE = """
            clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract
 """
 
-_UNPLACED = """
-    SELECT r.id AS route_id, r.deployment_id, v.spec->>'runtime' = 'external' AS is_external
+_UNPLACED = f"""
+    SELECT r.id AS route_id, r.deployment_id, v.spec->>'runtime' = 'external' AS is_external,
+           ARRAY(SELECT DISTINCT s.host FROM host_secrets s
+                  WHERE s.fault IS NOT NULL AND s.reference IN ({REFERENCES})) AS lacking
       FROM routes r JOIN revisions v ON v.id = r.revision_id
      WHERE r.host IS NULL AND r.stopped_at IS NULL AND (r.deployment_id = ANY(%(owners)s) OR %(owners)s::uuid[] IS NULL)
      ORDER BY r.id LIMIT %(limit)s

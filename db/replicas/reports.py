@@ -11,11 +11,15 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.engine import database_now
+from db.failures import start_failures
 from db.locked import ALWAYS, changed, lock
+from db.outbox.written import write_events
 from db.rows import columns, named_row
 from db.statuses import ACTIVE
 from domain.model import RouteStatus, StartFailures
-from domain.replicas.reported import News, counters_after, failures_after, news_of
+from domain.outbox.cloud_events import CloudEvent, CloudEventType
+from domain.replicas.failing import failure_in_short
+from domain.replicas.reported import Became, News, counters_after, failures_after, news_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,50 +52,65 @@ _REPORT = f"""
        SET status = u.status, probe_streak = u.streak,
            status_changed_at = CASE WHEN u.status <> r.status THEN %(at)s ELSE r.status_changed_at END,
            status_reason = CASE WHEN u.status <> r.status OR u.handle IS NOT NULL THEN coalesce(u.reason, '')
+                                WHEN u.status = 'provisioning' THEN coalesce(u.reason, r.status_reason)
                                 ELSE r.status_reason END,
            traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
            log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
            replica_handle = coalesce(u.handle, r.replica_handle),
-           started_at = CASE WHEN u.address IS NOT NULL OR u.handle IS NOT NULL
-                             THEN coalesce(r.started_at, %(at)s) ELSE r.started_at END
-      FROM {_REPORTS}
-     WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE}
-    RETURNING r.deployment_id, r.revision_id, old.status AS was, new.status
+           started_at = coalesce(r.started_at, CASE WHEN coalesce(u.address, u.handle) IS NOT NULL THEN %(at)s END),
+           healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN %(at)s END)
+      FROM {_REPORTS}, deployments d, revisions v
+     WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE} AND d.id = r.deployment_id AND v.id = r.revision_id
+    RETURNING r.id, r.deployment_id, r.revision_id, old.status AS was, new.status, new.status_reason AS reason,
+              new.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host
 """
 
 _COUNTERS = """
-    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, o.id AS rollout_id, o.to_revision_id,
-           o.failed_routes, o.last_progress_at
+    SELECT d.id, d.failed_revision_id, d.failed_starts, d.last_failed_at, d.came_up_at, d.short_lives,
+           o.id AS rollout_id, o.to_revision_id, o.failed_routes, o.last_progress_at
       FROM deployments d LEFT JOIN rollouts o ON o.id = d.rollout_id
      WHERE d.id = ANY(%s)
 """
 
-_FAILURES = columns("id uuid, revision_id uuid, in_a_row int4, last_at timestamptz")
+_FAILURES = columns("""
+    id uuid, revision_id uuid, in_a_row int4, last_at timestamptz, came_up_at timestamptz, short_lives int4
+""")
+
+_failures_values: Callable[[StartFailures], tuple[object, ...]] = attrgetter(*list(_FAILURES.types)[1:])
 
 _COUNT_FAILED_STARTS = f"""
     UPDATE deployments d
-       SET failed_revision_id = u.revision_id, failed_starts = u.in_a_row, last_failed_at = u.last_at
+       SET failed_revision_id = u.revision_id, failed_starts = u.in_a_row, last_failed_at = u.last_at,
+           came_up_at = u.came_up_at, short_lives = u.short_lives
       FROM {_FAILURES}
      WHERE d.id = u.id
 """
 
-_PROGRESS = columns("id uuid, failed_routes int4, last_progress_at timestamptz")
+_PROGRESS = columns("id uuid, failed_routes int4, last_progress_at timestamptz, last_failure text")
 
 _COUNT_IN_ROLLOUTS = f"""
     UPDATE rollouts o
-       SET failed_routes = u.failed_routes, last_progress_at = u.last_progress_at
+       SET failed_routes = u.failed_routes, last_progress_at = u.last_progress_at,
+           last_failure = coalesce(u.last_failure, o.last_failure)
       FROM {_PROGRESS}
      WHERE o.id = u.id
 """
 
 
-class _Written(NamedTuple):
-    """A route that a report was written to: its status before and after it."""
+class ReportedRoute(NamedTuple):
+    """A route that a report was written to: its status before and after it and why, and where it belongs."""
 
+    id: UUID
     deployment_id: UUID
     revision_id: UUID
     was: str
     status: str
+    reason: str
+    log_tail: str | None
+    deployment: str
+    revision: str
+    rollout_id: UUID | None
+    host: str | None
 
 
 class _Counters(NamedTuple):
@@ -101,6 +120,8 @@ class _Counters(NamedTuple):
     failed_revision_id: UUID
     failed_starts: int
     last_failed_at: datetime
+    came_up_at: datetime | None
+    short_lives: int
     rollout_id: UUID | None
     to_revision_id: UUID
     failed_routes: int
@@ -108,37 +129,53 @@ class _Counters(NamedTuple):
 
     @property
     def start_failures(self) -> StartFailures | None:
-        """None when the last start went well."""
-        if not self.failed_starts:
-            return None
-        return StartFailures(self.failed_revision_id, self.failed_starts, self.last_failed_at)
+        """None when no start has failed yet."""
+        return start_failures(
+            self.failed_revision_id, self.failed_starts, self.last_failed_at, self.came_up_at, self.short_lives
+        )
 
 
 def apply_reports(
     connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
 ) -> frozenset[UUID]:
-    """Write reports, mark the deployments whose routes changed status, and return those deployments' ids.
+    """As `record_reports`, and return the ids of the deployments whose routes changed status."""
+    return frozenset(
+        route.deployment_id for route in record_reports(connection, reports, blame_revisions=blame_revisions)
+    )
+
+
+def record_reports(
+    connection: Connection, reports: Sequence[RouteReport], *, blame_revisions: bool = True
+) -> tuple[ReportedRoute, ...]:
+    """Write reports, mark the deployments whose routes changed status, and return those routes.
 
     `blame_revisions`: failures count as failed starts of their revision, and against the budget of its rollout.
     """
     if not reports:
-        return frozenset()
+        return ()
     lock(connection, {report.deployment_id for report in reports})
     at = database_now(connection)
     written = (
-        connection.cursor(row_factory=named_row(_Written))
+        connection.cursor(row_factory=named_row(ReportedRoute))
         .execute(_REPORT, _REPORTS.arrays(map(_report_values, reports), at=at))
         .fetchall()
     )
-    became = [route for route in written if route.was != route.status]
+    became = tuple(route for route in written if route.was != route.status)
     if not became:
-        return frozenset()
-    news: dict[UUID, list[tuple[UUID, RouteStatus, RouteStatus]]] = defaultdict(list)
+        return ()
+    news: dict[UUID, list[Became]] = defaultdict(list)
     for route in became:
-        news[route.deployment_id].append((route.revision_id, RouteStatus(route.was), RouteStatus(route.status)))
+        status = RouteStatus(route.status)
+        why = "" if status is RouteStatus.HEALTHY else failure_in_short(route.reason, route.log_tail)
+        news[route.deployment_id].append(Became(route.revision_id, RouteStatus(route.was), status, why))
     changed(connection, news.keys(), mark=ALWAYS)
     _count(connection, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, at)
-    return frozenset(news)
+    write_events(connection, [_failed(route) for route in became if route.status == RouteStatus.FAILED])
+    return became
+
+
+def _failed(route: ReportedRoute) -> CloudEvent:
+    return CloudEvent(CloudEventType.REPLICA_FAILED, route.deployment_id, "workers", route.reason, route_id=route.id)
 
 
 def _count(connection: Connection, news: Mapping[UUID, Sequence[News]], at: datetime) -> None:
@@ -146,11 +183,14 @@ def _count(connection: Connection, news: Mapping[UUID, Sequence[News]], at: date
     failing, counted = [], []
     for known in connection.cursor(row_factory=named_row(_Counters)).execute(_COUNTERS, (list(news),)).fetchall():
         after = failures_after(known.start_failures, news[known.id], at)
-        if after != known.start_failures:
-            after = after or StartFailures(known.failed_revision_id, 0, known.last_failed_at)
-            failing.append((known.id, after.revision_id, after.in_a_row, after.last_at))
+        if after is not None and after != known.start_failures:
+            failing.append((known.id, *_failures_values(after)))
         counted += [
-            (known.rollout_id, *counters_after(known.failed_routes, known.last_progress_at, item, at))
+            (
+                known.rollout_id,
+                *counters_after(known.failed_routes, known.last_progress_at, item, at),
+                item.last_failure,
+            )
             for item in news[known.id]
             if known.rollout_id and item.revision_id == known.to_revision_id
         ]

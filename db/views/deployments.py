@@ -2,27 +2,30 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import DictRow, class_row, dict_row
+from psycopg.rows import DictRow, dict_row
 
 from db.lifecycle import known_status, lifecycle_status
+from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.errors import DeploymentNotFoundError
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Rollout
+from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.picture import picture
-from domain.strategies import stored_policy
+from domain.strategies import STRATEGIES
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,
            d.deploying_revision_id, c.name AS current_revision, t.name AS deploying_revision, d.rollout_id,
            CASE WHEN p.strategy IS NOT NULL
                 THEN jsonb_build_object('strategy', p.strategy, 'spec', p.spec, 'limits', p.limits) END AS policy,
-           d.reason, d.degraded_reason, d.retry_at, d.failed_starts, d.due_at, d.paused_at, d.phase_started_at,
+           d.reason, d.degraded_reason, d.retry_at,
+           CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
+           d.due_at, d.paused_at, d.phase_started_at,
            d.count_stopping, d.created_at, clock_timestamp() AS now
       FROM deployments d
       LEFT JOIN revisions c ON c.id = d.current_revision_id
@@ -38,50 +41,7 @@ _EXISTING = f"""
 
 _NEWEST = f"{_DEPLOYMENTS} WHERE d.name = %s ORDER BY d.lifecycle = 'destroyed', d.created_at DESC LIMIT 1"
 
-_BY_ID = f"{_DEPLOYMENTS} WHERE d.id = %s"
-
-_ROLLOUTS = """
-    SELECT o.id, o.from_revision_id, o.to_revision_id, f.name AS from_revision, t.name AS to_revision, o.strategy,
-           o.spec, o.limits, o.desired_at_start, o.desired_with_revision, o.actor, o.reason, o.started_at,
-           o.last_progress_at, o.deadline, o.clock_stopped_at, o.promote_requested, o.failed_routes, o.steps,
-           o.back_reason, o.outcome, o.ended_at
-      FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
-     WHERE o.id = ANY(%s)
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutView:
-    """A rollout, running or ended; `outcome` is None while it runs, `back_reason` says why it was turned back."""
-
-    id: UUID
-    from_revision_id: UUID
-    to_revision_id: UUID
-    from_revision: str
-    to_revision: str
-    strategy: str
-    spec: dict[str, Any]
-    limits: dict[str, Any]
-    desired_at_start: int
-    desired_with_revision: int | None
-    actor: str
-    reason: str
-    started_at: datetime
-    last_progress_at: datetime
-    deadline: datetime
-    clock_stopped_at: datetime | None
-    promote_requested: bool
-    failed_routes: int
-    steps: int
-    back_reason: str | None
-    outcome: str | None
-    ended_at: datetime | None
-
-    @property
-    def snapshot(self) -> Rollout:
-        """As decisions see it."""
-        policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
-        return Rollout(policy=policy, **_shared_fields(self, Rollout))
+_BY_ID = f"{_DEPLOYMENTS} WHERE d.id = ANY(%s) ORDER BY d.name, d.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +74,26 @@ class DeploymentView:
     routes: tuple[RouteView, ...]
 
     @property
+    def state(self) -> str:
+        """ready, deploying/provisioning, ready (degraded), ..."""
+        state = str(DeploymentLifecycleStatus(self.lifecycle, self.sub_step))
+        return f"{state} (degraded)" if self.degraded_reason else state
+
+    @property
+    def waits_for(self) -> str:
+        """The command that a person must give before it goes on, resume or promote; empty: it waits for nobody."""
+        rollout = self.rollout
+        if rollout is None or rollout.clock_stopped_at is None:
+            return ""
+        if self.paused_at:
+            return "resume"
+        strategy = STRATEGIES.get(rollout.strategy)
+        is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
+        if strategy is None or not strategy.can_be_promoted or rollout.promote_requested or is_held:
+            return ""
+        return "promote"
+
+    @property
     def picture(self) -> str:
         """Its replicas as one line, such as ■■|◇."""
         return picture(self.routes, self.current_revision_id, self.deploying_revision_id)
@@ -123,18 +103,12 @@ class DeploymentView:
         """As commands see it: without what only cycles read, which is start failures, rules and metrics."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
         rollout = self.rollout.snapshot if self.rollout else None
-        return Deployment(status=status, **_shared_fields(self, Deployment) | {"rollout": rollout})
-
-
-def _shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, Any]:
-    """The fields of `kind` that the view has under the same names."""
-    return {field.name: getattr(view, field.name) for field in fields(kind) if hasattr(view, field.name)}
+        return Deployment(status=status, **shared_fields(self, Deployment) | {"rollout": rollout})
 
 
 def existing_deployments(connection: Connection[Any], names: Sequence[str] | None = None) -> list[DeploymentView]:
     """Those of these names, or all, that are not destroyed; by name. Left out: what only a newer release can read."""
-    rows = _rows(connection, _EXISTING, {"names": None if names is None else list(names)})
-    return _deployments(connection, [row for row in rows if known_status(row["lifecycle"], row["sub_step"])])
+    return _deployments(connection, _rows(connection, _EXISTING, {"names": names and list(names)}))
 
 
 def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:
@@ -148,14 +122,12 @@ def deployment_named(connection: Connection[Any], name: str) -> DeploymentView:
 
 def deployment_by_id(connection: Connection[Any], deployment_id: UUID) -> DeploymentView:
     """One that is known to exist, destroyed or not."""
-    (row,) = _rows(connection, _BY_ID, (deployment_id,))
-    return _only(connection, row)
+    return _only(connection, _rows(connection, _BY_ID, ([deployment_id],))[0])
 
 
-def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUID, RolloutView]:
-    """Rollouts, running or ended, by their ids."""
-    cursor = connection.cursor(row_factory=class_row(RolloutView))
-    return {rollout.id: rollout for rollout in cursor.execute(_ROLLOUTS, (list(ids),)).fetchall()}
+def deployments_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> list[DeploymentView]:
+    """Those of these ids, destroyed or not. Left out: what only a newer release can read."""
+    return _deployments(connection, _rows(connection, _BY_ID, (list(ids),)))
 
 
 def _only(connection: Connection[Any], row: DictRow) -> DeploymentView:
@@ -165,6 +137,7 @@ def _only(connection: Connection[Any], row: DictRow) -> DeploymentView:
 
 
 def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[DeploymentView]:
+    rows = [row for row in rows if known_status(row["lifecycle"], row["sub_step"])]
     routes: dict[UUID, list[RouteView]] = defaultdict(list)
     for route in present_routes(connection, (row["id"] for row in rows)):
         routes[route.deployment_id].append(route)

@@ -12,7 +12,8 @@ from domain.traffic.entrances import in_order
 from domain.traffic.published import Entrance, EntranceKind, RequestRules
 
 _REACHED = """
-    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, n.kind, n.value, n.strip_prefix
+    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds,
+           n.kind, n.value, n.strip_prefix
       FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id
      WHERE d.id = %s
 """
@@ -45,7 +46,7 @@ def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Of one that is known to exist."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
     found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
-    return ReachedView(in_order(found), RequestRules(*rows[0][:3]))
+    return ReachedView(in_order(found), RequestRules(*rows[0][:4]))
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:

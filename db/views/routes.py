@@ -15,7 +15,8 @@ from domain.model import Route, RouteStatus, TrafficStatus
 
 _ROUTES = """
     SELECT r.id, r.deployment_id, v.name AS revision, r.revision_id, r.status, r.traffic_status AS traffic, r.address,
-           r.status_reason AS reason, r.log_tail, r.created_at, r.status_changed_at, r.stopped_at, r.parked_until
+           r.host, r.status_reason AS reason, r.log_tail, r.created_at, r.status_changed_at, r.stopped_at,
+           r.parked_until
       FROM routes r JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -40,12 +41,14 @@ _KNOWN: frozenset[str] = frozenset(RouteStatus)
 class RouteView(Route):
     """A route with all that people see of it.
 
-    `reason` says why it got its status; `log_tail` comes with a failure.
+    `host`: where its replica runs; None until one is chosen. `reason` says why it got its status; `log_tail` comes with
+    a failure.
     """
 
     deployment_id: UUID
     revision: str
     address: str | None
+    host: str | None
     reason: str
     log_tail: str | None
     stopped_at: datetime | None

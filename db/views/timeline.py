@@ -1,12 +1,16 @@
 """The reads for people: what has happened to a deployment, as frozen values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row
+
+from domain.replicas.revision import RevisionSpec
+from domain.replicas.secrets import masked
+from domain.replicas.stored import is_same
 
 _REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
 
@@ -65,15 +69,29 @@ class StepView:
 
 
 def revisions_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[RevisionView]:
-    """The newest revisions of a deployment, newest first."""
+    """The newest revisions of a deployment, newest first, the values of their variables masked."""
     cursor = connection.cursor(row_factory=class_row(RevisionView))
-    return cursor.execute(_REVISIONS, (deployment_id, limit)).fetchall()
+    found = cursor.execute(_REVISIONS, (deployment_id, limit)).fetchall()
+    return [shown(revision) for revision in found]
+
+
+def shown(revision: RevisionView) -> RevisionView:
+    """As people see it: the values of its variables masked."""
+    return replace(revision, spec=masked(revision.spec))
 
 
 def revision_named(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:
-    """The revision of that name."""
+    """The revision of that name, with what it runs as it is: to be compared, and shown to nobody."""
     query = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s AND name = %s"
     return connection.cursor(row_factory=class_row(RevisionView)).execute(query, (deployment_id, name)).fetchone()
+
+
+def revision_like(
+    connection: Connection[Any], deployment_id: UUID, name: str, spec: RevisionSpec
+) -> RevisionView | None:
+    """The revision of that name: in full when it runs just this, which the asker knows then, else masked."""
+    found = revision_named(connection, deployment_id, name)
+    return found if found is None or is_same(found.spec, spec) else shown(found)
 
 
 def history_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[HistoryView]:

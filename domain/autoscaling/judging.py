@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from math import isfinite
 
 from domain.autoscaling.rule import AutoscalingRule, number_in_words
+from domain.numbers import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,11 @@ def _judge(
         return Quiet(f"{holds}, but {value.missing} of the replicas did not say, so none is taken away")
     to = min(max(desired + rule.step, rule.min_replicas), rule.max_replicas)
     if (to - desired) * rule.step <= 0:
-        return Quiet(f"{holds}, but there are {desired} replicas already ({_limit(rule)})")
+        return Quiet(f"{holds}, but there are {number_of(desired, 'replica')} already ({_limit(rule)})")
     ready_at = last + timedelta(seconds=rule.cooldown_seconds) if last is not None else now
     if now < ready_at:
         return Quiet(f"{holds}, but the cooldown runs until {ready_at:%H:%M:%S}", ready_at)
-    return Scaling(to, f"{holds}: from {desired} to {to} replicas ({_limit(rule)})")
+    return Scaling(to, f"{holds}: from {desired} to {number_of(to, 'replica')} ({_limit(rule)})")
 
 
 def _limit(rule: AutoscalingRule) -> str:

@@ -72,8 +72,6 @@ _COMBINES: dict[Aggregate, Callable[[Sequence[float]], float]] = {
 class AutoscalingRule(BaseModel):
     """When `metric` (comparator) `threshold`, `step` replicas more, or fewer when it is negative, within min and max.
 
-    `path`, `labels` and `aggregate` are for metrics of replicas: each replica's value is the sum of its samples that
-    carry these labels. `cooldown_seconds` count from the deployment's last autoscaling, whichever rule made it.
     A rule never moves against the sign of its step: a count outside min and max, which a person may set, stays until
     a rule that goes that way fires.
     """
@@ -81,17 +79,29 @@ class AutoscalingRule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: MetricName
+    """Its name, as replicas publish it or another service pushes it."""
     source: MetricSource = MetricSource.REPLICAS
+    """replicas: from the Prometheus text page of each; pushed: one number, by `rollway.push_metric`."""
     path: str = Field(default="/metrics", pattern=r"^/[!-~]*$", max_length=200)
+    """Where replicas publish it."""
     labels: dict[_Label, _Label] = Field(default_factory=dict, max_length=10)
+    """A replica's value is the sum of its samples that carry these labels."""
     aggregate: Aggregate = Aggregate.AVG
+    """How the values of the replicas become one."""
     comparator: Comparator
+    """How the value is held against the threshold."""
     threshold: MetricNumber
+    """What the value is held against."""
     step: int = Field(strict=True, ge=-_MOST_REPLICAS, le=_MOST_REPLICAS)
+    """How many replicas come when the rule fires, or go where it is negative; not 0."""
     min_replicas: _Replicas = 1
+    """The rule goes no further down."""
     max_replicas: _Replicas
+    """The rule goes no further up."""
     cooldown_seconds: float = Field(default=60.0, ge=0, le=86400)
+    """Counted from the deployment's last autoscaling, whichever rule made it."""
     max_age_seconds: float = Field(default=MAX_AGE_SECONDS, gt=0, le=86400)
+    """How old a value may be; an older one fires nothing."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

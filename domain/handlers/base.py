@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Self
 
+from domain.bounds import Bounds
 from domain.changes import Decision
+from domain.counts import RouteCounts
 from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
-from domain.model import Deployment, DeploymentLifecycleStatus, RouteCounts, Verdict
+from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.rollout import with_clock_running
-from domain.transitions import Bounds, ClassifiedDecision, DeploymentStatusTransitions, classify
+from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, classify
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """check_replica: a ready deployment whose replicas are not what they should be starts scaling.
 
-given up lately                                          -> wait until it may be tried again
+given up lately, or degraded and no start may be tried   -> wait until it may be tried again
 counts differ, other revisions, out of traffic, sick     -> scaling
 all is well, but it is still called degraded             -> scaling, which ends that
 an autoscaling rule fires                                -> scaling, to the count that it gives
@@ -11,10 +11,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
+from domain.backoff import held_until
 from domain.changes import Decision
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle, Verdict
+from domain.numbers import number_of
 from domain.strategies.buckets import Buckets
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition
 
@@ -63,20 +65,23 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.wait(f"degraded: {deployment.degraded_reason}", deployment.retry_at)
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} is ready without a revision")
+    if deployment.degraded_reason is not None and (start_at := held_until(deployment)) and now < start_at:
+        return Decision.wait(f"degraded: {deployment.degraded_reason}", start_at)
     buckets = Buckets.of(deployment.routes, deployment.current_revision_id, now)
     replaceable = buckets.replaceable(now)
     sound = len(buckets.target) - len(replaceable)
     if buckets.foreign:
         return Decision.success(f"{len(buckets.foreign)} replicas run another revision")
     if sound != deployment.desired_replicas or replaceable:
-        return Decision.success(f"{sound} replicas, {deployment.desired_replicas} wanted")
+        return Decision.success(f"{number_of(sound, 'replica')}, {deployment.desired_replicas} wanted")
     if idle := buckets.idle():
-        return Decision.success(f"{len(idle)} replicas are out of traffic")
+        return Decision.success(f"{number_of(len(idle), 'replica')} out of traffic")
     if buckets.sick:
         said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
         return Decision.wait(said, buckets.next_change_at(now))
     if deployment.degraded_reason is not None:
         return Decision.success("nothing is off any more, so the mark can go")
     return Decision.wait(
-        f"{len(buckets.ready)} of {deployment.desired_replicas} replicas are healthy", buckets.next_change_at(now)
+        f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy",
+        buckets.next_change_at(now),
     )

@@ -1,23 +1,23 @@
 """deploying/provisioning: the strategy of the rollout leads from the current revision to the deploying one.
 
 the strategy says: completed                            -> ready, the revisions swap
-it moved, or waits                                      -> stays
+it moved, waits, or is held                             -> stays
 a deadline passed, too many failed, or it gave up       -> deploying/rolling_back
 """
 
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from domain.bounds import Bounds, Deadline
 from domain.changes import Decision
+from domain.counts import RouteCounts
 from domain.evaluator import EVALUATOR
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep, RouteCounts
+from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
 from domain.rollout import PROVISIONING, READY, ROLLING_BACK
 from domain.transitions import (
-    Bounds,
     ClassifiedDecision,
-    Deadline,
     DeploymentStatusTransitions,
     RevisionMove,
     Transition,
@@ -43,7 +43,7 @@ class DeployingProvisioningHandler(DeploymentHandler):
 
     def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:
         rollout = deployment.rollout
-        if rollout is None or deployment.paused_at is not None:
+        if rollout is None or deployment.paused_at is not None or deployment.hold is not None:
             return None
         strategy = EVALUATOR.strategy_of(rollout.policy)
         if strategy is None:
@@ -63,7 +63,8 @@ class DeployingProvisioningHandler(DeploymentHandler):
         if limits.progress_timeout_seconds is not None:
             ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
             deadlines.append(Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"))
-        return Bounds(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(deployment.desired_replicas))
+        allowed = limits.failures_allowed(deployment.desired_replicas)
+        return Bounds(tuple(deadlines), rollout.failed_routes, allowed, rollout.last_failure)
 
 
 @lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence

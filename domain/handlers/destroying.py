@@ -11,6 +11,7 @@ from domain.changes import Decision, RouteChanges
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.numbers import all_of, number_of
 from domain.strategies.buckets import ids
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition
 
@@ -27,7 +28,7 @@ class DestroyingHandler(DeploymentHandler):
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:  # noqa: ARG002  (no clock in this phase)
         if live := deployment.active_routes:
-            return Decision.moved(f"draining all {len(live)} replicas", RouteChanges.drain(ids(live)))
+            return Decision.moved(f"draining {all_of(len(live), 'replica')}", RouteChanges.drain(ids(live)))
         if deployment.routes:
-            return Decision.wait(f"waiting: {len(deployment.routes)} replicas are still stopping")
+            return Decision.wait(f"waiting: {number_of(len(deployment.routes), 'replica')} still stopping")
         return Decision.success("the last replica is gone")

@@ -7,6 +7,7 @@ too long, or given up     -> ready, but degraded; reconcile tries again later
 
 from datetime import datetime, timedelta
 
+from domain.bounds import Bounds, Deadline
 from domain.changes import Decision
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
@@ -14,7 +15,7 @@ from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecy
 from domain.rollout import READY
 from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge
-from domain.transitions import Bounds, Deadline, DeploymentStatusTransitions, Transition
+from domain.transitions import DeploymentStatusTransitions, Transition
 
 TIMEOUT_MINUTES = 30
 

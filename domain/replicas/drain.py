@@ -70,6 +70,14 @@ def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> Sto
     return StopStep.ASK if route.is_unheard else StopStep.WAIT
 
 
+def killed_in_words(grace_seconds: float, count: int = 1) -> str:
+    """What is said of replicas that were killed, one without a count."""
+    killed = f"killed after {grace_seconds:g} s"
+    if count == 1:
+        return f"{killed}: it did not end on SIGTERM"
+    return f"{count} replicas {killed}: they did not end on SIGTERM"
+
+
 def _end_of_drain(route: LeavingRoute, times: DrainTimes) -> datetime:
     if route.drain_started_at is None:
         raise ValueError("a terminating route has no drain_started_at")

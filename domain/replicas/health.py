@@ -9,9 +9,13 @@ healthy, unhealthy --no fresh probe--> degraded --a probe--> healthy or unhealth
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from signal import Signals
 
 from domain.model import RouteStatus
 from domain.replicas.revision import HealthCheck
+
+_LONG_START = timedelta(seconds=3)
+"""After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,16 @@ class HealthVerdict:
     status: RouteStatus
     streak: int
     reason: str | None = None
+
+
+def end_in_words(exit_code: int | None) -> str:
+    """How a process ended, as the operating system tells it: a negative code is that of the signal that killed it."""
+    if exit_code is None:
+        return "its process ended"
+    if exit_code >= 0:
+        return f"its process ended with exit code {exit_code}"
+    known = {signal.value: signal.name for signal in Signals}
+    return f"its process was killed by {known.get(-exit_code, f'signal {-exit_code}')}"
 
 
 def probe_is_due(check: HealthCheck, started_at: datetime, now: datetime) -> bool:
@@ -69,6 +83,13 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
         case RouteStatus.DEGRADED, answered:
             return HealthVerdict(RouteStatus.HEALTHY if answered else RouteStatus.UNHEALTHY, 0, result.detail)
     return HealthVerdict(route.status, 0)
+
+
+def why_not_yet(route: ProbedRoute, answered: bool, detail: str, now: datetime) -> str | None:  # noqa: FBT001
+    """What people are told of a replica that starts for longer than most; None for any other."""
+    if answered or route.status is not RouteStatus.PROVISIONING or now < route.started_at + _LONG_START:
+        return None
+    return f"not healthy yet: {detail}"
 
 
 def unread_status(status: RouteStatus) -> RouteStatus:

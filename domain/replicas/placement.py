@@ -1,6 +1,7 @@
 """Which worker host gets a new replica: the one that is up and has the fewest of that deployment.
 
-Equal ones: the one with the fewest of all, then the first by name, so that every worker would choose the same.
+Equal ones: the one with the fewest of all, then the first by name, so that every worker would choose the same. Hosts
+that lack a secret of its revision are passed over; where all do, one of them gets it, and says in vain what is missing.
 """
 
 from collections import Counter
@@ -14,11 +15,12 @@ EXTERNAL = "external"
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A route whose replica has no host yet. `is_external`: it needs none."""
+    """A route whose replica has no host yet. `is_external`: it needs none. `lacking`: hosts without its secrets."""
 
     route_id: UUID
     deployment_id: UUID
     is_external: bool
+    lacking: Sequence[str] = ()
 
 
 def place(
@@ -39,7 +41,8 @@ def place(
             continue
         if not hosts:
             continue
-        host = min(hosts, key=lambda name, of=route.deployment_id: (own[of, name], every[name], name))  # type: ignore[misc]
+        able = [name for name in hosts if name not in route.lacking]
+        host = min(able or hosts, key=lambda name, of=route.deployment_id: (own[of, name], every[name], name))  # type: ignore[misc]
         chosen[route.route_id] = host
         own[route.deployment_id, host] += 1
         every[host] += 1

@@ -1,29 +1,46 @@
 """What the news of replicas does to their deployment: failures that hold back, failures that count, and progress.
 
-failed                  one more failed start in a row of its revision; one more failed route of a rollout to it
+failed                  one more failed start in a row of its revision, the first one after a minute in which all was
+                        well; one more failed route of a rollout to it
 failed with its host    no revision is to blame
-has come up             the failed starts of its revision are forgotten, unless another failed in the same breath;
+has come up             starts of its revision are held back no more, unless another failed in the same breath;
                         progress of a rollout to it
 was sick and is back    nothing: it had come up before
+failed or sick          the rollout to its revision remembers why, unless no revision is to blame
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
+from domain.backoff import is_proven
 from domain.errors import InvalidInputError
 from domain.model import Deployment, Rollout, Route, RouteStatus, StartFailures
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """How many replicas of one revision failed, and how many came up: from provisioning to healthy."""
+    """How many replicas of one revision failed, and how many came up: from provisioning to healthy.
+
+    `last_failure`: why one of them failed or sickened; None if none did.
+    """
 
     revision_id: UUID
     failed: int = 0
     came_up: int = 0
+    last_failure: str | None = None
+
+
+class Became(NamedTuple):
+    """What became of one route: its revision, its status before and now, and why."""
+
+    revision_id: UUID
+    was: RouteStatus
+    status: RouteStatus
+    why: str = ""
 
 
 def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
@@ -49,13 +66,19 @@ def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
     return RouteStatus(word)
 
 
-def news_of(became: Iterable[tuple[UUID, RouteStatus, RouteStatus]], *, blame: bool = True) -> tuple[News, ...]:
-    """From revisions with the old and the new status of their routes. Without `blame` no failure counts."""
+def news_of(became: Iterable[Became], *, blame: bool = True) -> tuple[News, ...]:
+    """By revision. Without `blame` no failure counts."""
     counts: dict[UUID, Counter[str]] = defaultdict(Counter)
-    for revision_id, was, status in became:
+    failures: dict[UUID, str] = {}
+    for revision_id, was, status, why in sorted(became, key=lambda route: route.status is RouteStatus.FAILED):
         came_up = was is RouteStatus.PROVISIONING and status is RouteStatus.HEALTHY
-        counts[revision_id].update(failed=status is RouteStatus.FAILED and blame, came_up=came_up)
-    return tuple(News(revision_id, count["failed"], count["came_up"]) for revision_id, count in counts.items())
+        counts[revision_id].update(failed=int(status is RouteStatus.FAILED and blame), came_up=int(came_up))
+        if why and blame and status in (RouteStatus.FAILED, RouteStatus.UNHEALTHY):
+            failures[revision_id] = why
+    return tuple(
+        News(revision_id, count["failed"], count["came_up"], failures.get(revision_id))
+        for revision_id, count in counts.items()
+    )
 
 
 def failures_after(before: StartFailures | None, news: Sequence[News], now: datetime) -> StartFailures | None:
@@ -63,10 +86,14 @@ def failures_after(before: StartFailures | None, news: Sequence[News], now: date
     worst = max(news, key=lambda item: item.failed)
     known = before is not None and before.revision_id == worst.revision_id
     if worst.failed:
-        in_a_row = before.in_a_row if before is not None and known else 0
-        return StartFailures(worst.revision_id, in_a_row + worst.failed, now)
-    recovered = {item.revision_id for item in news if item.came_up}
-    return None if before is not None and before.revision_id in recovered else before
+        if before is None or not known or is_proven(before, now):
+            return StartFailures(worst.revision_id, worst.failed, now)
+        short_lives = before.short_lives + (before.came_up_at is not None)
+        return StartFailures(worst.revision_id, before.in_a_row + worst.failed, now, short_lives=short_lives)
+    came_up = {item.revision_id for item in news if item.came_up}
+    if before is None or before.came_up_at is not None or before.revision_id not in came_up:
+        return before
+    return replace(before, came_up_at=now)
 
 
 def counters_after(failed_routes: int, last_progress_at: datetime, target: News, now: datetime) -> tuple[int, datetime]:
@@ -75,9 +102,12 @@ def counters_after(failed_routes: int, last_progress_at: datetime, target: News,
 
 
 def reported(
-    deployment: Deployment, statuses: Mapping[UUID, RouteStatus], now: datetime, *, blame: bool = True
+    deployment: Deployment, statuses: Mapping[UUID, RouteStatus], now: datetime, *, blame: bool = True, why: str = ""
 ) -> Deployment:
-    """The next snapshot, once these routes are found in these statuses. What is on its way out stays so."""
+    """The next snapshot, once these routes are found in these statuses. What is on its way out stays so.
+
+    `why`: for all of them.
+    """
     changed = [
         route
         for route in deployment.routes
@@ -85,7 +115,7 @@ def reported(
     ]
     if not changed:
         return deployment
-    news = news_of(((route.revision_id, route.status, statuses[route.id]) for route in changed), blame=blame)
+    news = news_of((Became(route.revision_id, route.status, statuses[route.id], why) for route in changed), blame=blame)
     became = {route.id: _became(route, statuses[route.id], now) for route in changed}
     routes = (became.get(route.id, route) for route in deployment.routes)
     rollout = deployment.rollout
@@ -105,4 +135,9 @@ def _became(route: Route, status: RouteStatus, now: datetime) -> Route:
 def _rollout_after(rollout: Rollout, news: Sequence[News], now: datetime) -> Rollout:
     target = next((item for item in news if item.revision_id == rollout.to_revision_id), News(rollout.to_revision_id))
     failed_routes, last_progress_at = counters_after(rollout.failed_routes, rollout.last_progress_at, target, now)
-    return replace(rollout, failed_routes=failed_routes, last_progress_at=last_progress_at)
+    return replace(
+        rollout,
+        failed_routes=failed_routes,
+        last_progress_at=last_progress_at,
+        last_failure=target.last_failure or rollout.last_failure,
+    )

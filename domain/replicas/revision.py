@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
+from domain.replicas.secrets import EnvValue, references_of
 from domain.text import storable
 
 MOST_SECONDS = 86_400
@@ -59,12 +60,19 @@ class HealthCheck(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(default="/health", pattern=r"^/")
+    """What is asked, on the replica's PORT."""
     interval_seconds: float = Field(default=5.0, ge=0.1, le=3600)
+    """From one probe to the next."""
     timeout_seconds: float = Field(default=2.0, gt=0, le=300)
+    """How long an answer may take."""
     success_threshold: int = Field(default=1, ge=1, le=100)
+    """Successes in a row that make a replica healthy."""
     failure_threshold: int = Field(default=3, ge=1, le=100)
+    """Failures in a row that make a healthy replica unhealthy."""
     initial_delay_seconds: float = Field(default=0.0, ge=0, le=86400)
+    """From the start of the replica to its first probe."""
     start_deadline_seconds: float = Field(default=60.0, gt=0, le=86400)
+    """A replica that has not become healthy so long after its start has failed. More than `initial_delay_seconds`."""
 
     @model_validator(mode="after")
     def _deadline_leaves_time_to_probe(self) -> Self:
@@ -75,27 +83,44 @@ class HealthCheck(BaseModel):
         return self
 
 
+_NAMED = frozenset(
+    ("runtime", "command", "env", "working_directory", "health_check", "drain_seconds", "stop_grace_seconds")
+)
+"""The fields of the first releases: the name of a revision is made from them whatever their values are."""
+
+
 class RevisionSpec(BaseModel):
     """What to run. Without a health check a replica counts as healthy once it runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     runtime: Literal["process", "docker", "external"] = "process"
+    """What runs the replicas: processes of the worker's host, containers, or another system."""
     command: Annotated[
         Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)] | None,
         BeforeValidator(_split_command),
-        Field(validate_default=True, description="docker: the image's own, if left out; external: none"),
+        Field(validate_default=True, description="text, split as a shell does it, or a list of text"),
     ] = None
-    env: dict[VariableName, str] = Field(default_factory=dict)
+    """The program with its arguments. process: required; docker: the image's own, if left out; external: none."""
+    env: dict[VariableName, EnvValue] = Field(default_factory=dict, repr=False)
+    """Variables of the replica's environment; the deployment's name, PORT and others are added by Rollway.
+
+    Each is a text, or a secret that is read where the replica starts: {secret: 'file:/run/secrets/db'}.
+    """
     working_directory: str | None = None
-    user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$", description="as whom a process runs")
+    """Where it runs; left out, where the worker runs. In a file it is meant from the file's folder."""
+    user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
+    """As whom a process runs: the worker's own user, or one of ROLLWAY_REPLICA_USERS."""
     docker: DockerSpec | None = Field(default=None, validate_default=True)
+    """With runtime docker."""
     external: ExternalSpec | None = Field(default=None, validate_default=True)
+    """With runtime external."""
     health_check: HealthCheck | None = None
-    drain_seconds: float = Field(
-        default=2.0, ge=0, le=MOST_SECONDS, description="for requests in flight, before SIGTERM"
-    )
-    stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS, description="between SIGTERM and SIGKILL")
+    """Left out: a replica counts as healthy once it runs."""
+    drain_seconds: float = Field(default=2.0, ge=0, le=MOST_SECONDS)
+    """For requests in flight: from the moment that no proxy sends a replica any more to its SIGTERM."""
+    stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)
+    """From SIGTERM to SIGKILL."""
 
     @field_validator("command", "working_directory", "user", "docker", "external")
     @classmethod
@@ -104,13 +129,22 @@ class RevisionSpec(BaseModel):
             raise ValueError(fault)
         return value
 
+    @field_validator("env")
+    @classmethod
+    def _secrets_have_a_host(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
+        if info.data.get("runtime") == "external" and (names := references_of(env)):
+            named = ", ".join(names)
+            raise ValueError(f"{named}: runtime 'external' takes no references: that system has secrets of its own")
+        return env
+
     def canonical_json(self) -> str:
         """Keys sorted, no white space: equal specs give equal text.
 
-        Every field, but none that belongs to one runtime and that the revision does not use, so that a runtime added
-        later changes no name.
+        Of the fields that came later those that the revision does not use are left out: a release that has one more
+        changes no name.
         """
-        unused = {name for name in ("user", "docker", "external") if getattr(self, name) is None}
+        fields = type(self).model_fields.items()
+        unused = {name for name, field in fields if name not in _NAMED and getattr(self, name) == field.get_default()}
         content = self.model_dump(mode="json", exclude=unused)
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -43,10 +43,7 @@ def _http_url(value: str) -> str:
 
 
 class DockerResources(BaseModel):
-    """What one container may use at most; memory and cpus that are left out are not limited.
-
-    `pids`: processes and threads, 4096 if left out. `gpus` needs an engine that knows them.
-    """
+    """What one container may use at most; memory and cpus that are left out are not limited."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,29 +51,36 @@ class DockerResources(BaseModel):
         Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, le=_MOST_MEMORY, description="bytes, or '512m'")]
         | None
     ) = None
+    """Of the machine, 6 MiB at least."""
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
+    """Processors; 0.5 is half of one."""
     pids: int | None = Field(default=None, ge=16, le=4_194_304)
+    """Processes and threads; 4,096 if left out."""
     gpus: Literal["all"] | Annotated[int, Field(ge=1, le=64)] | None = None
+    """Needs an engine that knows them."""
 
 
 class DockerSpec(BaseModel):
-    """A container. Its service listens on `port`, which it is told as PORT, on every interface of the container.
-
-    With `network: host` it shares the network of the engine's host, and Rollway chooses the port it is told.
-    `volumes`: a folder of the engine's host, or the name of a volume, to the folder that it is in the container;
-    read-only. `pull`: fetch the image when it is missing, before every start, or never.
-    """
+    """A container. Its service listens on `port` on every interface of the container."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     image: str = Field(pattern=r"^[^\s-]\S*$", max_length=500)
-    port: int | None = Field(default=None, ge=1, le=65535, description="8080, if left out")
+    """Of a registry, or of the engine itself."""
+    port: int | None = Field(default=None, ge=1, le=65535)
+    """Where the service listens; it is told as PORT. 8080 if left out; with `network: host` Rollway chooses it."""
     labels: dict[str, str] = Field(default_factory=dict)
+    """For the container, besides Rollway's own."""
     resources: DockerResources = DockerResources()
+    """What it may use at most."""
     pull: Literal["missing", "always", "never"] = "missing"
+    """When the image is fetched: when it is missing, before every start, or never."""
     stop_signal: str = Field(default="SIGTERM", pattern=r"^SIG[A-Z0-9+]+$")
-    network: str | None = Field(default=None, min_length=1, description="of the engine; none is its default bridge")
+    """What asks the service to end."""
+    network: str | None = Field(default=None, min_length=1)
+    """Of the engine; its default bridge if left out. host: the network of the engine's host."""
     volumes: dict[str, str] = Field(default_factory=dict)
+    """A folder of the engine's host, or the name of a volume, to its folder in the container; read-only."""
 
     @model_validator(mode="before")
     @classmethod
@@ -115,13 +119,16 @@ class DockerSpec(BaseModel):
 
 
 class ExternalSpec(BaseModel):
-    """Whom Rollway asks to start and stop a replica: a webhook, or a Celery task in `queue` ("celery" if left out)."""
+    """Whom Rollway asks to start and stop a replica: one of a webhook and a Celery task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     webhook: Annotated[str, Field(max_length=2000), AfterValidator(_http_url)] | None = None
+    """A URL; each request is a POST."""
     task: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
+    """A task\'s name, on the broker of Rollway."""
     queue: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
+    """Of the task; `celery` if left out."""
 
     @model_validator(mode="after")
     def _one_way_to_ask(self) -> Self:

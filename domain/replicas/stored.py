@@ -36,6 +36,14 @@ def stored_spec(text: str) -> StoredSpec:
     return StoredSpec(spec, f"this release of Rollway cannot read its revision: {fault}")
 
 
+def is_same(stored: Mapping[str, Any], spec: RevisionSpec) -> bool:
+    """Whether a stored spec says what this one does. What the release that wrote it did not know has its default."""
+    try:
+        return RevisionSpec.model_validate(stored) == spec
+    except ValidationError:
+        return False
+
+
 def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
     """Not validated: its runtime may be one that this release does not have."""
     known: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}

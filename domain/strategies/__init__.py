@@ -42,9 +42,12 @@ def parse_policy(raw: object, strategies: DeploymentStrategyRegistry = STRATEGIE
                 f"policy.strategy must be one of {', '.join(sorted(strategies))}, not {given.strategy!r}",
                 field="policy.strategy",
             )
+    except ValidationError as error:
+        raise InvalidInputError.of(error, "policy", _PolicyInput) from None
+    try:
         spec = strategy.spec_model.model_validate(given.spec)
     except ValidationError as error:
-        raise InvalidInputError.of(error, "policy.spec" if error.title != _PolicyInput.__name__ else "policy") from None
+        raise InvalidInputError.of(error, "policy.spec", strategy.spec_model) from None
     return DeploymentPolicy(given.strategy, spec, given.limits)
 
 

@@ -7,7 +7,8 @@ from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from domain.changes import Decision
-from domain.model import Deployment, RouteCounts
+from domain.counts import RouteCounts
+from domain.model import Deployment
 from domain.policy import StrategySpec
 from domain.strategies.budget import Budget
 

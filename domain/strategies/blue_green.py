@@ -28,6 +28,7 @@ from pydantic import Field
 
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, TrafficStatus, Verdict
+from domain.numbers import all_of
 from domain.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
@@ -37,11 +38,14 @@ from domain.strategies.sentences import counted, steps
 
 
 class BlueGreenSpec(StrategySpec):
-    """Settings of a blue-green rollout. Without `auto_promote` it waits for `promote`, without a deadline."""
+    """Settings of a blue-green rollout."""
 
     auto_promote: bool = False
+    """Whether a complete green set gets the traffic by itself; otherwise it waits for `promote`, without a deadline."""
     promote_delay_seconds: float = Field(default=0, ge=0, le=7 * 86400)
+    """How long the newest green replica must have been healthy before that; a person who promotes does not wait."""
     scale_down_delay_seconds: float = Field(default=0, ge=0, le=7 * 86400)
+    """How long blue is kept running out of traffic after the promotion, for a way back without a start."""
 
 
 class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
@@ -60,7 +64,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
         budget = self.budget_of(deployment, spec)
         failed = deployment.rollout.failed_routes if deployment.rollout else 0
         if not buckets.target and failed >= budget.desired > 0:
-            return Decision.give_up(f"all {failed} green replicas failed")
+            return Decision.give_up(f"{all_of(failed, 'green replica')} failed")
         complete = not buckets.starting and not buckets.replaceable(now) and len(buckets.ready) >= budget.desired
         promote_at = _promote_at(buckets, spec, now)
         if complete and (_asked(deployment) or (spec.auto_promote and now >= promote_at)):

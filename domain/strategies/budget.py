@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 _HIGHEST_PERCENT = 1000
 _HIGHEST_NUMBER = 10_000
@@ -33,7 +33,11 @@ def _check_amount(value: object) -> object:
     )
 
 
-Amount = Annotated[int | str, BeforeValidator(_check_amount)]
+Amount = Annotated[
+    int | str,
+    BeforeValidator(_check_amount),
+    Field(description=f'0 to {_HIGHEST_NUMBER:,}, or "0%" to "{_HIGHEST_PERCENT:,}%"'),
+]
 
 
 @dataclass(frozen=True, slots=True)

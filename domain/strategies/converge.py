@@ -21,6 +21,7 @@ from uuid import UUID
 from domain.backoff import hold_back
 from domain.changes import Decision, RouteChanges
 from domain.model import Deployment, Route, TrafficStatus
+from domain.numbers import number_of
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.sentences import counted, creating, draining, steps
@@ -33,7 +34,7 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
         buckets = buckets.unparked()
     idle = buckets.idle()
     if not buckets.foreign and len(buckets.target) == len(buckets.ready) == budget.desired and not idle:
-        return Decision.success(f"{budget.desired} of {budget.desired} replicas are healthy")
+        return Decision.success(f"{budget.desired} of {number_of(budget.desired, 'replica')} healthy")
     replaceable = buckets.replaceable(now)
     create = _missing(buckets, replaceable, budget)
     drained = _to_drain(buckets, replaceable, budget)

@@ -18,13 +18,14 @@ from domain.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.sentences import counted, creating, steps
+from domain.strategies.sentences import complete, counted, creating, steps
 
 
 class RecreateSpec(StrategySpec):
     """Nothing to choose: what cannot run twice counts until it has stopped."""
 
     count_stopping: Literal[True] = True
+    """A replica that is stopping takes up room until it is gone; not to be turned off here."""
 
 
 class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
@@ -41,7 +42,7 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
         target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
         buckets = Buckets.of(deployment.routes, target, now).unparked()
         if foreign := worst_first(buckets.foreign):
-            return Decision.moved(f"draining all {len(foreign)} old", RouteChanges.drain(ids(foreign)))
+            return Decision.moved(counted("draining", len(foreign), "old"), RouteChanges.drain(ids(foreign)))
         if buckets.foreign_stopping:
             return Decision.wait(
                 f"waiting: {len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts"
@@ -57,7 +58,7 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
             said, changes = creating(create, buckets, budget, "new"), RouteChanges.create(target, create)
             return Decision.moved(said, changes, buckets.next_change_at(now))
         if len(buckets.ready) >= budget.desired:
-            return Decision.success(f"all {len(buckets.ready)} replicas run the new revision")
+            return Decision.success(complete(len(buckets.ready)))
         said = f"waiting: {len(buckets.ready)} of {budget.desired} new ready"
         return Decision.wait(
             f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}", buckets.next_change_at(now)

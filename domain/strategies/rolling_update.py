@@ -25,21 +25,26 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from domain.changes import Decision, RouteChanges
-from domain.model import Deployment, Route, RouteCounts
+from domain.counts import RouteCounts
+from domain.model import Deployment, Route
 from domain.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
-from domain.strategies.sentences import creating, draining, steps
+from domain.strategies.sentences import complete, creating, draining, steps
 
 
 class RollingUpdateSpec(StrategySpec):
-    """Settings of a rolling update. `min_ready_seconds`: how long healthy before it counts as ready."""
+    """Settings of a rolling update."""
 
     max_surge: Amount = 1
+    """How many replicas more than desired may be live; a percent of desired rounds up."""
     max_unavailable: Amount = 0
+    """How many fewer than desired may serve by our own doing; a percent rounds down. Not both may be 0."""
     pacing: Literal["wave", "continuous"] = "wave"
+    """wave: a step waits until all new replicas of the last one are ready; continuous: starting ones use up surge."""
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
+    """How long a new replica must have been healthy before an old one goes for it."""
 
     @model_validator(mode="after")
     def _can_move(self) -> Self:
@@ -70,7 +75,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             said = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
             return Decision.wait(said, buckets.next_ready_at)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
-            return Decision.success(f"all {len(buckets.ready)} replicas run the new revision")
+            return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         drained = [*foreign, *buckets.replaceable(now)]
         if not create and not drained:

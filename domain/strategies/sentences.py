@@ -1,5 +1,6 @@
 """What strategies say alike: each step with the inequality that allows it, and nothing about steps not taken."""
 
+from domain.numbers import all_of
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 
@@ -12,6 +13,11 @@ def steps(*parts: str) -> str:
 def counted(verb: str, count: int, what: str = "") -> str:
     """E.g. "draining 2 green"; empty for none."""
     return f"{verb} {count}{what and ' '}{what}" if count else ""
+
+
+def complete(count: int) -> str:
+    """The new revision has taken over."""
+    return f"{all_of(count, 'replica')} {'runs' if count == 1 else 'run'} the new revision"
 
 
 def creating(count: int, buckets: Buckets, budget: Budget, what: str = "") -> str:

@@ -63,16 +63,26 @@ class TrafficSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     hosts: tuple[Host, ...] | None = Field(default=None, max_length=MAX_HOSTS)
+    """Host names; `*.example.com` stands for every name below it. Each belongs to one deployment."""
     path_prefix: PathPrefix | None = None
+    """The beginning of paths, with `/` at both ends. It belongs to one deployment."""
     strip_prefix: bool = True
+    """Whether replicas see the path without the prefix."""
     request_timeout_seconds: float | None = Field(default=None, ge=_SHORTEST_TIMEOUT, le=86400)
+    """How long a request may take; left out: no limit."""
     hedge_after_seconds: float | None = Field(default=5.0, ge=0.01, le=3600)
+    """A request that may be sent twice goes to a second replica too when it waits so long; null: never."""
     preview: bool = True
+    """Whether a new revision can be looked at before it gets traffic."""
+    idle_timeout_seconds: float | None = Field(default=3600.0, ge=_SHORTEST_TIMEOUT, le=86400)
+    """A request on which nothing is sent for so long, in either direction, is cut; null: never."""
 
     @property
     def rules(self) -> RequestRules:
         """What proxies do with the requests."""
-        return RequestRules(self.request_timeout_seconds, self.hedge_after_seconds, self.preview)
+        return RequestRules(
+            self.request_timeout_seconds, self.hedge_after_seconds, self.preview, self.idle_timeout_seconds
+        )
 
     @property
     def is_default(self) -> bool:
@@ -123,6 +133,9 @@ def rules_in_words(rules: RequestRules) -> str:
         words.append(f"hedged after {rules.hedge_after_seconds:g} s" if rules.hedge_after_seconds else "never hedged")
     if not rules.preview:
         words.append("without a preview")
+    if rules.idle_timeout_seconds != USUAL.idle_timeout_seconds:
+        idle = rules.idle_timeout_seconds
+        words.append(f"cut when silent for {idle:g} s" if idle else "never cut when silent")
     return "".join(f", {said}" for said in words)
 
 

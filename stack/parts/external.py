@@ -5,15 +5,17 @@ The client libraries are imported where they are used: half a second that a star
 
 import socket
 import ssl
+from collections.abc import Callable
 from queue import Empty, Queue
 from threading import Thread
+from typing import TypeVar
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
+from domain.servers import UnfitServerError, doubt_about_memory, refuse_old_postgres, refuse_old_redis
 from stack.errors import StackError
 
+T = TypeVar("T", int, str)
 _TIMEOUT = 3
-_POSTGRES_AT_LEAST = 180000
-_REDIS_AT_LEAST = (6, 2)
 
 
 def check_database(url: str) -> str:
@@ -32,13 +34,15 @@ def check_database(url: str) -> str:
             version = connection.info.server_version
     except psycopg.Error as error:
         raise StackError(_refusal(address, str(error))) from error
-    if version < _POSTGRES_AT_LEAST:
-        raise StackError(f"DATABASE_URL: PostgreSQL at {address} is {version // 10000}; Rollway needs 18 or newer.")
+    _refuse_old("DATABASE_URL", refuse_old_postgres, version, address)
     return address
 
 
-def check_redis(url: str) -> str:
-    """Connect to REDIS_URL and return its address (host:port/database). Raises StackError as `check_database` does."""
+def check_redis(url: str, warn: Callable[[str], None] = lambda _: None) -> str:
+    """Connect to REDIS_URL and return its address (host:port/database). Raises StackError as `check_database` does.
+
+    `warn` hears of one that may throw messages away.
+    """
     address, host, port = _parse("REDIS_URL", url, ("redis", "rediss"), 6379)
     import redis  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
@@ -50,7 +54,9 @@ def check_redis(url: str) -> str:
         client = redis.Redis.from_url(
             url, protocol=2, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, retry=Retry(NoBackoff(), 0)
         )
-        version = str(client.info("server")["redis_version"])
+        _refuse_old("REDIS_URL", refuse_old_redis, str(client.info("server")["redis_version"]), address)
+        if doubt := doubt_about_memory(str(client.info("memory")["maxmemory_policy"]), address):
+            warn(f"REDIS_URL: {doubt}")
     except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
         raise StackError(f"REDIS_URL: Redis at {address} refuses the user or password.") from error
     except redis.ResponseError as error:
@@ -62,9 +68,14 @@ def check_redis(url: str) -> str:
     finally:
         if client is not None:
             client.close()
-    if tuple(int(part) for part in version.split(".")[:2]) < _REDIS_AT_LEAST:
-        raise StackError(f"REDIS_URL: Redis at {address} is {version}; Rollway needs 6.2 or newer.")
     return address
+
+
+def _refuse_old(variable: str, refuse: Callable[[T, str], None], version: T, address: str) -> None:
+    try:
+        refuse(version, address)
+    except UnfitServerError as error:
+        raise StackError(f"{variable}: {error.message}.") from None
 
 
 def libpq_url(url: str) -> str:

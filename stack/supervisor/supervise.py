@@ -16,6 +16,7 @@ from stack.parts.envoy import HANDOVER_SECONDS
 from stack.plan import Plan
 from stack.state import PartState, StackState, write_state
 from stack.supervisor.child import Child
+from stack.supervisor.logs import Logs
 from stack.supervisor.seen import part_states, without_secrets
 from stack.supervisor.signals import wakeup_on_signals
 from stack.supervisor.stop import stop_in_order, stop_together
@@ -49,6 +50,7 @@ class Supervisor:
         self._written: StackState | None = None
         self._leaving: Sequence[PartState] = ()
         self._wakeup = wakeup_on_signals(self._ask_stop)
+        self._logs = Logs(home.log("supervisor"))
 
     def run(self) -> int:
         """Run until asked to stop; the process's exit code. Nothing that was started is left when it returns."""
@@ -57,6 +59,7 @@ class Supervisor:
             self._phase = "running"
             while not self._stop_asked:
                 self._advance()
+                self._logs.keep_small(self._children)
                 self._sleep()
         except StartFailedError as failure:
             self._failure = str(failure)
@@ -142,8 +145,7 @@ class Supervisor:
 
     def _sleep(self) -> None:
         """Sleep until a child ends, a signal comes or something is due."""
-        readable, _, _ = select.select([self._wakeup], [], [], self._nap())
-        if readable:
+        if select.select([self._wakeup], [], [], self._nap())[0]:
             os.read(self._wakeup, 4096)
 
     def _nap(self) -> float:

@@ -10,6 +10,7 @@ import redis
 from redis.exceptions import LockError, RedisError
 from redis.lock import Lock
 
+from tasks.observed import LOCKS_CONTENDED, LOCKS_LOST
 from tasks.redis.slot_count import SlotCount
 from tasks.settings import KEY_PREFIX
 
@@ -52,6 +53,7 @@ class Slot:
             try:
                 lock.reacquire()
             except LockError:
+                LOCKS_LOST.inc()
                 self._taken_away.set()
                 return
             except RedisError:
@@ -88,6 +90,7 @@ class Slots:
         count = 1 if single else self._count()
         lock = self._first_free(lock_id, count) or self._leave_note_and_retry(lock_id, key, count)
         if lock is None:
+            LOCKS_CONTENDED.labels(lock_id.partition("@")[0]).inc()
             yield None
             return
         try:

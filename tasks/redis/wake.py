@@ -15,8 +15,9 @@ from domain.handlers import HANDLERS, woken_by
 from domain.model import DeploymentLifecycleStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
+from tasks.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue, queue
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
-from tasks.settings import KEY_PREFIX, LIFECYCLE_QUEUE, ROUTES_QUEUE, TRAFFIC_CHANNEL, host_queue, queue
+from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL
 
 _QUEUED_SECONDS = 5
 MOST_WAITING = 100
@@ -87,6 +88,9 @@ class Waker:
                 # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now
                 self.app.send_task(task, kwargs=arguments, queue=queue, ignore_result=True)
         except (RedisError, OperationalError) as error:
+            from tasks.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
+
+            WAKES_LOST.inc()
             _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
 
 

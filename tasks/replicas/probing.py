@@ -15,7 +15,7 @@ from db.engine import database_now, in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
 from domain.model import RouteStatus
-from domain.replicas.health import ProbedRoute, ProbeResult, judge_health, unread_status
+from domain.replicas.health import ProbedRoute, ProbeResult, end_in_words, judge_health, unread_status, why_not_yet
 from domain.replicas.revision import HealthCheck
 from domain.text import storable
 from runtime.base import Replica, Runtime
@@ -54,6 +54,7 @@ class ProbePass:
     _next_read: float = 0.0
     _looked_at: datetime | None = None
     _last_details: dict[UUID, str] = field(default_factory=dict)
+    _said: dict[UUID, str] = field(default_factory=dict)
     _liveness: Liveness = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,11 +129,19 @@ class ProbePass:
             result = ProbeResult(running=True, answered=answer.ok if answer else None, detail=detail)
         verdict = judge_health(check, _probed(route), result, now)
         if (verdict.status, verdict.streak) == (route.status, route.probe_streak):
-            return None
+            return self._waits(route, answer, now)
         tail = self._log_tail(route) if verdict.status is RouteStatus.FAILED else None
         return RouteReport(
             route.id, route.deployment_id, route.status, verdict.status, verdict.streak, verdict.reason, log_tail=tail
         )
+
+    def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
+        """What is said of a replica that starts for long, once for each answer that it gives."""
+        why = answer and why_not_yet(_probed(route), answer.ok, answer.detail, now)
+        if not why or self._said.get(route.id) == why:
+            return None
+        self._said[route.id] = why
+        return RouteReport(route.id, route.deployment_id, route.status, route.status, route.probe_streak, reason=why)
 
     def _can_be_judged(self, route: RouteRow, answer: ProbeAnswer | None, *, asked: bool) -> bool:
         """Whether this look says enough of a replica that has not ended.
@@ -182,7 +191,5 @@ def _runs(replica: Replica | None) -> bool:
 
 
 def _ended(replica: Replica | None) -> ProbeResult:
-    if replica is None:
-        return ProbeResult(running=False, answered=None, detail="its process is gone")
-    code = "" if replica.exit_code is None else f" with exit code {replica.exit_code}"
-    return ProbeResult(running=False, answered=None, detail=f"its process ended{code}")
+    detail = "its process is gone" if replica is None else end_in_words(replica.exit_code)
+    return ProbeResult(running=False, answered=None, detail=detail)

@@ -1,19 +1,22 @@
-"""Writes what became of replicas. A report that Postgres refuses is an error of its route alone."""
+"""Writes what became of replicas, and logs it. A report that Postgres refuses is an error of its route alone."""
 
 from collections.abc import Sequence
 from functools import partial
+from uuid import UUID
 
 import psycopg
 import structlog
+from psycopg import Connection
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from db.replicas.reports import RouteReport, apply_reports
+from db.replicas.reports import ReportedRoute, RouteReport, record_reports
 from domain.model import RouteStatus
 from domain.text import storable
 from tasks.change import change_and_wake
 from tasks.halves import in_halves
 from tasks.redis.wake import Waker
+from tasks.replicas.replica_log import log_reported
 
 _AWAY = (psycopg.OperationalError, DBAPIError)
 _log = structlog.get_logger(__name__)
@@ -37,7 +40,14 @@ def write_reports(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) 
 
 
 def _write(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) -> None:
-    change_and_wake(engine, waker, partial(apply_reports, reports=reports))
+    became: list[ReportedRoute] = []
+
+    def work(connection: Connection) -> frozenset[UUID]:
+        became[:] = record_reports(connection, reports)
+        return frozenset(route.deployment_id for route in became)
+
+    change_and_wake(engine, waker, work)
+    log_reported(became)
 
 
 def _blame(engine: Engine, waker: Waker, report: RouteReport, error: Exception) -> None:

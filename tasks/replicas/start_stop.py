@@ -11,6 +11,7 @@ from db.engine import in_transaction
 from db.replicas.routes import expected_on
 from runtime.base import Runtime
 from runtime.ending import end
+from runtime.secrets import NO_SECRETS, HostSecrets
 from tasks.redis.wake import Waker
 from tasks.replicas.starts import Starts
 from tasks.replicas.stops import Stops
@@ -24,16 +25,22 @@ _log = structlog.get_logger(__name__)
 class HostReplicas:
     """Starts, stops and sweeps the replicas of the host `name`.
 
-    `drain_deadline`: how long proxies may take to acknowledge a drain.
+    `drain_deadline`: how long proxies may take to acknowledge a drain. `secrets`: what replicas may refer to.
     """
 
-    def __init__(
-        self, engine: Engine, runtimes: Mapping[str, Runtime], waker: Waker, name: str, drain_deadline: timedelta
+    def __init__(  # noqa: PLR0913  (what a worker is composed of, each by its name)
+        self,
+        engine: Engine,
+        runtimes: Mapping[str, Runtime],
+        waker: Waker,
+        name: str,
+        drain_deadline: timedelta,
+        secrets: HostSecrets = NO_SECRETS,
     ) -> None:
         self._engine = engine
         self._runtimes = runtimes
         self._name = name
-        self.start = Starts(engine, runtimes, waker, name).look
+        self.start = Starts(engine, runtimes, waker, name, secrets).look
         self.stop = Stops(engine, runtimes, waker, name, drain_deadline).look
 
     def sweep(self) -> bool:

@@ -1,7 +1,7 @@
 """Starts the replicas of one host, each route at its own time: what cannot be started now holds up nobody else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import structlog
@@ -10,11 +10,14 @@ from sqlalchemy import Engine
 from db.engine import in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import PostponedStart, RouteRow, postpone_starts, routes_to_start
+from db.replicas.secrets import note_fault
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
+from domain.replicas.secrets import references_of
 from domain.replicas.trying import pause_after
 from domain.text import storable
-from runtime.base import ReplicaRequest, ReplicaStartError, Runtime
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
+from runtime.secrets import NO_SECRETS, HostSecrets, UnreadSecretError
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.turns import Turns
@@ -31,6 +34,7 @@ class Starts:
     runtimes: Mapping[str, Runtime]
     waker: Waker
     host: str
+    secrets: HostSecrets = NO_SECRETS
     _turns: Turns[RouteReport | PostponedStart] = field(default_factory=Turns)
 
     def look(self) -> bool:
@@ -52,7 +56,11 @@ class Starts:
         if route.unreadable is not None:
             return failed(reason=route.unreadable)
         try:
-            replica = self.runtimes[route.spec.runtime].start(request_of(route))
+            replica = self._running(request_of(route))
+        except UnreadSecretError as error:  # noted first: what replaces it shall be placed elsewhere
+            fault = partial(note_fault, host=self.host, reference=error.reference, fault=error.fault)
+            in_transaction(self.engine, fault)
+            return failed(reason=str(error))
         except ReplicaStartError as error:
             return failed(reason=str(error))
         except OSError as error:
@@ -65,6 +73,13 @@ class Starts:
         return RouteReport(
             route.id, route.deployment_id, route.status, route.status, address=replica.address, handle=replica.handle
         )
+
+    def _running(self, request: ReplicaRequest) -> Replica:
+        """Its secrets are read unless it runs already, as after a crash: then they may have changed, or be gone."""
+        runtime = self.runtimes[request.spec.runtime]
+        if references_of(request.spec.env) and runtime.find(request.route_id) is None:
+            request = replace(request, secrets=self.secrets.of(request))
+        return runtime.start(request)
 
     def _postponed(self, route: RouteRow, why: str) -> PostponedStart:
         if not route.start_tries:  # said once, and not at each try

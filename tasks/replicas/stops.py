@@ -12,12 +12,15 @@ from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
 from db.proxies.acks import release_drained
+from db.replicas.kills import Kill, record_kills
 from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
 from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
 from domain.replicas.trying import pause_after
 from runtime.base import Runtime
 from tasks.change import change_and_wake
+from tasks.observed import DRAINS_CUT
 from tasks.redis.wake import Waker
+from tasks.replicas.replica_log import log_gone, log_killed
 from tasks.replicas.starts import request_of
 from tasks.replicas.turns import Turns
 
@@ -30,6 +33,11 @@ class _Taken:
 
     step: StopStep
     why_not: str | None = None
+
+    @property
+    def is_kill(self) -> bool:
+        """It was killed just now."""
+        return self.step is StopStep.KILL and self.why_not is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,18 @@ class Stops:
         asked = [route_id for route_id, end in taken.items() if end.step is StopStep.ASK]
         first_asked = [route_id for route_id in asked if route_id in known and not known[route_id].stop_requested_at]
         in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
+        self._tell_kills([known[route_id] for route_id, end in taken.items() if end.is_kill and route_id in known])
         gone = [route_id for route_id, end in taken.items() if end.step is StopStep.GONE]
         if gone:
             change_and_wake(self.engine, self.waker, partial(record_stopped, route_ids=gone))
+            log_gone((known[route_id] for route_id in gone if route_id in known), self.host)
         return len(gone) < len(due) or self._turns.is_behind
+
+    def _tell_kills(self, killed: Sequence[RouteRow]) -> None:
+        """Whose requests were cut off must be able to find out why."""
+        kills = [Kill(route.id, route.deployment_id, route.spec.stop_grace_seconds) for route in killed]
+        if kills:
+            in_transaction(self.engine, partial(record_kills, host=self.host, kills=kills))
 
     def _due(self, routes: Sequence[RouteRow]) -> list[RouteRow]:
         now = time.monotonic()
@@ -87,6 +103,8 @@ class Stops:
                 runtime.terminate(route.id, request)
             elif step is StopStep.KILL:
                 runtime.kill(route.id, request)
+                DRAINS_CUT.inc()
+                log_killed(route, self.host)
         except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach those that leave beside it)
             return _Taken(step, str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}")
         return _Taken(step)

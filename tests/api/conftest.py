@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.support.asking import page
-from tests.support.deployments import Made, engine_on, make_deployment
+from tests.support.databases import engine_on
+from tests.support.deployments import Made, make_deployment
 from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
 from tests.support.polling import Node
 from tests.support.server_process import Process

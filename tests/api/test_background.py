@@ -1,12 +1,5 @@
 """What goes on beside the requests: it ends with the process, and what a newer release wrote is one row's fault."""
 
-import signal
-
-import psutil
-import pytest
-from sqlalchemy import Engine
-
-from tests.support import plain_http
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, read, write
 from tests.support.edge import EdgeRoutes
@@ -49,30 +42,3 @@ def test_the_process_ends_when_what_reads_the_table_fails(routes: EdgeRoutes, ap
     assert api.process is not None
     assert api.process.wait(20) == 1
     assert "a background task ended, so this process ends" in api.log.read_text()
-
-
-@pytest.fixture
-def backends(engine: Engine, api: Process) -> list[psutil.Process]:
-    """The processes of Postgres that the server talks to."""
-    assert api.process is not None
-    ports = {connection.laddr.port for connection in psutil.Process(api.process.pid).net_connections()}
-    rows = read(engine, "SELECT pid, client_port FROM pg_stat_activity WHERE client_port IS NOT NULL")
-    return [psutil.Process(row["pid"]) for row in rows if row["client_port"] in ports]
-
-
-def test_a_postgres_that_is_silent_makes_the_table_stale(api: Process, backends: list[psutil.Process]) -> None:
-    assert backends
-    for backend in backends:
-        backend.send_signal(signal.SIGSTOP)
-    try:
-        health = eventually(lambda: stale(api), 20)
-        assert health["postgres"] != "ok"
-    finally:
-        for backend in backends:
-            backend.send_signal(signal.SIGCONT)
-    eventually(lambda: plain_http.get(f"{api.url}/healthz").json()["status"] == "ok")
-
-
-def stale(api: Process) -> dict[str, object] | None:
-    said: dict[str, object] = plain_http.get(f"{api.url}/healthz").json()
-    return said if said["status"] == "stale" else None

@@ -4,10 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.engine import in_transaction, transaction
-from db.proxies.acks import (
-    list_proxies,
-    release_drained,
-)
+from db.proxies.acks import list_proxies, release_drained
 from tests.support.acknowledged import ack, drain, publish, release, see, seen_now
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import DRAIN

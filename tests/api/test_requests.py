@@ -1,9 +1,9 @@
-"""What a deployment says of its requests: who may look at a coming revision, and which clients are understood."""
+"""What a deployment says of its requests: who may look at a coming revision, how long a request may be silent."""
 
 import socket
 
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from tests.support.deployments import write
+from tests.support.deployments import Made, write
 from tests.support.edge import Edge
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
@@ -35,3 +35,21 @@ def test_clients_that_speak_http_1_0_are_answered(edge: Edge) -> None:
                     answer += more
             assert b" 200 " in answer.partition(b"\r\n")[0]
             assert b'"replica": "here"' in answer
+
+
+def answered(edge: Edge, web: Made, status: int) -> None:
+    eventually(lambda: edge.ask(f"/{web.name}/").status_code == status, what=f"an answer {status}")
+
+
+def test_a_request_may_be_silent_for_as_long_as_its_deployment_allows(edge: Edge) -> None:
+    with replicas("silent") as (silent,):
+        web = edge.make("■", silent)
+        answered(edge, web, 200)
+        silent.seconds = 0.5
+        assert edge.ask(f"/{web.name}/").status_code == 200
+        write(edge.routes.engine, "UPDATE deployments SET idle_timeout_seconds = 0.2 WHERE id = %s", web.id)
+        edge.routes.tell()
+        answered(edge, web, 504)
+        write(edge.routes.engine, "UPDATE deployments SET idle_timeout_seconds = NULL WHERE id = %s", web.id)
+        edge.routes.tell()
+        answered(edge, web, 200)

@@ -4,11 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
-from db.proxies.acks import (
-    begin_publishing,
-    list_proxies,
-    note_publisher,
-)
+from db.proxies.acks import begin_publishing, list_proxies, note_publisher
 from tests.support.acknowledged import drain, publish, release, see, silent_for
 from tests.support.deployments import Made, make_deployment, read, write
 
@@ -104,3 +100,15 @@ def test_who_has_not_been_heard_of_for_a_day_is_forgotten(engine: Engine) -> Non
     silent_for(engine, "a", 90_000)
     in_transaction(engine, lambda connection: begin_publishing(connection, "three"))
     assert [proxy.node_id for proxy in in_transaction(engine, list_proxies)] == ["b"]
+
+
+def test_what_was_acknowledged_on_a_server_that_had_counted_further_is_waited_for_again(
+    engine: Engine, web: Made
+) -> None:
+    """A dump of it was restored here: its snapshots lie ahead of every drain to come."""
+    publish(engine)
+    see(engine, "a")
+    write(engine, "UPDATE proxies SET acked_snapshot = '9000000000:9000000000:', acked_at = now()")
+    publish(engine)
+    drain(engine, web.routes[0])
+    assert release(engine) == frozenset()

@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 
 from bench.world import World
 from domain.replicas.events import RouteLifecycleType
+from tasks.queues import LIFECYCLE_QUEUE, host_queue
 from tasks.redis.wake import Waker
-from tasks.settings import LIFECYCLE_QUEUE, host_queue
 from tests.support.deployments import HERE, drawn, make_deployment, read
 from tests.support.pictures import PROVISIONING
 from tests.support.queues import waiting

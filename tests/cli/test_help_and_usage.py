@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from cli.commands.change import VERBS
+from cli.listed import COMMANDS
 from cli.main import app
 from tests.cli.conftest import Rollway
 
-OURS = [command.name or "" for command in app.registered_commands if command.name not in ("up", "down")]
+OURS = [name for name in COMMANDS if name not in ("up", "down")]
 
 
 @pytest.mark.parametrize("command", OURS)
@@ -105,4 +109,49 @@ def test_a_stack_that_does_not_run_is_one_sentence_and_exit_code_3(
     monkeypatch.delenv("REDIS_URL", raising=False)
     ended = rollway("status")
     assert (ended.code, ended.out) == (3, "")
-    assert ended.err.startswith("Rollway's stack is not running: start it with 'rollway up'")
+    assert ended.err.startswith(f"No stack of Rollway runs in {tmp_path}: 'rollway up' starts one there")
+
+
+SLOW = ("alembic", "celery", "domain.commands", "domain.replay", "fastapi", "httpx", "sqlalchemy", "yaml")
+
+
+@pytest.mark.parametrize(
+    ("command", "without"),
+    [("", (*SLOW, "db", "psycopg", "pydantic", "rich", "stack")), ("status", SLOW), ("history", SLOW)],
+)
+def test_a_command_imports_what_it_needs_and_the_list_of_commands_none_of_it(command: str, without: Any) -> None:
+    program = f"""
+import sys
+from cli.main import main
+
+main([*{command.split()}, "--help"])
+print("loaded:", *(name for name in {without} if name in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_line_of_a_command_in_the_list_is_how_its_own_help_begins(command: str) -> None:
+    group: Any = typer.main.get_command(app)
+    assert group.commands[command].help.startswith(COMMANDS[command].line)
+
+
+def test_every_line_of_the_list_fits_into_a_narrow_terminal() -> None:
+    longest = max(map(len, COMMANDS))
+    assert {name: listed.line for name, listed in COMMANDS.items() if longest + len(listed.line) + 5 > 80} == {}
+
+
+def test_tab_completes_names_of_commands_and_their_options() -> None:
+    def offered(*words: str) -> list[str]:
+        environment = {**os.environ, "_ROLLWAY_COMPLETE": "complete_bash"}
+        environment |= {"COMP_WORDS": " ".join(("rollway", *words)), "COMP_CWORD": str(len(words))}
+        program = Path(sys.executable).with_name("rollway")
+        return subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    assert offered("pro") == ["promote", "proxies", "proxy-token"]
+    assert "--follow" in offered("logs", "--fo")
+
+
+def test_the_version_is_the_one_of_the_package(rollway: Rollway) -> None:
+    assert rollway("--version").out == f"rollway {version('rollway')}\n"

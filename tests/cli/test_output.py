@@ -11,7 +11,7 @@ import pytest
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cli.output import columns, print_json, printer
+from cli.output import columns, print_json, printer, program
 from tests.cli.conftest import Rollway
 from tests.support.deployments import make_deployment, write
 
@@ -21,6 +21,17 @@ HOSTILE = "\x1b]0;OWNED\x07\x1b[2J\x9b2J\x7f"
 def obeyed(said: str) -> set[str]:
     """The characters that a terminal does not show but obeys, line ends apart."""
     return {character for character in said if character < " " or "\x7f" <= character <= "\x9f"} - {"\n"}
+
+
+def test_the_command_is_named_as_it_can_be_typed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = tmp_path / "bin" / "rollway"
+    installed.parent.mkdir()
+    installed.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(installed), "up"])
+    monkeypatch.setenv("PATH", "")
+    assert program() == str(installed)
+    monkeypatch.setenv("PATH", str(installed.parent))
+    assert program() == "rollway"
 
 
 @pytest.mark.parametrize("wrapped", [str, Text], ids=["text", "rich text"])
@@ -72,6 +83,44 @@ def test_a_log_is_raw_in_a_pipe_and_shown_on_a_terminal(rollway: Rollway, engine
     on_terminal = through_a_terminal("logs", route.hex).replace("\r\n", "\n")
     assert "OWNED" in on_terminal
     assert obeyed(on_terminal) == set()
+
+
+@pytest.mark.usefixtures("servers")
+def test_what_goes_into_a_pipe_ends_no_line_with_blanks_and_what_stands_under_a_heading_stays_there(
+    rollway: Rollway, engine: Engine
+) -> None:
+    make_deployment(engine, "■■◇", name="a-long-name")
+    make_deployment(engine, "■", name="web", n=1)
+    for arguments in (["status"], ["status", "web"], ["routes", "web"], ["history", "web"], ["traffic"]):
+        assert [line for line in rollway(*arguments).out.splitlines() if line != line.rstrip()] == []
+    table = rollway("status").out.splitlines()
+    heading = next(number for number, line in enumerate(table) if line.startswith("NAME"))
+    assert [line.index("■") for line in table[heading + 1 :]] == [table[heading].index("REPLICAS")] * 2
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_terminal_gets_no_escapes_where_no_color_is_set(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_deployment(engine)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[" in through_a_terminal("status", "web")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in through_a_terminal("status", "web")
+
+
+@pytest.mark.usefixtures("servers")
+def test_an_output_that_is_no_utf_8_gets_ascii_in_which_replicas_still_differ(engine: Engine) -> None:
+    make_deployment(engine, "■◇|", n=2)
+    ascii_only = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "POSIX"}
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "cli.main", *arguments]
+        done = subprocess.run(command, env={**os.environ, **ascii_only}, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode("ascii")
+
+    assert "#+" in said("status", "web")
+    assert "v1" in said("history", "web") + said("routes", "web")
+    assert json.loads(said("status", "web", "--json"))["picture"].startswith("■◇")
 
 
 def through_a_terminal(*arguments: str) -> str:

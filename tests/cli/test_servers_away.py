@@ -1,15 +1,23 @@
 """When Postgres or Redis does not answer."""
 
+import os
 import time
+from pathlib import Path
 from typing import LiteralString
 
 import pytest
 from sqlalchemy import Engine, text
 
+from runtime.identity import Identity, identify
+from stack.home import Home
+from stack.state import PartCondition, PartState, StackState, write_state
 from tests.cli.conftest import Rollway
 from tests.support.deployments import NOBODY, make_deployment, write
 
 pytestmark = pytest.mark.usefixtures("servers")
+
+US = identify(os.getpid())
+ENDED = Identity(2**22 - 1, 1.0, "")
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["scale", "web", "3"], ["history", "web"]])
@@ -23,6 +31,50 @@ def test_a_postgres_that_is_away_is_named_with_host_and_port_and_no_password(
     assert ended.err.startswith("PostgreSQL at 127.0.0.1:1/rollway cannot be reached")
     assert "topsecret" not in ended.err
     assert time.monotonic() - began < 5
+
+
+def test_a_postgres_of_somebody_else_that_is_away_leads_to_database_url_and_not_back_to_status(
+    rollway: Rollway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me@127.0.0.1:1/rollway")
+    ended = rollway("status")
+    assert ended.err.endswith("cannot be reached: it does not run, or DATABASE_URL does not say where.\n")
+
+
+@pytest.mark.parametrize(
+    ("supervisor", "condition", "error", "said"),
+    [
+        (ENDED, "running", "", "nothing of the stack in {home} runs any more; 'rollway up' starts it."),
+        (
+            US,
+            "crashing",
+            "PANIC: could not write: No space left on device",
+            (
+                "in the stack in {home} it is crashing, PANIC: could not write: No space left on device; "
+                "its log is {home}/logs/postgres.log."
+            ),
+        ),
+    ],
+)
+def test_a_postgres_of_the_stack_of_this_folder_that_is_away_is_told_with_what_the_stack_knows_of_it(
+    rollway: Rollway,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    supervisor: Identity,
+    condition: PartCondition,
+    error: str,
+    said: str,
+) -> None:
+    url = "postgresql://me@127.0.0.1:1/rollway"
+    monkeypatch.setenv("DATABASE_URL", url)
+    home = Home(tmp_path / "home")
+    home.create()
+    postgres = PartState(name="postgres", condition=condition, server=True, process=None, error=error)
+    state = StackState(supervisor=supervisor, phase="running", database_url=url, redis_url="", parts=(postgres,))
+    write_state(home, state)
+    ended = rollway("status")
+    assert (ended.code, ended.err.count("\n")) == (3, 1)
+    assert ended.err.endswith(f"cannot be reached: {said.format(home=home.root)}\n")
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:topsecret@[/rollway", "host=nowhere topsecret", "mysql://topsecret"])
@@ -57,7 +109,7 @@ def test_a_database_without_tables_says_how_to_get_them(
     monkeypatch.setenv("DATABASE_URL", f"{database.rpartition('/')[0]}/postgres")
     ended = rollway("status")
     assert ended.code == 3
-    assert "run 'make migrate'" in ended.err
+    assert "run 'rollway migrate'" in ended.err
 
 
 def test_without_redis_a_write_is_done_all_the_same(

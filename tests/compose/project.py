@@ -32,7 +32,7 @@ class Project:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.folder, self.name = folder, f"rollway-try-{os.getpid()}"
-        self.port, flower = free_port(), free_port()
+        self.port, flower, people = free_port(), free_port(), free_port()
         _clone(folder)
         self._environment = {
             **{name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ},
@@ -40,6 +40,7 @@ class Project:
             "COMPOSE_PROJECT_NAME": self.name,
             "ENVOY_PORT": str(self.port),
             "FLOWER_PORT": str(flower),
+            "PEOPLE_PORT": str(people),
         }
         self.engine = docker.APIClient(base_url=url, timeout=120)
 

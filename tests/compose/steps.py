@@ -80,7 +80,6 @@ def a_killed_worker_comes_back(project: Project) -> str:
         started = _started(project)
         project.engine.exec_start(project.engine.exec_create(_worker(project), ["sh", "-c", "kill -9 -1"])["Id"])
         eventually(lambda: _started(project) != started, 60, "another start of the container")
-        project.wait_until_healthy()
         _wait_until_ready(project)
     assert load.lost == []
     return f"0 of {load.sent} lost"
@@ -90,7 +89,6 @@ def a_restarted_worker_comes_back(project: Project) -> str:
     """`docker restart` of one."""
     with project.loaded() as load:
         project.engine.restart(_worker(project), timeout=20)
-        project.wait_until_healthy()
         _wait_until_ready(project)
     assert load.lost == []
     return f"0 of {load.sent} lost"
@@ -99,27 +97,21 @@ def a_restarted_worker_comes_back(project: Project) -> str:
 def a_restart_of_everything_is_survived(project: Project) -> str:
     """`docker-compose restart`."""
     project.compose("restart")
-    project.wait_until_healthy()
-    _wait_until_ready(project)
-    return "everything healthy by itself"
+    return _wait_until_ready(project)
 
 
 def a_restart_of_the_engine_is_survived(project: Project, engine: IsolatedDockerd) -> str:
     """In good order: containers are asked to end."""
     engine.stop()
     engine.start()
-    project.wait_until_healthy()
-    _wait_until_ready(project)
-    return "everything healthy by itself"
+    return _wait_until_ready(project)
 
 
 def a_power_failure_is_survived(project: Project, engine: IsolatedDockerd) -> str:
     """All processes are killed at once, the engine's too."""
     engine.lose_power()
     engine.start()
-    project.wait_until_healthy()
-    _wait_until_ready(project)
-    return "everything healthy by itself"
+    return _wait_until_ready(project)
 
 
 STEPS = (
@@ -144,6 +136,9 @@ def _started(project: Project) -> str:
     return str(project.engine.inspect_container(_worker(project))["State"]["StartedAt"])
 
 
-def _wait_until_ready(project: Project) -> None:
+def _wait_until_ready(project: Project) -> str:
+    """All containers, and what they serve."""
+    project.wait_until_healthy()
     status = re.compile(r"web +ready +3/3")
     eventually(lambda: status.search(project.inside("rollway", "status")), 120, "three healthy replicas")
+    return "everything healthy by itself"

@@ -1,23 +1,9 @@
 from collections.abc import Iterator
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg import sql
 from sqlalchemy import Engine
 
-from tests.support.deployments import engine_on
-from tests.support.servers import EmbeddedServer
-
-
-@pytest.fixture
-def empty_database(postgres_server: EmbeddedServer) -> Iterator[str]:
-    """The URL of a database that no migration has seen."""
-    name = f"empty_{uuid4().hex[:8]}"
-    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield f"{postgres_server.url.rpartition('/')[0]}/{name}"
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+from tests.support.databases import engine_on
 
 
 @pytest.fixture

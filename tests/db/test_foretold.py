@@ -18,12 +18,16 @@ from db.cycle.load import load
 from db.engine import transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
-from domain import commands
+from db.retention.cut import cut_deployment
 from domain.after import after
+from domain.commands.base import DeploymentCommand
+from domain.commands.deployment import Destroy, Scale
+from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.reported import reported
+from domain.retention import Retention
 from tests.support.deployments import make_deployment
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.snapshots import policies
@@ -37,20 +41,32 @@ _CLOCKS: dict[LiteralString, tuple[LiteralString, ...]] = {
 }
 """Every clock that a snapshot or a decision looks at."""
 
-COMMANDS: dict[type[commands.DeploymentCommand], dict[str, st.SearchStrategy[Any]]] = {
-    commands.ActivateRevision: {
+_AGES: dict[LiteralString, tuple[LiteralString, ...]] = {
+    "rollouts": ("ended_at",),
+    "routes": ("stopped_at",),
+    "revisions": ("created_at",),
+    "deployment_history": ("updated_at",),
+}
+"""Every clock that says how old a row is which nobody decides from."""
+
+LITTLE = Retention(**{name: 1 if name.endswith("count") else 0.001 for name in Retention.model_fields})
+"""Keeps one of each kind, and nothing for longer than a minute and a half."""
+
+COMMANDS: dict[type[DeploymentCommand], dict[str, st.SearchStrategy[Any]]] = {
+    ActivateRevision: {
         "revision": st.sampled_from(["v1", "v2", "v3"]),
         "supersede": st.booleans(),
         "desired_replicas": st.sampled_from([None, None, 0, 2, 5]),
     },
-    commands.Pause: {},
-    commands.Resume: {},
-    commands.Promote: {},
-    commands.Abort: {},
-    commands.Undo: {"revision": st.sampled_from([None, None, "v1", "v3"])},
-    commands.Retry: {},
-    commands.Scale: {"desired_replicas": st.integers(0, 5)},
-    commands.Destroy: {"force": st.booleans()},
+    Restart: {},
+    Pause: {},
+    Resume: {},
+    Promote: {},
+    Abort: {},
+    Undo: {"revision": st.sampled_from([None, None, "v1", "v3"])},
+    Retry: {},
+    Scale: {"desired_replicas": st.integers(0, 5)},
+    Destroy: {"force": st.booleans()},
 }
 
 
@@ -64,7 +80,7 @@ class Fleet:
     data: st.DataObject
 
     def command(self) -> None:
-        kind = self.data.draw(st.sampled_from([*COMMANDS, *(set(COMMANDS) - {commands.Destroy})]), "command")
+        kind = self.data.draw(st.sampled_from([*COMMANDS, *(set(COMMANDS) - {Destroy})]), "command")
         given_values = {name: self.data.draw(values, name) for name, values in COMMANDS[kind].items()}
         command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name, **given_values})
         before = self.read()
@@ -75,7 +91,7 @@ class Fleet:
             assert self.read() == before
             return
         if not steered.already:
-            write_steered(self.connection, case.deployment, steered, command, case.asking.at)
+            write_steered(self.connection, case.deployment, steered, command, case.asking)
         assert self.read() == steered.deployment
 
     def cycle(self) -> None:
@@ -106,7 +122,7 @@ class Fleet:
         changed = [route.id for route in before.active_routes if becomes.get(route.id, route.status) != route.status]
         query = "SELECT status_changed_at FROM routes WHERE id = ANY(%s)"
         times = self.connection.execute(query, (changed,)).fetchall()
-        assert self.read() == (reported(before, becomes, times[0][0], blame=blame) if changed else before)
+        assert self.read() == (reported(before, becomes, times[0][0], blame=blame, why="seen") if changed else before)
 
     def replicas_stop(self) -> None:
         stopping = [route.id for route in self.read().routes if route.status is RouteStatus.TERMINATING]
@@ -114,10 +130,30 @@ class Fleet:
 
     def time_passes(self) -> None:
         seconds = self.data.draw(st.sampled_from([1, 31, 200, 2000]), "seconds")
-        for table, clocks in _CLOCKS.items():
+        for table, clocks in (*_CLOCKS.items(), *_AGES.items()):
             moved = ", ".join(f"{clock} = {clock} - %(s)s * interval '1 second'" for clock in clocks)
             where = "id" if table == "deployments" else "deployment_id"
             self.connection.execute(f"UPDATE {table} SET {moved} WHERE {where} = %(id)s", {"s": seconds, "id": self.id})
+
+    def past_is_cut(self) -> None:
+        """Nothing that anybody decides from is missing afterwards."""
+        before, ways_back = self.read(), self.ways_back()
+        while +cut_deployment(self.connection, LITTLE, self.id):
+            pass
+        assert self.read() == before
+        assert self.ways_back() == ways_back
+
+    def ways_back(self) -> list[object]:
+        """What `undo` and `retry` would come to."""
+        return [self.would_come_to(kind) for kind in (Undo, Retry)]
+
+    def would_come_to(self, kind: type[DeploymentCommand]) -> object:
+        command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name})
+        try:
+            steered = RULES[kind](case_of(self.connection, command))
+        except RollwayError as error:
+            return error.message
+        return steered.already, steered.details, steered.back_reason, steered.deployment.deploying_revision_id
 
     def read(self) -> Deployment:
         return load(self.connection, claim_these(self.connection, [self.id]).deployments)[0]
@@ -156,6 +192,7 @@ def test_what_the_domain_foretold_is_read_back(module_engine: Engine, data: st.D
             fleet.report,
             fleet.replicas_stop,
             fleet.time_passes,
+            fleet.past_is_cut,
         )
         for _ in range(data.draw(st.integers(1, 12), "steps")):
             if fleet.read().status == DESTROYED:

@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 from celery import Celery
 
-from tasks.settings import TaskSettings, celery_settings
+from tasks.queues import celery_settings
+from tasks.settings import TaskSettings
 from tests.support.stack import POLICY, Fleet
 from tests.support.waiting import eventually
 

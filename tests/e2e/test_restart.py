@@ -102,7 +102,7 @@ def test_no_request_is_lost_by_a_dead_supervisor_a_restart_and_a_stop_that_keeps
     after = machine.pids()
     assert [name for name in before if after[name] == before[name]] == ["envoy"]
 
-    machine.rollway("restart", "envoy")
+    machine.rollway("restart", "--part", "envoy")
     assert machine.pids()["envoy"] != before["envoy"]
 
     machine.rollway("down", "--keep-replicas")

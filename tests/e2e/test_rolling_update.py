@@ -1,7 +1,10 @@
 """A rolling update of real processes, by two real workers and beat, ends as promised; and so does one that is bad."""
 
+import shlex
+
 import pytest
 
+from tests.support.deployments import HERE
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
 
@@ -20,6 +23,36 @@ def test_three_replicas_are_replaced_wave_by_wave(running_fleet: Fleet) -> None:
     assert [rollout["outcome"] for rollout in fleet.rollouts(name)] == ["completed"]
     assert len(fleet.all_routes(name)) == 6
     eventually(lambda: len(fleet.replica_processes(name)) == 3, what="the old replicas to be gone")
+
+
+def test_the_log_tells_a_rollout_step_by_step_and_what_became_of_its_replicas(running_fleet: Fleet) -> None:
+    fleet, name = running_fleet, "logged"
+    fleet.deploy_first(name, replicas=1)
+    fleet.add_revision(name, "v2")
+    rollout = fleet.activate(name, "v2")["rollout_id"]
+    fleet.wait_until_ready(name, "v2", 1)
+    eventually(lambda: "gone" in [line["to"] for line in _logged(fleet, name, "replica")], what="the last line")
+
+    decided = [line for line in _logged(fleet, name, "decided") if line.get("rollout") == rollout]
+    told = [f"{line['step']} {line['verdict']}" for line in sorted(decided, key=lambda line: int(line["step"]))]
+    assert told == fleet.steps(name)
+    assert {line["revision"] for line in decided} == {"v2"}
+    assert all(line["reason"] and line["task_id"] and line["level"] == "info" for line in decided)
+    replicas = _logged(fleet, name, "replica")
+    assert {(line["revision"], line["from"], line["to"]) for line in replicas} == {
+        ("v1", "provisioning", "healthy"),
+        ("v2", "provisioning", "healthy"),
+        ("v1", "terminating", "gone"),
+    }
+    assert {line["host"] for line in replicas} == {HERE}
+
+
+def _logged(fleet: Fleet, deployment: str, event: str) -> list[dict[str, str]]:
+    """The lines of both workers about a deployment, by their keys."""
+    lines = (fleet.log("worker1") + fleet.log("worker2")).splitlines()
+    told = [shlex.split(line) for line in lines if f"event='{event}'" in line]
+    found = [dict(word.partition("=")[::2] for word in words) for words in told]
+    return [line for line in found if line.get("deployment") == deployment]
 
 
 def test_a_broken_revision_goes_back_by_itself(running_fleet: Fleet) -> None:

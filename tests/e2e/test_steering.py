@@ -120,15 +120,16 @@ def test_blue_green_waits_for_a_person_and_moves_all_traffic_at_once(running_fle
     fleet.wait_until_ready(name, "v2", 2)
 
 
-def test_parked_blue_comes_back_without_a_start(running_fleet: Fleet) -> None:
+def test_parked_blue_comes_back_without_a_start_or_a_promotion(running_fleet: Fleet) -> None:
     fleet, name = running_fleet, "parked"
     fleet.deploy_first(
         name,
         replicas=2,
-        policy={"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 600}},
+        policy={"strategy": "blue_green", "spec": {"auto_promote": False, "scale_down_delay_seconds": 600}},
     )
     fleet.add_revision(name, "v2")
     fleet.activate(name, "v2")
+    fleet.ask("promote", deployment=name)
     eventually(lambda: fleet.serving(name) == ["v2", "v2"], what="green to be in")
     before = len(fleet.all_routes(name))
     fleet.ask("undo", deployment=name)

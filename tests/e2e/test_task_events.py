@@ -1,12 +1,16 @@
-"""Workers with and without task events: a thread that becomes free has its next task at once."""
+"""Task events: Flower lists what happens and no tick; a worker without them is as fast."""
 
 import time
 from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 import redis
 
+from domain.handlers import HANDLERS
+from tests.support.flower import start_flower
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
 
@@ -42,3 +46,45 @@ def test_a_worker_without_task_events_is_as_fast_as_one_with_them(fleet: Fleet, 
         took[name] = min(seconds(fleet, client) for _ in range(2))
         fleet.kill(name)
     assert took["without"] < 3 * took["with"], took
+
+
+def test_flower_shows_what_each_task_is_about_what_was_refused_and_no_tick(fleet: Fleet) -> None:
+    flower = start_flower(fleet)
+    fleet.start_workers("worker")
+    fleet.start_beat()
+    eventually(lambda: "flower_worker_online{" in httpx.get(f"{flower}/metrics").text, 30, "events to reach Flower")
+    fleet.deploy_first(replicas=1)
+    asked = {"deployment": "web", "revision": "v1", "actor": "alice"}
+    for name, more in (("right", {}), ("wrong", {"revision": "v9", "reason": "s" * 900})):
+        payload = {"request_id": name, **asked, **more}
+        fleet.producer.send_task("rollway.activate_revision", kwargs={"payload": payload}, task_id=name)
+    eventually(lambda: _done(fleet).get("rollway.wake_what_is_due", 0) > 3, 30, "some ticks")
+    shown = eventually(lambda: _shown(flower, "right", "wrong"), 30, "both commands")
+
+    names = {task["name"] for task in shown.values()}
+    looks = {"start on here", "start on each host", "stop on here", "stop on each host"}
+    cycles = {str(event) for event in HANDLERS}
+    assert "start on here" in names
+    assert names & cycles
+    assert names <= {"rollway.activate_revision", *looks, *cycles}
+    right, wrong = shown["right"], shown["wrong"]
+    assert (right["name"], right["state"]) == ("rollway.activate_revision", "SUCCESS")
+    assert right["kwargs"] == "deployment='web' revision='v1' actor='alice' request_id='right'"
+    assert wrong["state"] == "REFUSED"
+    assert "web has no revision v9" in wrong["result"]
+    assert len(wrong["kwargs"]) < 300
+    log = fleet.log("worker")
+    assert "event='refused' command='rollway.activate_revision' deployment='web' revision='v9'" in log
+    assert "code='revision_not_found'" in log
+
+
+def _done(fleet: Fleet) -> dict[str, int]:
+    """How often the worker began each task."""
+    (told,) = (fleet.producer.control.inspect().stats() or {"": {"total": {}}}).values()
+    return dict(told["total"])
+
+
+def _shown(flower: str, *ids: str) -> dict[str, Any] | None:
+    """The tasks that Flower lists, once it has heard of the end of these."""
+    shown = httpx.get(f"{flower}/api/tasks").json()
+    return shown if all(shown.get(task_id, {}).get("result") for task_id in ids) else None

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from random import Random
 
 from cli.commands.change import VERBS
-from cli.main import app
+from cli.listed import COMMANDS as LISTED
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.world import World, obeyed
 
 _STARTS_OR_STAYS = {"up", "down", "demo"}
-COMMANDS: Sequence[str] = sorted(command.name or "" for command in app.registered_commands)
+COMMANDS: Sequence[str] = sorted(LISTED)
 GOOD: Sequence[str] = (
     "scale web 4",
     "activate web v1",
@@ -30,6 +30,19 @@ GOOD: Sequence[str] = (
     "routes web --all",
     "logs 0123",
     "slots 2",
+    "create api --replicas 2",
+    "policy web",
+    "policy web --set {strategy:rolling_update}",
+    "autoscaling web --set [{metric:queue,source:pushed}]",
+    "push-metric web queue 3",
+    "traffic web --set {hosts:[web.example.com]}",
+    "rolling-update web v2 --no-wait",
+    "rolling-update web --no-wait -- sleep 9",
+    "rolling-update web --rollback --no-wait",
+    "rollout undo deployment/web",
+    "revisions list web",
+    "revisions show web v1",
+    "revisions diff web v1 v2",
 )
 SAID: Sequence[str] = ("--reason", "--actor", "--request-id")
 OPTIONS: Sequence[str] = (
@@ -53,10 +66,14 @@ OPTIONS: Sequence[str] = (
     "--help",
     "--wait",
     "--",
+    "--set",
+    "--remove",
+    "--image",
+    "--rollback",
     "--nothing",
 )
 """Without those that stay until Ctrl-C."""
-_EXIT_CODES = range(5)
+_EXIT_CODES = range(6)
 _RAW = b"\xff\xfe", b"\xed\xa0\x80", b"w\xffb", b"\x1b[2J"
 
 

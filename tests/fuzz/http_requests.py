@@ -14,6 +14,7 @@ from tests.support.asking import KEY
 PATHS: Sequence[str] = (
     "/healthz",
     "/metrics",
+    "/metrics/fleet",
     "/prometheus/targets",
     "/v1/traffic",
     "/traefik",

@@ -1,11 +1,12 @@
-"""Payloads of every command, as JSON brings them: each is answered, and what is refused has changed nothing."""
+"""Payloads of every task, as JSON brings them: each is answered, and what is refused has changed nothing."""
 
 import json
 from collections.abc import Mapping
 from random import Random
 from typing import Any
+from uuid import UUID
 
-from domain.commands import COMMANDS
+from domain.queries import QUERIES
 from tasks.commands import TASKS
 from tests.fuzz.hostile import changed
 from tests.fuzz.world import World
@@ -13,6 +14,7 @@ from tests.support.payloads import GIVEN
 
 _SPECS: tuple[Mapping[str, Any], ...] = (
     {"command": ["serve"], "env": {"A": "1"}, "health_check": {"path": "/up", "interval_seconds": 1}},
+    {"command": ["serve"], "env": {"A": {"secret": "file:/run/secrets/a"}, "B": {"secret": "command:/bin/b c"}}},
     {"runtime": "docker", "docker": {"image": "web:1", "resources": {"memory": "512m"}, "volumes": {"/a": "/b"}}},
     {"runtime": "external", "external": {"task": "fleet.replica", "queue": "gpu"}},
 )
@@ -26,6 +28,8 @@ _POLICIES: tuple[Mapping[str, Any], ...] = (
 def _good(task: str, world: World, dice: Random) -> dict[str, Any]:
     """A payload that is taken, more or less."""
     name = task.removeprefix("rollway.")
+    if task in QUERIES:
+        return {"get_deployment": {"deployment": "web"}, "get_rollout": {"rollout_id": str(UUID(int=1))}}[name]
     payload = {
         "request_id": f"{dice.random()}",
         "actor": "ann",
@@ -55,7 +59,7 @@ def _good(task: str, world: World, dice: Random) -> dict[str, Any]:
 
 def hostile_payload(world: World, dice: Random) -> tuple[str, object]:
     """A task's name and what it is sent, after its way through JSON."""
-    task = dice.choice(sorted(COMMANDS))
+    task = dice.choice(sorted(TASKS))
     payload: object = _good(task, world, dice)
     for _ in range(dice.randrange(3)):
         payload = changed(payload, dice)

@@ -85,7 +85,7 @@ def _by_creations(
     if budgets[0].alone and any(others):
         yield "no replica starts before every one of another revision has stopped"
     failures = before.start_failures
-    too_early = failures is not None and failures.in_a_row and now < next_start_at(failures)
+    too_early = failures is not None and failures.came_up_at is None and now < next_start_at(failures)
     if (
         failures
         and too_early

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from functools import cache
 from uuid import UUID
 
-from domain.backoff import next_start_at
+from domain.backoff import next_start_at, proven_at
 from domain.handlers.scaling import TIMEOUT_MINUTES
-from domain.model import Lifecycle, Rollout, Route, RouteStatus, TrafficStatus
+from domain.model import Lifecycle, Rollout, Route, RouteStatus, StartFailures, TrafficStatus
 from domain.policy import DeploymentPolicy
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.state import State
@@ -88,6 +88,7 @@ def _rollout(rollout: Rollout, now: datetime, *, rolling_back: bool) -> tuple[in
     return (
         min(MOST_FAILED, rollout.failed_routes),
         rollout.promote_requested,
+        rollout.is_undo,
         rollout.desired_at_start,
         0 if with_revision is None else 1 + with_revision,
         0 if stopped_at is None else 1 + (now - stopped_at >= LONG * _SECOND),
@@ -96,13 +97,16 @@ def _rollout(rollout: Rollout, now: datetime, *, rolling_back: bool) -> tuple[in
     )
 
 
+def _failed(failures: StartFailures, now: datetime) -> tuple[int, ...]:
+    """In a row, and when the next may be tried; or, once one has come up, when it is well for good."""
+    if failures.came_up_at is None:
+        return failures.in_a_row, failures.short_lives, 0, _left(next_start_at(failures), now)
+    return failures.in_a_row, failures.short_lives, 1, _left(proven_at(failures.came_up_at), now)
+
+
 def _past(state: State, names: dict[UUID | None, int]) -> tuple[int, ...]:
     failures = state.deployment.start_failures
-    failed = (
-        (0,)
-        if failures is None
-        else (1 + _name(names, failures.revision_id), failures.in_a_row, _left(next_start_at(failures), state.now))
-    )
+    failed = (0,) if failures is None else (1 + _name(names, failures.revision_id), *_failed(failures, state.now))
     if not state.left.commands:
         return failed
     previous = 0 if state.previous is None else 1 + _name(names, state.previous)

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
+from domain.foresight.world import cycle
 from domain.model import Deployment, Lifecycle, RolloutOutcome, TrafficStatus
 from domain.steered import Steered
 from tests.prove.state import State
 from tests.support.pictures import DESTROYED, READY, ROLLING_BACK
-from tests.support.simulation import cycle
 
 
 def broken_by_waiting(deployment: Deployment, at: datetime) -> str | None:

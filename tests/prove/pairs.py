@@ -1,13 +1,13 @@
 """Pairs of states with equal keys that differ in all that the key leaves out: the same must follow from both."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from random import Random
 from uuid import UUID
 
-from domain.model import Route, RouteStatus
+from domain.model import Route, RouteStatus, StartFailures
 from tests.prove.key import key_of
 from tests.prove.search import moves
 from tests.prove.starts import starts
@@ -38,6 +38,11 @@ def what_follows(following: list[State]) -> list[bytes]:
     return sorted({key_of(state) for state in following})
 
 
+def _failed(failures: StartFailures, ago: timedelta, named: Mapping[UUID, UUID]) -> StartFailures:
+    moved = replace(failures, last_at=failures.last_at + ago, came_up_at=_moved(failures.came_up_at, ago))
+    return replace(moved, revision_id=named[failures.revision_id])
+
+
 def twin(state: State, chance: Random) -> State:
     """Equal in its key: another time of day, other ids, revisions that changed names, clocks that never mattered."""
     ago = timedelta(seconds=chance.randint(-(10**6), 10**6))
@@ -59,8 +64,7 @@ def twin(state: State, chance: Random) -> State:
             phase_started_at=deployment.phase_started_at + ago,
             paused_at=_moved(deployment.paused_at, ago),
             retry_at=_moved(deployment.retry_at, ago),
-            start_failures=failures
-            and replace(failures, revision_id=named[failures.revision_id], last_at=failures.last_at + ago),
+            start_failures=failures and _failed(failures, ago, named),
             routes=_routes(state, ago, named, chance),
             rollout=rollout
             and replace(

@@ -26,8 +26,9 @@ def _scale(size: int) -> Command:
 
 
 def _undo(state: State) -> Steered:
-    before = request(state.deployment, state.previous, state.policy) if state.previous else None
-    return steering.undo(state.deployment, before, asking(state.deployment, state.now), named=False)
+    at_rest = state.deployment.rollout is None
+    back = request(state.deployment, state.previous, state.policy) if state.previous and at_rest else None
+    return steering.undo(state.deployment, back, asking(state.deployment, state.now))
 
 
 def _retry(state: State) -> Steered:

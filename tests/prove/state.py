@@ -31,7 +31,7 @@ class Left(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`previous`: the revision that an undo leads to. `rolled_back`: revision and size that a retry begins with.
+    """`previous`: what an undo at rest leads to. `rolled_back`: revision and size that a retry begins with.
 
     `held`: what a worker has decided and not written yet. `left`: what may still befall it.
     """

@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.after import after, routes_after
-from domain.backoff import next_start_at
+from domain.backoff import next_start_at, proven_at
+from domain.foresight.world import cycle, with_status
 from domain.model import Route, RouteStatus
 from domain.strategies.buckets import grace_ends_at
 from domain.transitions import ClassifiedDecision, RevisionMove
@@ -14,7 +15,6 @@ from tests.prove.key import FAR, LONG, spans
 from tests.prove.laws import broken_by_waiting
 from tests.prove.state import Move, State, changed, still_held
 from tests.support.pictures import DESTROYED, PROVISIONING
-from tests.support.simulation import cycle, with_status
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
 _SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
@@ -42,9 +42,10 @@ def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bo
     written = replace(state, deployment=deployment, due_at=decision.due_at, held=held)
     before = decision.deployment.rollout
     if before is not None and decision.revision is RevisionMove.SWAP:
-        written = replace(written, previous=before.from_revision_id, rolled_back=None)
+        written = replace(written, previous=None if before.is_undo else before.from_revision_id, rolled_back=None)
     if before is not None and decision.revision is RevisionMove.CLEAR:
-        written = replace(written, rolled_back=(before.to_revision_id, before.desired_with_revision))
+        again = (before.to_revision_id, before.desired_with_revision)
+        written = replace(written, previous=None, rolled_back=again)
     return Move(event, written, kind, decision.reason, broken_by_decision(state, decision, written))
 
 
@@ -117,6 +118,7 @@ def _ends(state: State) -> Iterator[datetime]:
         if route.parked_until is not None:
             yield route.parked_until
     if deployment.start_failures is not None:
-        yield next_start_at(deployment.start_failures)
+        failures = deployment.start_failures
+        yield next_start_at(failures) if failures.came_up_at is None else proven_at(failures.came_up_at)
     if deployment.retry_at is not None:
         yield deployment.retry_at

@@ -105,11 +105,12 @@ def test_every_service_has_bounds_and_no_privileges(compose: Any) -> None:
             )
 
 
-def test_nothing_but_envoy_and_flower_is_published_and_both_to_this_machine_only(compose: Any) -> None:
+def test_envoy_flower_and_the_http_api_are_published_and_all_to_this_machine_only(compose: Any) -> None:
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert published == {
         "envoy": ["${ENVOY_BIND:-127.0.0.1}:${ENVOY_PORT:-8080}:8080"],
         "flower": ["127.0.0.1:${FLOWER_PORT:-5555}:5555"],
+        "people": ["${PEOPLE_BIND:-127.0.0.1}:${PEOPLE_PORT:-7072}:7072"],
     }
 
 

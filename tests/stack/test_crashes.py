@@ -14,7 +14,7 @@ from stack.errors import StackError
 from stack.home import project_root
 from stack.status import stack_status
 from tests.support.shifted_clock import shifted_clock
-from tests.support.small_stack import SmallStack, alive, kill
+from tests.support.small_stack import READY_AND_STAYS, SmallStack, alive, kill
 from tests.support.waiting import eventually
 
 
@@ -35,11 +35,29 @@ def test_what_is_killed_comes_back_and_the_data_with_it(small: SmallStack) -> No
     assert (worker.restarts, worker.error) == (1, "")
 
 
-def test_a_part_that_keeps_crashing_is_called_crashing_and_says_why(small: SmallStack, tmp_path: Path) -> None:
+def test_the_log_of_a_part_stays_small_while_it_is_written(small: SmallStack) -> None:
+    small.scripts["worker1"] = "head -c 500000 /dev/zero | tr '\\0' x; " + READY_AND_STAYS
+    small.environ["ROLLWAY_LOG_MEGABYTES"] = "0.1"
+    small.up()
+    before, log = small.pid("worker1"), small.home.log("worker1")
+    eventually(lambda: log.stat().st_size == 0)
+    assert 0 < log.with_name("worker1.log.1").stat().st_size <= 200 * 1024
+    assert small.pid("worker1") == before
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("a disaster Error\nbye", "a disaster Error"),
+        ("PANIC: No space left on device\nFATAL: shut down\nbye", "PANIC: No space left on device"),
+    ],
+    ids=["an error", "a full disk"],
+)
+def test_a_part_that_keeps_crashing_is_called_crashing_and_says_why(
+    small: SmallStack, tmp_path: Path, said: str, why: str
+) -> None:
     broken = tmp_path / "broken"
-    small.scripts["worker1"] = (
-        f"test -e '{broken}' && echo a disaster Error && exit 3; echo it is ready.; exec sleep 1000"
-    )
+    small.scripts["worker1"] = f"test -e '{broken}' && printf '{said}\\n' && exit 3; echo it is ready.; exec sleep 1000"
     small.up()
     broken.touch()
     kill(small.pid("worker1"))
@@ -47,7 +65,7 @@ def test_a_part_that_keeps_crashing_is_called_crashing_and_says_why(small: Small
     def worker() -> tuple[str, str]:
         return next((part.state, part.error) for part in stack_status(small.home).parts if part.name == "worker1")
 
-    eventually(lambda: worker() == ("crashing", "a disaster Error"))
+    eventually(lambda: worker() == ("crashing", why))
     assert stack_status(small.home).running
 
 

@@ -110,7 +110,7 @@ def test_servers_of_ones_own_replace_the_embedded_ones(small: SmallStack, tmp_pa
 
 def test_commands_find_the_servers_of_a_running_stack_and_say_when_there_is_none(small: SmallStack) -> None:
     environ = {"ROLLWAY_HOME": str(small.home.root)}
-    with pytest.raises(StackError, match="Rollway's stack is not running: start it with 'rollway up'"):
+    with pytest.raises(StackError, match=f"No stack of Rollway runs in {small.home.root}: 'rollway up' starts one"):
         export_urls(environ)
     small.up()
 

@@ -1,7 +1,8 @@
 """Coordinators and handlers of this process, over deployments drawn into Postgres."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import redis
@@ -40,6 +41,24 @@ def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[Deplo
         seen += found
         assert seen < 10_000, "it never comes to rest"
     return seen
+
+
+@contextmanager
+def cycling(engine: Engine) -> Iterator[None]:
+    """A coordinator works, in a thread of its own, until the block ends."""
+    coordinator, over = coordinator_without_redis(engine), threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.02):
+            run_until_quiet(coordinator)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def assert_nothing_happened_twice(engine: Engine) -> None:

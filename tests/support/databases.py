@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from alembic import command
-from alembic.config import Config
 from psycopg import sql
+from sqlalchemy import Engine
 
-from db.audit.replay import replay_rollouts
-from db.engine import make_engine, transaction
+from db.audit.replay import ReplayReport, replay_pages
+from db.engine import make_engine
 from db.settings import DatabaseSettings
-from stack.home import project_root
+from migrations.schema import upgrade
+from tests.support.planned import hold_against_their_plans
 from tests.support.servers import EmbeddedServer
 
 _TEMPLATE = "rollway_template"
@@ -23,13 +23,15 @@ def migrated_template(server: EmbeddedServer) -> str:
     """The name of a new database that all migrations have run in."""
     url = _database(server, _TEMPLATE)
     _administer(server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
-    engine = make_engine(DatabaseSettings(url=url))
-    config = Config(project_root() / "alembic.ini")
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    engine = engine_on(url)
+    upgrade(engine)
     engine.dispose()
     return _TEMPLATE
+
+
+def engine_on(url: str) -> Engine:
+    """One more engine on a database, as another worker process has one."""
+    return make_engine(DatabaseSettings(url=url))
 
 
 @contextmanager
@@ -44,15 +46,26 @@ def copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
         _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+@contextmanager
+def without_tables(server: EmbeddedServer) -> Iterator[str]:
+    """The URL of a database that no migration has seen; it is gone at the end."""
+    name = f"empty_{next(_numbers)}"
+    _administer(server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        yield _database(server, name)
+    finally:
+        _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
 def replay(url: str) -> None:
-    """Each decision that is stored must come out again, as the data it was made from and the code now are."""
+    """Each decision that is stored must come out again, and each rollout in which nothing failed be as planned."""
     engine = make_engine(DatabaseSettings(url=url, statement_timeout=0))
     try:
-        with transaction(engine) as connection:
-            report = replay_rollouts(connection)
+        report = sum(replay_pages(engine), ReplayReport())
     finally:
         engine.dispose()
     assert report.differing == (), "\n".join(map(str, report.differing))
+    hold_against_their_plans(url)
 
 
 def _database(server: EmbeddedServer, name: str) -> str:

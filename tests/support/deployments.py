@@ -16,9 +16,8 @@ from sqlalchemy import Engine
 from db.commands.execute import CommandResult, execute
 from db.cycle.claim import claim_these
 from db.cycle.load import load
-from db.engine import in_transaction, make_engine, transaction
+from db.engine import in_transaction, transaction
 from db.replicas.reports import RouteReport, apply_reports
-from db.settings import DatabaseSettings
 from domain.messages import parse_command
 from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, Route, RouteStatus, TrafficStatus
 from domain.picture import picture
@@ -144,8 +143,11 @@ def _id(connection: Connection, query: LiteralString, *parameters: object) -> UU
 
 
 def ask(engine: Engine, task: str, **payload: object) -> CommandResult:
-    """A command as a service would send it, with a request id of its own unless one is given."""
-    return execute(engine, parse_command(f"rollway.{task}", {"request_id": str(uuid4()), **payload}))
+    """A command as a service would send it, with an id of its own unless one is given; its answer is as documented."""
+    command = parse_command(f"rollway.{task}", {"request_id": str(uuid4()), **payload})
+    done = execute(engine, command)
+    command.answer.model_validate(done.result)
+    return done
 
 
 def read(engine: Engine, query: LiteralString, *parameters: object) -> list[dict[str, Any]]:
@@ -193,8 +195,3 @@ def start_all(engine: Engine) -> None:
     """The world: every ◇ becomes ■."""
     provisioning = read(engine, "SELECT id FROM routes WHERE status = 'provisioning'")
     become(engine, RouteStatus.HEALTHY, *(row["id"] for row in provisioning))
-
-
-def engine_on(url: str) -> Engine:
-    """One more engine on a database, as another worker process has one."""
-    return make_engine(DatabaseSettings(url=url))

@@ -20,7 +20,8 @@ from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support import plain_http
 from tests.support.asking import KEY
-from tests.support.deployments import Made, engine_on, make_deployment, read, write
+from tests.support.databases import engine_on
+from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.server_process import Process
 from tests.support.waiting import eventually
 from tests.support.web_replicas import Replica

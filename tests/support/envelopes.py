@@ -89,7 +89,6 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "compressed": (raw(headers__compression="application/x-gzip"), "headers.compression"),
     "timelimit a number": (raw(headers__timelimit=5), "headers.timelimit"),
     "root_id a list": (raw(headers__root_id=[]), "headers.root_id"),
-    "argsrepr a number": (raw(headers__argsrepr=5), "headers.argsrepr"),
     "ignore_result a text": (raw(headers__ignore_result="maybe"), "headers.ignore_result"),
     "no properties": (raw(properties=_MISSING), "properties"),
     "properties null": (raw(properties=None), "properties"),

@@ -1,4 +1,4 @@
-"""A TCP proxy that can fall silent: it keeps its connections, and forwards nothing any more."""
+"""A TCP proxy that can fall silent, keeping its connections, or change a word of what the server says."""
 
 import socket
 import threading
@@ -7,10 +7,14 @@ from contextlib import contextmanager, suppress
 
 
 class Forwarder:
-    """Listens on `port` of 127.0.0.1 and forwards to another port there, as long as it `is_forwarding`."""
+    """Listens on `port` of 127.0.0.1 and forwards to another port there, as long as it `is_forwarding`.
 
-    def __init__(self, target: int) -> None:
+    `said`: what the server says, and what is heard instead, which must be as long.
+    """
+
+    def __init__(self, target: int, said: tuple[bytes, bytes] = (b"", b"")) -> None:
         self._target = target
+        self._said = said
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = [self._listener]
         self._threads: list[threading.Thread] = []
@@ -40,21 +44,21 @@ class Forwarder:
                 near, _ = self._listener.accept()
                 far = socket.create_connection(("127.0.0.1", self._target))
                 self._sockets += [near, far]
-                self._run(self._forward, near, far)
-                self._run(self._forward, far, near)
+                self._run(self._forward, near, far, (b"", b""))
+                self._run(self._forward, far, near, self._said)
 
-    def _forward(self, source: socket.socket, sink: socket.socket) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, said: tuple[bytes, bytes]) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
                 self.is_forwarding.wait()
-                sink.sendall(data)
+                sink.sendall(data.replace(*said) if said[0] else data)
             sink.shutdown(socket.SHUT_WR)
 
 
 @contextmanager
-def forwarder(target: int) -> Iterator[Forwarder]:
+def forwarder(target: int, said: tuple[bytes, bytes] = (b"", b"")) -> Iterator[Forwarder]:
     """One for a test, gone at its end."""
-    made = Forwarder(target)
+    made = Forwarder(target, said)
     try:
         yield made
     finally:

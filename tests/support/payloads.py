@@ -19,6 +19,10 @@ GIVEN: dict[str, dict[str, Any]] = {
     "activate_revision": {"deployment": "web", "revision": "v1"},
     "scale": {"deployment": "web", "desired_replicas": 1},
     "forget_host": {"host": "alpha"},
+    "set_freeze": {"freeze": "night", "cron": "0 22 * * *", "duration_seconds": 3600, "deployments": ["nobody"]},
+    "delete_freeze": {"freeze": "night"},
+    "set_group": {"group": "shop", "deployments": ["web"]},
+    "delete_group": {"group": "shop"},
     "report_route": {"route_id": str(uuid4()), "status": "healthy"},
 }
 

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from domain.activation import ActivationRequest, activate
 from domain.model import Deployment, Rollout, RolloutOutcome
+from domain.past import EndedRollout, KnownRevision, way_back
 from domain.policy import DeploymentPolicy
 from domain.steered import Asking, Steered
-from domain.steering import retry, undo
+from domain.steering import abort, destroy, pause, promote, resume, retry, scale, undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,29 @@ class Ended:
 def asking(deployment: Deployment, now: datetime) -> Asking:
     """Somebody, with an id for the next rollout that no earlier one has had."""
     return Asking("by ann", now, UUID(int=0xE00000 + deployment.version))
+
+
+def ask(command: str, deployment: Deployment, now: datetime) -> Steered:
+    """A command in words: "pause", "scale to 5"."""
+    who = asking(deployment, now)
+    match command.split():
+        case ["pause"]:
+            return pause(deployment, who)
+        case ["resume"]:
+            return resume(deployment)
+        case ["promote"]:
+            return promote(deployment)
+        case ["abort"]:
+            return abort(deployment, who)
+        case ["undo"]:
+            return undo(deployment, None, who)
+        case ["retry"]:
+            return retry(deployment, None, None, who)
+        case ["destroy"]:
+            return destroy(deployment, who)
+        case ["scale", "to", count]:
+            return scale(deployment, int(count))
+    raise AssertionError(command)
 
 
 def request(
@@ -54,14 +78,26 @@ def activate_revision(
 def undo_rollout(
     deployment: Deployment, policy: DeploymentPolicy | None, ended: Sequence[Ended], now: datetime
 ) -> Steered:
-    """To the revision from before the current one, by the rollouts that ended."""
-    before = [
-        last.rollout.from_revision_id
-        for last in reversed(ended)
-        if last.outcome is RolloutOutcome.COMPLETED and last.rollout.to_revision_id == deployment.current_revision_id
-    ]
-    previous = request(deployment, before[0], policy) if before else None
-    return undo(deployment, previous, asking(deployment, now), named=False)
+    """To where the rollouts that ended lead back, or by turning the one that runs."""
+    if deployment.rollout is not None:
+        return undo(deployment, None, asking(deployment, now))
+    remembered = (RolloutOutcome.COMPLETED, RolloutOutcome.ROLLED_BACK)
+    back = way_back(deployment, [told(last) for last in ended if last.outcome in remembered])
+    return undo(
+        deployment, request(deployment, back.revision.id, policy, desired=back.desired), asking(deployment, now)
+    )
+
+
+def told(ended: Ended) -> EndedRollout:
+    """As the database tells it; each revision has a content of its own."""
+    rollout = ended.rollout
+    came_from, went_to = (
+        KnownRevision(revision, str(revision), str(revision))
+        for revision in (rollout.from_revision_id, rollout.to_revision_id)
+    )
+    return EndedRollout(
+        came_from, went_to, ended.outcome, rollout.is_undo, rollout.desired_at_start, rollout.desired_with_revision
+    )
 
 
 def retry_rollout(

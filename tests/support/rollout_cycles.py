@@ -5,9 +5,9 @@ from datetime import timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from domain.foresight.world import cycle
 from tests.support.pictures import DESTROYED
 from tests.support.rollout_world import TOTALS, RolloutWorld
-from tests.support.simulation import cycle
 
 SECONDS = st.sampled_from([0, 1, 5, 31, 200, 2000])
 WHICH = st.integers(0, 15)

@@ -3,9 +3,10 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from domain.foresight.world import with_status
 from domain.model import Route, RouteStatus
 from tests.support.rollout_world import TOTALS, RolloutWorld
-from tests.support.simulation import all_started, stopped, with_status
+from tests.support.simulation import all_started, stopped
 
 WHICH = st.integers(0, 15)
 

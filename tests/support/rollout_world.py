@@ -12,6 +12,7 @@ from datetime import datetime
 from hypothesis.stateful import RuleBasedStateMachine
 
 from domain.errors import RollwayError
+from domain.foresight.world import handler_of
 from domain.model import Deployment, RolloutOutcome, Verdict
 from domain.policy import DeploymentPolicy
 from domain.recording import decision_json, inputs_json
@@ -21,7 +22,7 @@ from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.support import people
 from tests.support.pictures import NOW, V1
 from tests.support.safety import check_safety
-from tests.support.simulation import applied, handler_of
+from tests.support.simulation import applied
 
 
 @dataclass

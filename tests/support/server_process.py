@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from stack.home import project_root
 from tests.support import plain_http
 from tests.support.waiting import eventually
 
@@ -22,6 +23,7 @@ class Process:
     log: Path
     ready: str
     environment: dict[str, str] = field(default_factory=dict)
+    code: Path = field(default_factory=project_root)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -31,7 +33,11 @@ class Process:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, env={**os.environ, **self.environment}, stdout=log, stderr=log
+                self.command,
+                cwd=self.code,
+                env={**os.environ, **self.environment},
+                stdout=log,
+                stderr=log,
             )
         try:
             eventually(self.answers, 60, f"{self.command[:3]} is ready")

@@ -9,13 +9,13 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from domain.changes import Decision
+from domain.foresight.world import handler_of
 from domain.model import Deployment, DeploymentLifecycleStatus, Route, RouteStatus, StartFailures, TrafficStatus
 from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.budget import Budget
 from tests.support.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
 from tests.support.safety import budget_of, counted, is_parked, target_of
-from tests.support.simulation import handler_of
 
 
 class ImaginedStatus(StrEnum):

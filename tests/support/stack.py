@@ -20,8 +20,9 @@ from db.settings import DatabaseSettings
 from domain.messages import parse_command
 from runtime.process import stop_all
 from stack.home import project_root
+from tasks.queues import celery_settings, host_queue
 from tasks.redis.wake import Waker
-from tasks.settings import TaskSettings, celery_settings, host_queue
+from tasks.settings import TaskSettings
 from tests.support.deployment_rows import DeploymentRows
 from tests.support.deployments import HERE
 from tests.support.waiting import eventually
@@ -40,6 +41,8 @@ class Fleet(DeploymentRows):
     def __init__(self, database: str, redis_url: str, home: Path) -> None:
         super().__init__(database)
         self.home = home
+        self.code = ROOT
+        """The code that processes are started with from now on."""
         self.environment = {
             **os.environ,
             "DATABASE_URL": database,
@@ -78,10 +81,10 @@ class Fleet(DeploymentRows):
         """A worker that may never become ready."""
         command = f"worker -P threads -c 4 --without-mingle --without-gossip -n {name}@%h --loglevel INFO {task_events}"
         queues = ["-Q", f"lifecycle,routes,commands,{host_queue(host)}"]
-        self._start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
+        self.start(name, [*command.split(), *queues], ROLLWAY_HOST=host, **environment)
 
     def start_beat(self, name: str = "beat", **environment: str) -> None:
-        self._start(name, ["beat", "--pidfile=", "--loglevel", "INFO"], **environment)
+        self.start(name, ["beat", "--pidfile=", "--loglevel", "INFO"], **environment)
 
     def kill(self, name: str) -> None:
         """SIGKILL, as the kernel does it when memory is short."""
@@ -162,11 +165,12 @@ class Fleet(DeploymentRows):
     def _is_ready(self, name: str) -> bool:
         return " ready." in self.log(name)
 
-    def _start(self, name: str, arguments: list[str], **environment: str) -> None:
+    def start(self, name: str, arguments: list[str], **environment: str) -> None:
+        """A process of Celery's with these arguments, without waiting for it."""
         with (self.home / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "celery", "-A", "tasks.app", *arguments],
-                cwd=ROOT,
+                cwd=self.code,
                 env={**self.environment, **environment},
                 stdout=log,
                 stderr=log,

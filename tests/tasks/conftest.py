@@ -3,7 +3,11 @@ from pathlib import Path
 
 import pytest
 
+import tasks.composition
+import tasks.connections
+from db.engine import engine as engine_of_this_process
 from runtime.process import ProcessRuntime, stop_all
+from tasks.app import TASK_MODULES, app
 from tests.support.runtimes import processes_of
 
 
@@ -18,3 +22,26 @@ def home(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def runtimes(home: Path) -> dict[str, ProcessRuntime]:
     return {"process": ProcessRuntime(home)}
+
+
+def _forget() -> None:
+    if engine_of_this_process.cache_info().currsize:
+        engine_of_this_process().dispose()
+    for made in (engine_of_this_process, *vars(tasks.composition).values(), *vars(tasks.connections).values()):
+        if hasattr(made, "cache_clear"):
+            made.cache_clear()
+
+
+@pytest.fixture
+def this_process_is_a_worker(
+    database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """It has the tasks, and the servers of this test."""
+    for name, value in (("DATABASE_URL", database), ("REDIS_URL", redis_url), ("ROLLWAY_HOME", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    _forget()
+    for module in TASK_MODULES:
+        app.loader.import_task_module(module)
+    app.conf.update(broker_url=redis_url, result_backend=redis_url)
+    yield
+    _forget()

@@ -1,8 +1,6 @@
 """The tasks as a worker runs them, short of the worker: answers that survive JSON, wakes, and the alarm."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,41 +9,23 @@ from sqlalchemy import Engine
 
 import tasks.composition
 import tasks.connections
-from db.engine import engine as engine_of_this_process
 from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
-from tasks.app import TASK_MODULES, app
+from domain.queries import QUERIES
+from tasks.app import app
 from tasks.commands import TASKS, answer, answer_message
 from tests.support.deployments import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING
 from tests.support.queues import drop_all, waiting
 from tests.support.servers import EmbeddedServer
 
+pytestmark = pytest.mark.usefixtures("this_process_is_a_worker")
 
-def _forget() -> None:
-    if engine_of_this_process.cache_info().currsize:
-        engine_of_this_process().dispose()
-    for made in (engine_of_this_process, *vars(tasks.composition).values(), *vars(tasks.connections).values()):
-        if hasattr(made, "cache_clear"):
-            made.cache_clear()
+NOBODYS = "00000000-0000-0000-0000-000000000000"
 
 
-@pytest.fixture(autouse=True)
-def _this_process_is_a_worker(
-    database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    for name, value in (("DATABASE_URL", database), ("REDIS_URL", redis_url), ("ROLLWAY_HOME", str(tmp_path))):
-        monkeypatch.setenv(name, value)
-    _forget()
-    for module in TASK_MODULES:
-        app.loader.import_task_module(module)
-    app.conf.update(broker_url=redis_url, result_backend=redis_url)
-    yield
-    _forget()
-
-
-def test_every_command_is_a_task_of_its_own_name_that_keeps_its_result() -> None:
-    assert set(TASKS) == set(COMMANDS)
+def test_every_command_and_query_is_a_task_of_its_own_name_that_keeps_its_result() -> None:
+    assert set(TASKS) == {*COMMANDS, *QUERIES}
     for name, task in TASKS.items():
         assert app.tasks[name] == task
         assert task.ignore_result is False
@@ -87,11 +67,7 @@ def test_an_answer_says_what_was_done_and_wakes_whose_turn_it_is(engine: Engine,
             {"request_id": "1", "deployment": "web", "revision": "v2", "expected_version": 9},
             "stale_version",
         ),
-        (
-            "rollway.report_route",
-            {"request_id": "1", "route_id": "00000000-0000-0000-0000-000000000000", "status": "failed"},
-            "route_not_found",
-        ),
+        ("rollway.report_route", {"request_id": "1", "route_id": NOBODYS, "status": "failed"}, "route_not_found"),
     ],
 )
 def test_a_refusal_is_an_answer_too(engine: Engine, client: redis.Redis, task: str, payload: Any, code: str) -> None:
@@ -154,7 +130,7 @@ def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine,
     drop_all(client, "lifecycle")
     client.delete("rollway:queued:deploying/provisioning")
     app.tasks["rollway.wake_what_is_due"](interval=1.0)
-    assert drop_all(client, "lifecycle") == 0, "the second beat's"
+    assert (drop_all(client, "lifecycle"), len(read(engine, "SELECT FROM beat"))) == (0, 1), "the second beat's"
 
 
 @pytest.mark.parametrize(
@@ -166,9 +142,7 @@ def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine,
         ("do_route_lifecycle", ("fly",), "route_lifecycle_type"),
     ],
 )
-def test_an_event_nobody_knows_is_refused_by_the_name_of_its_field(
-    task: str, arguments: tuple[str, ...], field: str
-) -> None:
+def test_an_event_nobody_knows_is_refused_by_its_field(task: str, arguments: tuple[str, ...], field: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         app.tasks[f"rollway.{task}"](*arguments)
     assert refused.value.detail["field"] == field

@@ -1,5 +1,6 @@
 """Beat: it sends no tick where nobody reads, and the machine's clock may be set while it counts."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -8,9 +9,11 @@ from celery import Celery
 
 from tasks import connections
 from tasks.beat import MemoryScheduler
+from tasks.log import configure_logging
+from tasks.queues import LIFECYCLE_QUEUE, celery_settings
 from tasks.redis.wake import MOST_WAITING
 from tasks.schedule import ALARM_TASK, beat_schedule
-from tasks.settings import KEY_PREFIX, LIFECYCLE_QUEUE, TaskSettings, celery_settings, settings
+from tasks.settings import KEY_PREFIX, TaskSettings, settings
 from tests.support.queues import drop_all, waiting
 from tests.support.waiting import eventually
 
@@ -29,6 +32,16 @@ def beat(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemorySche
     connections.redis_client().close()
     for each in made:
         each.cache_clear()
+
+
+def test_a_tick_is_no_news(
+    beat: MemoryScheduler, client: redis.Redis, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(logging.INFO)
+    with caplog.at_level(logging.INFO):
+        eventually(lambda: beat.tick() is not None and client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") > 1)
+    assert caplog.messages == []
+    assert "alarm" not in capsys.readouterr().err
 
 
 def test_a_tick_is_sent_in_each_interval_but_not_to_a_queue_that_nobody_reads(

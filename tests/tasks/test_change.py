@@ -52,7 +52,8 @@ def test_a_change_that_fails_or_touches_nothing_wakes_nobody(engine: Engine, wak
 def test_nothing_else_wakes_the_handlers_of_a_change() -> None:
     """A forgotten wake costs seconds and fails no test, so there is one place that remembers it.
 
-    The coordinator wakes what follows its own decisions, the alarm what is due, the Celery task a command's deployment.
+    The coordinator wakes what follows its own decisions, the alarm what is due, retention what was due
+    while it was held there, the Celery task a command's deployment.
     """
     knows = re.compile(r"\bstatuses_of\(|\.after_change\(|\.deployments\(")
     found = {
@@ -61,5 +62,5 @@ def test_nothing_else_wakes_the_handlers_of_a_change() -> None:
         for path in (ROOT / folder).rglob("*.py")
         if knows.search(path.read_text())
     }
-    allowed = {"change.py", "commands.py", "coordinator.py", "lifecycle.py", "redis/wake.py"}
+    allowed = {"change.py", "commands.py", "coordinator.py", "lifecycle.py", "redis/wake.py", "retention.py"}
     assert found == {f"tasks/{name}" for name in allowed}

@@ -1,4 +1,4 @@
-"""The log: a line for each decision that changed something, and one for each chunk; lines of a task have its id."""
+"""The log: a line for each decision that changed something; lines of a task have its id."""
 
 import logging
 from collections.abc import Iterator
@@ -34,6 +34,7 @@ def test_a_changing_decision_is_told_with_what_it_is_of_and_what_it_did(engine: 
         "log_level": "info",
         "handler": "deploying_provisioning",
         "deployment": "web",
+        "revision": "v2",
         "rollout": str(made.rollout_id),
         "step": 1,
         "verdict": "need_retry",
@@ -48,7 +49,7 @@ def test_a_changing_decision_is_told_with_what_it_is_of_and_what_it_did(engine: 
     assert chunk.pop("milliseconds") > 0
     assert chunk == {
         "event": "chunk",
-        "log_level": "info",
+        "log_level": "debug",
         "handler": "deploying_provisioning",
         "seen": 1,
         "successes": 0,

@@ -16,13 +16,16 @@ from kombu.connection import Connection
 from kombu.transport.virtual import Message
 
 from domain.commands import COMMANDS
+from domain.queries import QUERIES
 from tasks.app import TASK_MODULES, app
 from tasks.broadcast import checked_broadcast
 from tasks.envelope import MOST_MESSAGE_BYTES, TASKS, UnfitMessageError, checked, refusal
-from tasks.settings import TaskSettings, celery_settings, takes_tasks
+from tasks.queues import celery_settings, takes_tasks
+from tasks.settings import TaskSettings
 from tests.support.deployments import NOBODY
 from tests.support.envelopes import BROADCASTS, LIMIT, MALFORMED, body_of, envelope, raw, scale_nobody
 
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0a"
 READER = Celery("reader", set_as_current=False)
 CHANNEL = Connection("memory://").channel()  # type: ignore[no-untyped-call]
 
@@ -62,7 +65,8 @@ def test_what_fits_is_made_anew_from_what_was_checked() -> None:
     assert made["body"] == given["body"]
     assert made["properties"]["delivery_info"] == {"exchange": "commands", "routing_key": "commands"}
     assert made["headers"]["id"] == given["headers"]["id"]
-    assert {"shadow", "stamps", "retries", "eta", "timelimit"}.isdisjoint(made["headers"])
+    assert made["headers"]["shadow"] == "rollway.scale"
+    assert {"stamps", "retries", "eta", "timelimit"}.isdisjoint(made["headers"])
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,21 @@ def test_what_fits_is_made_anew_from_what_was_checked() -> None:
 )
 def test_an_expiry_is_a_moment_in_utc(given: str | None, kept: str | None) -> None:
     assert checked(raw(headers__expires=given), "commands")["headers"]["expires"] == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (TRACEPARENT, TRACEPARENT),
+        (None, None),
+        (5, None),
+        (f"{TRACEPARENT}0", None),
+        (TRACEPARENT.upper(), None),
+        ("ff" + TRACEPARENT[2:], None),
+    ],
+)
+def test_the_trace_of_a_message_is_kept_when_it_is_one(given: object, kept: str | None) -> None:
+    assert checked(raw(headers__traceparent=given), "commands")["headers"]["traceparent"] == kept
 
 
 def test_the_limit_is_met_to_the_byte() -> None:
@@ -93,7 +112,8 @@ def test_every_task_that_is_known_is_one_of_the_app_and_none_is_missing(
     for module in TASK_MODULES:
         app.loader.import_task_module(module)
     assert {name for name in app.tasks if not name.startswith("celery.")} == TASKS
-    assert set(COMMANDS) < TASKS
+    assert {*COMMANDS, *QUERIES} < TASKS
+    assert {app.tasks[task].Request for task in TASKS} == {"tasks.task_events:Request"}
 
 
 @pytest.mark.parametrize("options", [{}, {"expires": 60, "time_limit": 9}, {"ignore_result": True, "priority": 3}])
@@ -144,7 +164,7 @@ PLACES = st.sampled_from(
     [
         *("body", "content_type", "content_encoding", "headers", "properties"),
         *(f"headers__{name}" for name in ("task", "id", "expires", "eta", "shadow", "retries", "group", "origin")),
-        *(f"headers__{name}" for name in ("timelimit", "root_id", "argsrepr", "stamps", "stamped_headers", "lang")),
+        *(f"headers__{name}" for name in ("timelimit", "root_id", "traceparent", "stamps", "stamped_headers", "lang")),
         *(f"properties__{name}" for name in ("body_encoding", "delivery_tag", "delivery_info", "priority", "reply_to")),
     ]
 )

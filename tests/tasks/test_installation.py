@@ -10,8 +10,7 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.installation import read_installation
-from domain.errors import WrongInstallationError
-from domain.installation import CONTRACT, HOME_FILE
+from domain.installation import CONTRACT, HOME_FILE, WrongInstallationError
 from tasks.installation import compare
 from tasks.owners import owner_of_home, owner_of_redis
 from tests.support.deployments import write

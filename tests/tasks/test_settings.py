@@ -9,8 +9,9 @@ from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.app import TASK_MODULES, app
+from tasks.queues import celery_settings
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule
-from tasks.settings import TaskSettings, celery_settings
+from tasks.settings import TaskSettings
 from tests.support.deployments import NOBODY
 
 ENVIRONMENT = {"REDIS_URL": NOBODY}
@@ -103,6 +104,20 @@ def test_what_replicas_get_and_reach_is_named_and_by_default_nothing() -> None:
     )
     with pytest.raises(InvalidInputError, match="ROLLWAY_DOCKER_HOST_NETWORK must be on or off, not 'perhaps'"):
         TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_DOCKER_HOST_NETWORK": "perhaps"})
+
+
+def test_what_replicas_may_have_as_secrets_is_named_and_by_default_nothing() -> None:
+    plain = TaskSettings.from_environment(ENVIRONMENT)
+    assert (plain.secrets_allow, plain.secrets_env_file) == ((), None)
+    allow = "file:/run/secrets, command:/usr/bin/vault read"
+    asked = TaskSettings.from_environment(
+        {**ENVIRONMENT, "ROLLWAY_SECRETS_ALLOW": allow, "ROLLWAY_SECRETS_ENV_FILE": "/etc/rollway/secrets"}
+    )
+    assert asked.secrets_allow == ("file:/run/secrets", "command:/usr/bin/vault read")
+    assert asked.secrets_env_file == Path("/etc/rollway/secrets")
+    for wrong in ("/run/secrets", "file:secrets", "file:/", "env:DB", "command:vault"):
+        with pytest.raises(InvalidInputError, match="ROLLWAY_SECRETS_ALLOW must be folders and commands, separated"):
+            TaskSettings.from_environment({**ENVIRONMENT, "ROLLWAY_SECRETS_ALLOW": wrong})
 
 
 def test_each_queue_has_an_exchange_and_a_key_of_its_own() -> None:

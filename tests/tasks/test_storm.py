@@ -25,7 +25,8 @@ from domain.errors import RollwayError
 from domain.handlers import HANDLERS
 from domain.model import RouteStatus
 from tests.support.coordinators import assert_nothing_happened_twice, coordinator_without_redis, run_until_quiet
-from tests.support.deployments import SPEC, ask, drawn, engine_on, make_deployment, read, snapshot, write
+from tests.support.databases import engine_on
+from tests.support.deployments import SPEC, ask, drawn, make_deployment, read, snapshot, write
 from tests.support.servers import EmbeddedServer
 from tests.support.soak_report import leave, size
 

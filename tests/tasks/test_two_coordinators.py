@@ -17,7 +17,8 @@ from tests.support.coordinators import (
     handler_for,
     run_until_quiet,
 )
-from tests.support.deployments import ask, engine_on, make_deployment, mark, read, start_all
+from tests.support.databases import engine_on
+from tests.support.deployments import ask, make_deployment, mark, read, start_all
 from tests.support.pictures import PROVISIONING, READY
 
 N, SURGE, UNAVAILABLE = 3, 1, 1

@@ -45,6 +45,12 @@ def test_two_servers_agree_on_versions_whatever_they_knew_before() -> None:
         assert before[1] == envoy_resources(current)
 
 
+def test_a_request_may_be_silent_for_an_hour_and_take_as_long_as_it_likes() -> None:
+    routes = json.loads(envoy_resources(table(deployment(route(1)))).by_subscription[ROUTES].answer)["resources"][0]
+    actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
+    assert {(action["timeout"], action["idle_timeout"]) for action in actions} == {("0.000s", "3600.000s")}
+
+
 def test_a_newer_snapshot_of_the_same_is_the_same() -> None:
     before = table(deployment(route(1)), seen="1:1:")
     first = envoy_resources(before)

@@ -1,4 +1,4 @@
-"""`rollway envoy-bootstrap` and `proxy-token`."""
+"""`rollway envoy-bootstrap`, `proxy-token` and `scrape-config`."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import yaml
 from domain.traffic.nodes import token_of
 from runtime.identity import identify
 from stack.home import Home
+from stack.parts.processes import measured_processes
 from stack.settings import Ports, choose_settings
 from stack.state import PartState, StackState, write_state
 from tests.cli.conftest import Rollway
@@ -45,6 +46,29 @@ def test_a_token_is_made_from_the_key_of_the_environment_or_of_the_stack_that_wa
     monkeypatch.setenv("ROLLWAY_PROXY_KEY", "short")
     refused = rollway("proxy-token", "edge-1")
     assert (refused.code, "at least 32 characters" in refused.err, "short" in refused.err) == (2, True, False)
+
+
+def test_a_prometheus_is_told_the_targets_of_the_stack_that_runs_and_a_token(
+    rollway: Rollway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
+    (home := Home(tmp_path)).create()
+    made = choose_settings(home, Ports(), lambda _: None, measured=measured_processes(1))
+    here = identify(os.getpid())
+    assert here
+    addresses = {"api": "http://127.0.0.1:4711", "flower": "http://127.0.0.1:4712"}
+    addresses |= {name: f"http://127.0.0.1:{port}/metrics" for name, port in made.metrics.items()}
+    parts = tuple(
+        PartState(name=name, condition="running", process=here, address=address) for name, address in addresses.items()
+    )
+    write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=parts))
+    said = yaml.safe_load(rollway("scrape-config").out)
+    assert said == json.loads(rollway("scrape-config", "--json").out)
+    processes, fleet = said["scrape_configs"]
+    ours = [f"127.0.0.1:{made.metrics[name]}" for name in ("beat", "worker1")]
+    assert processes["static_configs"] == [{"targets": ["127.0.0.1:4711", *ours]}]
+    assert fleet["static_configs"] == [{"targets": ["127.0.0.1:4711"]}]
+    assert fleet["basic_auth"] == {"username": "prometheus", "password": token_of("prometheus", made.proxy_key)}
 
 
 def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(

@@ -1,14 +1,11 @@
-"""`rollway status`, `history`, `routes` and `logs` against a real Postgres."""
+"""`rollway status`, `history` and `routes` against a real Postgres."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from db.engine import transaction
-from db.replicas.hosts import show_sign_of_life
 from tests.cli.conftest import Rollway
 from tests.support.deployments import make_deployment, write
 from tests.support.pictures import PENDING, PROVISIONING
@@ -51,35 +48,6 @@ def test_work_that_nobody_does_is_called_out(rollway: Rollway, engine: Engine) -
     change(engine, "due_at = now() - interval '40 seconds'")
     for arguments in (["status"], ["status", "web"]):
         assert "due for 40 s, but no worker has looked" in rollway(*arguments).out
-
-
-def test_workers_that_are_not_heard_of_are_called_out_by_what_is_asked_of_them(
-    rollway: Rollway, engine: Engine
-) -> None:
-    make_deployment(engine)
-    never = "no worker has been heard of yet, so nothing is started or stopped"
-    assert never in rollway("status").out
-    write(engine, "INSERT INTO hosts (name, address, last_seen_at) VALUES ('here', 'here', now() - interval '40 s')")
-    silent = r"no worker has been heard of for 4\d s, so nothing is started, probed or stopped; does one run\?"
-    for arguments in (["status"], ["status", "web"]):
-        assert re.search(f"^! {silent}", rollway(*arguments).out, re.MULTILINE)
-    scaled = rollway("scale", "web", "4")
-    assert scaled.code == 0
-    assert re.fullmatch(f"note: {silent}\n", scaled.err)
-    waited = rollway("scale", "web", "5", "--wait", "--timeout", "0.2")
-    assert waited.code == 4
-    assert re.search(f"^waited 0.2 s; web is ready: {silent}$", waited.err, re.MULTILINE)
-    assert json.loads(rollway("status", "--json").out)["signs_of_life"]["worker"] is not None
-    with transaction(engine) as connection:
-        show_sign_of_life(connection, "here", "here")
-    assert "no worker" not in rollway("status").out + rollway("status", "web").out
-    assert rollway("scale", "web", "3").err == ""
-
-
-def test_a_server_for_proxies_that_fell_silent_is_called_out(rollway: Rollway, engine: Engine) -> None:
-    assert "api" not in rollway("status").out
-    write(engine, "INSERT INTO publishers (id, seen_at) VALUES ('api-1', now() - interval '3 hours')")
-    assert "! the server for proxies (api) has not been heard of for 3 h:" in rollway("status").out
 
 
 def test_a_deployment_with_a_revision_waits_for_a_worker_and_not_for_a_revision(
@@ -153,42 +121,31 @@ def test_a_destroyed_deployment_can_still_be_read(rollway: Rollway, engine: Engi
     assert rollway("history", "web").code == 0
 
 
-def log_of(route: object, home: Path, content: str) -> None:
-    path = home / "logs" / "replicas" / f"{route}.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
+def test_routes_say_where_they_run(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■", n=1)
+    write(engine, "UPDATE routes SET host = 'gpu-2'")
+    assert "gpu-2" in rollway("routes", "web").out
+    assert json.loads(rollway("routes", "web", "--json").out)[0]["host"] == "gpu-2"
 
 
-def test_logs_understand_the_first_and_the_last_digits_of_a_route(
-    rollway: Rollway, engine: Engine, tmp_path: Path
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("need_retry", "draining 1 (at least 3 of 3 stay) (the last of 6 steps)"),
+        ("error", "draining 1 (at least 3 of 3 stay) (6 times)"),
+    ],
+)
+def test_steps_that_were_merged_are_not_called_the_same(
+    rollway: Rollway, engine: Engine, result: str, said: str
 ) -> None:
-    route = make_deployment(engine, "■", n=1).routes[0]
-    log_of(route, tmp_path / "home", "one\ntwo\nthree\n")
-    for given in (str(route), route.hex, route.hex[-8:].upper(), str(route)[:20]):
-        assert rollway("logs", given).out == "one\ntwo\nthree\n"
-    assert rollway("logs", route.hex, "-n", "1").out == "three\n"
-    assert json.loads(rollway("logs", route.hex, "--json").out)["lines"] == ["one", "two", "three"]
-
-
-def test_a_route_that_could_be_several_is_refused_with_all_of_them(rollway: Rollway, engine: Engine) -> None:
-    routes = make_deployment(engine, "■■").routes
-    ended = rollway("logs", routes[0].hex[:4])
-    assert ended.code == 2
-    assert all(route.hex[-8:] in ended.err for route in routes)
-    assert rollway("logs", "what").code == 2
-    assert rollway("logs", "0" * 32).code == 1
-
-
-def test_following_a_log_ends_when_the_replica_is_gone(rollway: Rollway, engine: Engine, tmp_path: Path) -> None:
-    route = make_deployment(engine, "■", n=1).routes[0]
-    log_of(route, tmp_path / "home", "bye\n")
-    with transaction(engine) as connection:
-        connection.execute("UPDATE routes SET status = 'failed', traffic_status = 'inactive', stopped_at = now()")
-    assert rollway("logs", route.hex, "--follow").out == "bye\n"
-
-
-def test_a_replica_of_another_host_has_no_log_here(rollway: Rollway, engine: Engine) -> None:
-    route = make_deployment(engine, "■", n=1).routes[0]
-    ended = rollway("logs", route.hex)
-    assert (ended.code, ended.out) == (0, "")
-    assert "it runs on another host" in ended.err
+    made = make_deployment(engine)
+    write(
+        engine,
+        """
+        INSERT INTO deployment_history (deployment_id, phase, result, target, actor, message, attempts)
+        VALUES (%s, 'scaling', %s, 'scaling', 'scaling', 'draining 1 (at least 3 of 3 stay)', 6)
+        """,
+        made.id,
+        result,
+    )
+    assert said in rollway("history", "web").out

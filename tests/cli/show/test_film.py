@@ -2,7 +2,7 @@
 
 import json
 
-from cli.show.film import cycles
+from db.views.cycles import cycles
 from db.views.timeline import StepView
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.recording import decision_json, inputs_json

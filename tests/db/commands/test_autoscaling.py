@@ -95,7 +95,7 @@ def test_an_old_value_fires_nothing_and_says_so(engine: Engine) -> None:
     check(engine)
     (row,) = read(engine, "SELECT desired_replicas, reason FROM deployments")
     assert row["desired_replicas"] == 3
-    assert row["reason"] == ("3 of 3 replicas are healthy; the value of queue is 31 s old, at most 30 s are allowed")
+    assert row["reason"] == ("3 of 3 replicas healthy; the value of queue is 31 s old, at most 30 s are allowed")
 
 
 def test_a_size_that_a_person_chose_stays_until_a_rule_that_goes_that_way_fires(engine: Engine) -> None:

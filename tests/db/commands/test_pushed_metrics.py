@@ -137,7 +137,7 @@ def test_a_rule_of_one_deployment_says_nothing_of_another(engine: Engine) -> Non
     check(engine)
     assert (snapshot(engine, web.id).desired_replicas, snapshot(engine, api.id).desired_replicas) == (5, 3)
     (reason,) = read(engine, "SELECT reason FROM deployments WHERE name = 'api'")
-    assert reason["reason"] == "3 of 3 replicas are healthy; queue has no value yet"
+    assert reason["reason"] == "3 of 3 replicas healthy; queue has no value yet"
 
 
 def test_the_time_of_a_pushed_value_is_the_databases(engine: Engine) -> None:

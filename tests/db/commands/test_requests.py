@@ -9,8 +9,15 @@ from sqlalchemy import Engine
 
 from db.cycle.claim import claim_these
 from db.engine import transaction
-from domain.errors import DeploymentNotFoundError, RequestIdReusedError, RollwayError, StaleVersionError
-from tests.support.deployments import ROLLING, ask, engine_on, make_deployment, snapshot
+from domain.errors import (
+    DeploymentNotFoundError,
+    RequestIdReusedError,
+    RevisionExistsError,
+    RollwayError,
+    StaleVersionError,
+)
+from tests.support.databases import engine_on
+from tests.support.deployments import ROLLING, ask, make_deployment, snapshot, write
 from tests.support.payloads import ELSEWHERE
 from tests.support.pictures import DESTROYED, DESTROYING
 from tests.support.rows import everything, told, wait_until_blocked
@@ -135,3 +142,24 @@ def test_a_lost_connection_is_not_seen_by_who_sends_a_command(engine: Engine) ->
         ).fetchall()
     assert ended
     assert ask(engine, "scale", deployment="web", desired_replicas=5).result["to"] == 5
+
+
+def test_a_request_that_an_earlier_release_stored_without_todays_fields_is_the_same_one(engine: Engine) -> None:
+    made = make_deployment(engine)
+    asked = {"request_id": "r-1", "deployment": "web", "desired_replicas": 4}
+    first = ask(engine, "scale", **asked)
+    write(engine, "UPDATE commands SET payload = payload - 'expected_version' - 'reason'")
+    again = ask(engine, "scale", **asked)
+    assert (again.repeated, again.result) == (True, first.result)
+    with pytest.raises(RequestIdReusedError):
+        ask(engine, "scale", **asked, expected_version=snapshot(engine, made.id).version)
+
+
+def test_a_revision_that_an_earlier_release_stored_without_todays_fields_is_the_same_one(engine: Engine) -> None:
+    make_deployment(engine)
+    asked = {"deployment": "web", "name": "v3", "spec": {"command": ["sleep", "61"]}}
+    ask(engine, "add_revision", **asked)
+    write(engine, "UPDATE revisions SET spec = spec - 'user' - 'stop_grace_seconds' WHERE name = 'v3'")
+    assert ask(engine, "add_revision", **asked).result["added"] is False
+    with pytest.raises(RevisionExistsError):
+        ask(engine, "add_revision", **{**asked, "spec": {"command": ["sleep", "61"], "stop_grace_seconds": 9}})

@@ -4,13 +4,12 @@ import pytest
 from sqlalchemy import Engine
 
 from domain.errors import (
-    DeploymentAlreadyInProgressError,
-    NoPreviousRevisionError,
     NoRolloutError,
     RollwayError,
     WrongStateError,
 )
 from domain.model import DeploymentLifecycleStatus
+from domain.past import NoPreviousRevisionError
 from tests.support.deployments import ROLLING, ask, make_deployment, read, snapshot
 from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 
@@ -96,11 +95,13 @@ def test_an_abort_says_who_and_why_and_resumes_what_was_paused(engine: Engine) -
     assert rollout["back_reason"] == "aborted by mia: too slow"
 
 
-def test_undo_names_another_revision_in_the_middle_of_a_rollout_and_is_refused(engine: Engine) -> None:
+def test_an_undo_that_names_a_revision_takes_the_place_of_the_rollout_under_way(engine: Engine) -> None:
     made = make_deployment(engine, "■■|◇", status=PROVISIONING)
     ask(engine, "add_revision", deployment=made.name, name="v3", spec={"command": ["sleep", "1"]})
-    with pytest.raises(DeploymentAlreadyInProgressError):
-        ask(engine, "undo", deployment=made.name, revision="v3")
+    assert ask(engine, "undo", deployment=made.name, revision="v3").result["activation"] == "superseded"
+    rollout = snapshot(engine, made.id).rollout
+    assert rollout is not None
+    assert (rollout.is_undo, rollout.promote_requested) == (True, True)
 
 
 def test_retrying_what_rolls_back_turns_it_forward_in_a_rollout_of_its_own(engine: Engine) -> None:

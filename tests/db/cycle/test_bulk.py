@@ -12,7 +12,8 @@ from db.engine import in_transaction, transaction
 from domain.model import Verdict
 from tests.support.chunks import fleet
 from tests.support.coordinators import coordinator_without_redis, handler_for
-from tests.support.deployments import drawn, engine_on, make_deployment, read, snapshot, write
+from tests.support.databases import engine_on
+from tests.support.deployments import drawn, make_deployment, read, snapshot, write
 from tests.support.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.sent_statements import sent_by
 

@@ -114,7 +114,7 @@ def test_too_many_failed_starts_take_it_back(engine: Engine) -> None:
     coordinator.process_chunk(handler_for(PROVISIONING))
     assert snapshot(engine, made.id).status == ROLLING_BACK
     (rollout,) = read(engine, "SELECT back_reason FROM rollouts")
-    assert rollout["back_reason"].startswith("3 new replicas failed, 3 are the limit")
+    assert rollout["back_reason"].startswith("3 new replicas failed, the limit is 3")
 
 
 def test_scaling_up_in_the_middle_of_a_rollout_ends_with_the_new_count_of_the_new_revision(engine: Engine) -> None:

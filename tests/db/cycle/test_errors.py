@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine
 
+from domain.bounds import Bounds
 from domain.changes import Decision, RouteChanges
 from domain.errors import UnreadableError
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment
-from domain.transitions import Bounds
 from tests.support.chunks import fleet, reason_of
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 from tests.support.deployments import ask, drawn, mark, read, snapshot, write

@@ -3,8 +3,20 @@
 import pytest
 from sqlalchemy import Engine
 
+from domain.model import RouteStatus
 from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import ROLLING, ask, drawn, make_deployment, mark, read, snapshot, start_all, write
+from tests.support.deployments import (
+    ROLLING,
+    ask,
+    become,
+    drawn,
+    make_deployment,
+    mark,
+    read,
+    snapshot,
+    start_all,
+    write,
+)
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, SCALING
 
 
@@ -48,6 +60,33 @@ def test_a_deployment_is_destroyed_when_its_last_replica_is_gone_and_not_before(
     run_until_quiet(coordinator)
     assert snapshot(engine, made.id).status == DESTROYED
     assert read(engine, "SELECT 1 FROM deployments WHERE due_at IS NOT NULL") == [], "nobody looks at it any more"
+
+
+def test_what_ends_soon_after_it_has_come_up_again_and_again_is_degraded_and_starts_ever_more_seldom(
+    engine: Engine,
+) -> None:
+    made = make_deployment(engine, "■", n=1)
+    coordinator = coordinator_without_redis(engine)
+    for minute in range(20):
+        start_all(engine)
+        run_until_quiet(coordinator)
+        running = [route.id for route in snapshot(engine, made.id).active_routes]
+        become(engine, RouteStatus.FAILED, *running)
+        mark(engine, made.id)
+        run_until_quiet(coordinator)
+        if minute > 10:
+            assert snapshot(engine, made.id).degraded_reason
+        a_minute_passes(engine)
+        run_until_quiet(coordinator)
+    (counted,) = read(engine, "SELECT count(*) AS routes FROM routes")
+    assert counted["routes"] <= 10, "and not one in each of the 20 minutes"
+
+
+def a_minute_passes(engine: Engine) -> None:
+    """For what a failing start is measured by."""
+    clocks = ("last_failed_at", "came_up_at", "retry_at", "due_at", "phase_started_at")
+    moved = ", ".join(f"{clock} = {clock} - interval '1 minute'" for clock in clocks)
+    write(engine, f"UPDATE deployments SET {moved}")
 
 
 def test_a_scaling_that_takes_too_long_is_ready_degraded_and_tried_again_later(engine: Engine) -> None:

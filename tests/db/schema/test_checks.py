@@ -74,10 +74,30 @@ BROKEN: dict[LiteralString, str] = {
     "UPDATE metric_values SET missing = -1": "metric_values_missing_check",
     f"UPDATE deployments SET request_timeout_seconds = 0 {AT_REST}": "deployments_request_timeout_check",
     f"UPDATE deployments SET hedge_after_seconds = 0 {AT_REST}": "deployments_hedge_check",
+    f"UPDATE deployments SET idle_timeout_seconds = 0 {AT_REST}": "deployments_idle_timeout_check",
     "INSERT INTO entrances SELECT 'smell', 'x', id FROM deployments": "entrances_kind_check",
     "INSERT INTO proxies (node_id, kind, silence_seconds) VALUES ('edge', 'envoy', 0)": "proxies_silence_seconds_check",
+    "INSERT INTO tokens VALUES ('t', 'short', 'viewer', DEFAULT, 'a')": "tokens_hash_check",
+    "INSERT INTO tokens VALUES ('t', sha256('s'), 'king', DEFAULT, 'a')": "tokens_role_check",
     "INSERT INTO hosts (name, address, silent_looks) VALUES ('rack', 'h', -1)": "hosts_silent_looks_check",
     "INSERT INTO installation (contract, is_only) VALUES (1, false)": "installation_is_only_check",
+    "INSERT INTO beat (is_only) VALUES (false)": "beat_is_only_check",
+    "UPDATE subscriptions SET webhook = NULL": "subscriptions_goes_one_way_check",
+    "UPDATE subscriptions SET task = 'told'": "subscriptions_goes_one_way_check",
+    "UPDATE subscriptions SET queue = 'celery'": "subscriptions_goes_one_way_check",
+    "UPDATE subscriptions SET give_up_after_seconds = 0": "subscriptions_give_up_after_seconds_check",
+    "INSERT INTO receipts SELECT id, id, 0, '', '' FROM deployments": "receipts_number_check",
+    "UPDATE outbox SET tries = -1": "outbox_tries_check",
+    "UPDATE freezes SET cron = NULL": "freezes_has_one_window_check",
+    "UPDATE freezes SET time_zone = NULL": "freezes_has_one_window_check",
+    "UPDATE freezes SET starts_at = now(), ends_at = now() + interval '1 day'": "freezes_has_one_window_check",
+    "UPDATE freezes SET starts_at = now()": "freezes_has_one_window_check",
+    "UPDATE freezes SET duration_seconds = 0": "freezes_lasts_check",
+    "UPDATE freezes SET cron = NULL, time_zone = NULL, duration_seconds = NULL, starts_at = now(), ends_at = now()": (
+        "freezes_lasts_check"
+    ),
+    "UPDATE deployment_groups SET most_at_once = 0": "deployment_groups_most_at_once_check",
+    "UPDATE outbox SET given_up_at = now()": "outbox_given_up_says_why_check",
 }
 
 
@@ -87,6 +107,10 @@ def test_postgres_refuses_a_row_that_breaks_a_check(engine: Engine, subtests: py
     rule = {"metric": "load", "source": "pushed", "comparator": ">", "threshold": 1, "step": 1, "max_replicas": 3}
     ask(engine, "set_autoscaling_rules", deployment="rests", rules=[rule])
     ask(engine, "push_metric", deployment="rests", metric="load", value=1)
+    ask(engine, "set_subscription", subscription="ci", webhook="ci")
+    ask(engine, "set_freeze", freeze="night", cron="0 22 * * *", duration_seconds=60, deployments=["nobody"])
+    ask(engine, "set_group", group="shop", deployments=["rests"])
+    ask(engine, "scale", deployment="rests", desired_replicas=4)
     for statement, constraint in BROKEN.items():
         with subtests.test(statement):
             with pytest.raises(psycopg.errors.CheckViolation) as refused:

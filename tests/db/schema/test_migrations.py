@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any, LiteralString
 
 from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, Engine, event
 
 from db.engine import transaction
@@ -16,6 +15,7 @@ from db.statuses import ACTIVE, DRAINED, PRESENT
 from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
+from migrations.schema import configuration
 from stack.home import project_root
 from tests.support.deployments import read
 from tests.support.rows import tables
@@ -56,7 +56,7 @@ def shape(engine: Engine) -> dict[str, list[str]]:
 
 
 def migrate(engine: Engine, to: str) -> None:
-    config = Config(project_root() / "alembic.ini")
+    config = configuration()
     with engine.connect() as connection:
         config.attributes["connection"] = connection
         (command.downgrade if to == "base" else command.upgrade)(config, to)
@@ -118,7 +118,7 @@ TIMEOUTS = ("lock_timeout", "statement_timeout")
 
 def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, empty_database: str) -> None:
     environment = {**os.environ, "DATABASE_URL": empty_database}
-    upgrade = [sys.executable, "-m", "alembic", "upgrade", "head"]
+    upgrade = [sys.executable, "-m", "cli.main", "migrate"]
     with transaction(empty) as connection:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('rollway migrations'))")
         both = [

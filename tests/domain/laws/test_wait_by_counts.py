@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 
+from domain.counts import RouteCounts
+from domain.foresight.world import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Route, RouteCounts, RouteStatus, TrafficStatus
+from domain.model import Route, RouteStatus, TrafficStatus
 from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying, resting
-from tests.support.simulation import cycle
 from tests.support.snapshots import Case, cases
 
 HANDLER = DeployingProvisioningHandler()

@@ -2,9 +2,10 @@
 
 from hypothesis import example, given
 
+from domain.foresight.world import cycle
 from domain.model import RouteStatus, Verdict
 from tests.support.pictures import NOW, resting, rolling_back
-from tests.support.simulation import cycle, until_it_waits
+from tests.support.simulation import until_it_waits
 from tests.support.snapshots import Case, cases
 
 

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.foresight.world import cycle, with_status
 from domain.model import Deployment, Lifecycle, RouteStatus
 from tests.support.pictures import DESTROYED, DESTROYING, NOW, READY
 from tests.support.safety import check_safety
-from tests.support.simulation import all_started, applied, cycle, stopped, with_status
+from tests.support.simulation import all_started, applied, stopped
 from tests.support.snapshots import Case, cases
 
 BAD_TIMES = 25

@@ -73,7 +73,9 @@ def test_asking_again_for_what_is_being_deployed_resumes() -> None:
 def test_another_revision_in_the_middle_is_refused_naming_both_ways_out(
     deployment: Deployment, revision: object, doing: str
 ) -> None:
-    with pytest.raises(DeploymentAlreadyInProgressError, match=f"web is {doing}; wait until that .* supersede"):
+    with pytest.raises(
+        DeploymentAlreadyInProgressError, match=f"web is {doing}; wait until that .* supersede .--supersede"
+    ):
         asked(deployment, revision, rolling_update())
     assert asked(deployment, revision, rolling_update(), supersede=True) is Activation.SUPERSEDED
 

@@ -7,6 +7,7 @@ import pytest
 
 from domain.after import after, back_reason_of, outcome_of
 from domain.changes import Decision, RouteChanges
+from domain.foresight.world import cycle, with_status
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures, TrafficStatus
 from domain.rollout import with_clock_running
@@ -24,7 +25,7 @@ from tests.support.pictures import (
     rolling_back,
     route_id,
 )
-from tests.support.simulation import applied, cycle, with_status
+from tests.support.simulation import applied
 
 
 def at(seconds: float) -> datetime:
@@ -139,7 +140,7 @@ def test_a_rollout_ends_with_the_move_of_the_revisions(
 def test_the_reason_of_a_rollback_is_that_of_the_decision_that_turned() -> None:
     turning = cycle(deploying("■■■|◇", rollout={"failed_routes": 3}), NOW)
     assert back_reason_of(turning) == turning.reason
-    assert turning.reason.startswith("3 new replicas failed, 3 are the limit")
+    assert turning.reason.startswith("3 new replicas failed, the limit is 3")
     assert back_reason_of(cycle(rolling_back("■■■|■"), NOW)) is None
     assert back_reason_of(cycle(deploying("■■■|"), NOW)) is None
 
@@ -163,21 +164,21 @@ def test_created_routes_stand_last_and_drained_ones_are_stopping() -> None:
 @pytest.mark.parametrize(
     ("picture", "becomes", "progress_at", "failures"),
     [
-        ("■■|◇", RouteStatus.HEALTHY, 40, None),
-        ("■■|▲", RouteStatus.HEALTHY, 0, 2),
-        ("■■|△", RouteStatus.HEALTHY, 0, 2),
-        ("■■|■", RouteStatus.UNHEALTHY, 0, 2),
-        ("■■|◇", RouteStatus.FAILED, 0, 3),
+        ("■■|◇", RouteStatus.HEALTHY, 40, StartFailures(V2, 2, NOW, came_up_at=at(40))),
+        ("■■|▲", RouteStatus.HEALTHY, 0, StartFailures(V2, 2, NOW)),
+        ("■■|△", RouteStatus.HEALTHY, 0, StartFailures(V2, 2, NOW)),
+        ("■■|■", RouteStatus.UNHEALTHY, 0, StartFailures(V2, 2, NOW)),
+        ("■■|◇", RouteStatus.FAILED, 0, StartFailures(V2, 3, at(40))),
     ],
 )
-def test_only_a_replica_that_comes_up_is_progress_and_forgives_failed_starts(
-    picture: str, becomes: RouteStatus, progress_at: float, failures: int | None
+def test_only_a_replica_that_comes_up_is_progress_and_ends_the_wait_after_failed_starts(
+    picture: str, becomes: RouteStatus, progress_at: float, failures: StartFailures
 ) -> None:
     deployment = deploying(picture, start_failures=StartFailures(V2, 2, NOW))
     (new,) = (route.id for route in deployment.routes if route.revision_id == V2)
     found = with_status(deployment, [new], becomes, at(40))
     assert rollout_of(found).last_progress_at == at(progress_at)
-    assert (found.start_failures.in_a_row if found.start_failures else None) == failures
+    assert found.start_failures == failures
 
 
 def test_a_replica_that_fails_with_its_host_blames_no_revision() -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from domain.backoff import hold_back, next_start_at
 from domain.changes import Decision, RouteChanges
+from domain.foresight.world import Fates, World, cycle, with_status
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus, StartFailures, Verdict
 from tests.support.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
-from tests.support.simulation import World, all_started, applied, cycle
+from tests.support.simulation import all_started, applied, world_of
 
 
 def scaling(deployment: Deployment) -> str:
@@ -20,7 +21,7 @@ def scaling(deployment: Deployment) -> str:
 @pytest.mark.parametrize("n", [1, 3, 5])
 @pytest.mark.parametrize("start_seconds", [1, 60])
 def test_a_broken_command_writes_no_more_than_a_dozen_routes_in_its_30_minutes(n: int, start_seconds: float) -> None:
-    world = World(resting("", n), starts_fail=True, start_seconds=start_seconds)
+    world = world_of(resting("", n), starts_fail=True, start_seconds=start_seconds)
     world.run(seconds=30 * 60)
     assert n + 3 <= world.created <= 12
     assert world.deployment.status == READY
@@ -29,11 +30,11 @@ def test_a_broken_command_writes_no_more_than_a_dozen_routes_in_its_30_minutes(n
 
 
 def test_looking_more_often_tries_no_more_starts() -> None:
-    world = World(resting("", 5), starts_fail=True, start_seconds=60)
+    world = world_of(resting("", 5), starts_fail=True, start_seconds=60)
     for _ in range(360):
         world.run(seconds=5)
-        world.now += timedelta(seconds=5)
-        world.due_at = world.now
+        world.at += timedelta(seconds=5)
+        world.due_at = world.at
     assert world.created <= 12
 
 
@@ -65,14 +66,14 @@ def test_a_step_that_goes_on_at_once_does_so_though_a_start_is_held_back() -> No
 
 
 def test_a_degraded_deployment_is_tried_again_after_a_pause_and_not_before() -> None:
-    world = World(resting("", 1), starts_fail=True)
+    world = world_of(resting("", 1), starts_fail=True)
     world.run(seconds=30 * 60)
     created, retry_at = world.created, world.deployment.retry_at
     assert retry_at is not None
-    assert retry_at >= world.now + timedelta(seconds=59)
-    world.run(seconds=(retry_at - world.now).total_seconds() - 1)
+    assert retry_at >= world.at + timedelta(seconds=59)
+    world.run(seconds=(retry_at - world.at).total_seconds() - 1)
     assert (world.created, world.deployment.status) == (created, READY)
-    world.starts_fail = False
+    world.fates = Fates()
     world.run(seconds=30 * 60)
     assert world.deployment.status == READY
     assert world.deployment.degraded_reason is None
@@ -122,3 +123,63 @@ def test_a_step_that_only_starts_is_a_wait_while_it_is_held_back() -> None:
     none = replace(deployment, start_failures=StartFailures(V2, 0, NOW))
     step = Decision.moved("creating 1", RouteChanges.create(V2, 1))
     assert hold_back(step, none, NOW) is hold_back(step, replace(none, start_failures=None), NOW) is step
+
+
+def story(world: World) -> list[str]:
+    """Each start and each change of what the deployment is called, with its second."""
+    told, last = [], ""
+    for look in world.looks:
+        decision, at = look.decision, look.at
+        second, after = round((at - NOW).total_seconds()), applied(decision, at)
+        called = f"{after.status}, degraded" if after.degraded_reason else str(after.status)
+        told += [f"{second} start"] * decision.changes.created + [f"{second} {called}"] * (called != last)
+        last = called
+    return told
+
+
+def test_what_is_well_for_a_second_and_ends_again_and_again_is_tried_ever_more_slowly_and_called_degraded() -> None:
+    world = world_of(resting("", 1), lives_seconds=1)
+    world.run(seconds=220)
+    assert story(world) == [
+        *("0 start", "0 scaling", "1 ready", "2 scaling"),
+        *("4 start", "5 ready", "6 scaling"),
+        *("10 start", "11 ready", "12 scaling"),
+        *("20 start", "21 ready, degraded"),
+        *("81 scaling, degraded", "81 start", "82 ready, degraded"),
+        *("142 scaling, degraded", "142 start", "143 ready, degraded"),
+        *("208 scaling, degraded", "208 start", "209 ready, degraded"),
+    ]
+    assert world.deployment.degraded_reason == (
+        "replicas failed 5 times in a row soon after they had come up; the last one has not been well for 60 s yet"
+    )
+    world.run(seconds=24 * 3600)
+    assert world.created < 24 * 6 + 10, "one in ten minutes"
+    assert world.deployment.degraded_reason is not None
+
+
+def test_once_it_is_well_for_a_minute_it_is_degraded_no_more_and_the_next_failure_is_the_first() -> None:
+    world = world_of(resting("", 1), lives_seconds=1)
+    world.run(seconds=200)
+    world.fates, world.drawn = Fates(), {}
+    world.run(seconds=200)
+    assert story(world)[-4:] == ["208 start", "209 ready, degraded", "269 scaling, degraded", "269 ready"]
+    assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
+    (route,) = world.deployment.routes
+    failed = with_status(world.deployment, [route.id], RouteStatus.FAILED, world.at)
+    assert failed.start_failures == StartFailures(route.revision_id, 1, world.at)
+
+
+def test_of_many_one_that_fails_again_and_again_makes_the_deployment_degraded() -> None:
+    deployment = resting("■■■", 3)
+    now = NOW
+    for _ in range(3):
+        dead = deployment.routes[-1].id
+        deployment = with_status(deployment, [dead], RouteStatus.FAILED, now)
+        now += timedelta(seconds=20)
+        deployment = applied(cycle(deployment, now), now)
+        deployment = applied(cycle(deployment, now), now)
+        deployment = all_started(deployment, now)
+        deployment = applied(cycle(deployment, now), now)
+    assert deployment.status == READY
+    assert deployment.degraded_reason is not None
+    assert len(deployment.active_routes) == 3

@@ -10,7 +10,7 @@ from domain.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
 from tests.support.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PARKING, PAST_GRACE, step
 from tests.support.pictures import NOW, READY, V1, V2, blue_green, deploying, happens
-from tests.support.simulation import World
+from tests.support.simulation import world_of
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_blue_lost_comes_back_into_traffic_beside_it() -> None:
 @pytest.mark.parametrize("policy", [AUTO, DELAYED, PARKING])
 @pytest.mark.parametrize("picture", ["■■■|", "■■■|◌", "▲▲▲|", "◇◇|□", "■■■■■■|", "□□□|■"])
 def test_a_rollout_ends_without_ever_needing_the_tick(picture: str, n: int, policy: DeploymentPolicy) -> None:
-    world = World(deploying(picture, n, policy=policy), start_seconds=2)
+    world = world_of(deploying(picture, n, policy=policy), start_seconds=2)
     world.run(seconds=300)
     assert [(r.revision_id, r.is_serving) for r in world.deployment.routes] == [(V2, True)] * n
     assert world.deployment.status == READY

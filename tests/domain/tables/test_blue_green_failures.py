@@ -5,16 +5,17 @@ from datetime import timedelta
 
 import pytest
 
+from domain.foresight.world import cycle, with_status
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import RouteStatus, StartFailures, Verdict
 from domain.policy import RolloutLimits
 from tests.support.blue_green import AUTO, IN_GRACE, MANUAL, PAST_GRACE, of_v3, step
 from tests.support.pictures import NOW, READY, ROLLING_BACK, V1, V2, deploying, happens, rolling_back, route_id
-from tests.support.simulation import World, all_started, applied, cycle, with_status
+from tests.support.simulation import all_started, applied, world_of
 
 
 def test_the_way_back_is_to_blue_at_its_own_size() -> None:
-    world = World(rolling_back("■■■|□", 3, policy=AUTO))
+    world = world_of(rolling_back("■■■|□", 3, policy=AUTO))
     world.run(seconds=60)
     assert (world.deployment.status, world.deployment.desired_replicas, world.created) == (READY, 3, 0)
     assert [route.id for route in world.deployment.routes] == [route_id(0), route_id(1), route_id(2)]
@@ -44,7 +45,7 @@ def test_one_green_that_lives_is_a_reason_to_go_on() -> None:
 def test_a_partial_failure_is_repaired() -> None:
     deployment = deploying("■■■|□□◌", policy=AUTO)
     deployment = with_status(deployment, [route_id(5)], RouteStatus.FAILED, NOW)
-    world = World(deployment)
+    world = world_of(deployment)
     world.run(seconds=60)
     assert (world.deployment.status, world.deployment.current_revision_id) == (READY, V2)
     assert world.created == 1
@@ -73,7 +74,7 @@ def test_an_abort_in_the_middle_drains_green_at_once_and_touches_no_blue() -> No
         decision = DeployingRollingBackHandler().decide(deployment, NOW)
         assert set(decision.changes.drain_route_ids) == {route_id(3), route_id(4), route_id(5)}
         assert not decision.changes.created
-    world = World(rolling_back("■■■|□□◌", policy=MANUAL))
+    world = world_of(rolling_back("■■■|□□◌", policy=MANUAL))
     world.run(seconds=60)
     assert (world.deployment.status, world.created) == (READY, 0)
     assert [route.id for route in world.deployment.routes] == [route_id(0), route_id(1), route_id(2)]

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from domain.activation import Activation, ActivationRequest, decide_activation
+from domain.foresight.world import cycle, with_status
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.picture import picture as drawn
@@ -25,13 +26,13 @@ from tests.support.pictures import (
     rollout_of,
     route_id,
 )
-from tests.support.simulation import World, applied, cycle, with_status
+from tests.support.simulation import applied, world_of
 
 
 def test_with_a_scale_down_delay_blue_is_parked_and_drained_when_its_time_is_over() -> None:
     deployment = deploying("■■■|□□□", policy=PARKING)
     assert step(deployment) == "completed: promote □□□, park ■■■"
-    world = World(deployment)
+    world = world_of(deployment)
     world.run(seconds=59)
     assert (world.deployment.status, drawn(world.deployment.routes, V2, None)) == (READY, "□□□|■■■")
     assert {route.parked_until for route in world.deployment.routes} == {None, NOW + timedelta(seconds=60)}
@@ -41,7 +42,7 @@ def test_with_a_scale_down_delay_blue_is_parked_and_drained_when_its_time_is_ove
 
 
 def test_activating_a_parked_blue_again_is_an_instant_way_back_without_a_start() -> None:
-    parked = World(deploying("■■■|□□□", policy=PARKING))
+    parked = world_of(deploying("■■■|□□□", policy=PARKING))
     parked.run(seconds=10)
     back = replace(
         parked.deployment,
@@ -49,10 +50,10 @@ def test_activating_a_parked_blue_again_is_an_instant_way_back_without_a_start()
         deploying_revision_id=V1,
         rollout=replace(rollout_of(PARKING), from_revision_id=V2, to_revision_id=V1),
     )
-    decision = cycle(back, parked.now)
+    decision = cycle(back, parked.at)
     assert (decision.verdict, decision.changes.created) == (Verdict.SUCCESS, 0)
     assert set(decision.changes.promote_route_ids) == {route_id(0), route_id(1), route_id(2)}
-    after = applied(decision, parked.now)
+    after = applied(decision, parked.at)
     assert (after.current_revision_id, drawn(after.routes, V1, None)) == (V1, "□□□|■■■")
     assert [route.parked_until for route in after.routes if route.revision_id == V1] == [None] * 3
 

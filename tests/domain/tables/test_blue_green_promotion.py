@@ -5,12 +5,13 @@ from datetime import timedelta
 import pytest
 
 from domain.evaluator import EVALUATOR
+from domain.foresight.world import cycle, with_status
 from domain.model import RouteStatus, TrafficStatus, Verdict
 from domain.picture import picture as drawn
 from domain.transitions import RevisionMove
 from tests.support.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PAST_GRACE, asked, step
 from tests.support.pictures import NOW, PROVISIONING, READY, V1, V2, deploying, happens, route_id
-from tests.support.simulation import all_started, applied, cycle, with_status
+from tests.support.simulation import all_started, applied
 
 
 def test_promotion_is_one_decision_from_one_snapshot_with_swap_and_ready() -> None:

@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
+from domain.foresight.world import cycle
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.model import Verdict
 from domain.recording import inputs_from_json, inputs_json
 from tests.support.autoscaling_rules import DOWN, ago, rule, seen
 from tests.support.pictures import NOW, READY, SCALING, resting
-from tests.support.simulation import cycle
 
 NEW = {"rules", "metrics", "last_autoscaled_at"}
 """What snapshots of before there were rules do not hold."""
@@ -29,7 +29,7 @@ def test_a_quiet_rule_is_told_and_looked_at_again() -> None:
     decision = cycle(quiet, NOW)
     assert (decision.verdict, decision.desired_replicas) == (Verdict.SKIPPED, 3)
     assert decision.reason == (
-        "3 of 3 replicas are healthy; requests_in_flight is 12, not > 30; requests_in_flight is 12, not < 5"
+        "3 of 3 replicas healthy; requests_in_flight is 12, not > 30; requests_in_flight is 12, not < 5"
     )
     assert decision.due_at == NOW + timedelta(seconds=30)
 

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from domain.bounds import MAX_ATTEMPTS
 from domain.changes import Decision, RouteChanges
+from domain.foresight.world import Fates, cycle
 from domain.handlers import HANDLERS
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, Verdict
 from domain.policy import RolloutLimits
-from domain.transitions import MAX_ATTEMPTS, ClassifiedDecision, RevisionMove, classify
+from domain.transitions import ClassifiedDecision, RevisionMove, classify
 from tests.support.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting, rolling_back
-from tests.support.simulation import World, applied, cycle
+from tests.support.simulation import applied, world_of
 
 MOVED = Decision.moved("creating 1", RouteChanges.create(V2, 1))
 WAIT = Decision.wait("waiting")
@@ -177,13 +179,13 @@ def test_every_verdict_of_every_handler_leads_on_or_has_a_clock(handler: Any, de
 
 @pytest.mark.parametrize("start_seconds", [0.5, 2])
 def test_trap_routes_that_fail_at_once_end_the_rollout_instead_of_being_created_for_ever(start_seconds: float) -> None:
-    world = World(deploying("■■■|"), start_seconds=start_seconds, starts_fail=True)
-    while world.deployment.status == PROVISIONING and world.now < PAST_DEADLINE:
+    world = world_of(deploying("■■■|"), start_seconds=start_seconds, starts_fail=True)
+    while world.deployment.status == PROVISIONING and world.at < PAST_DEADLINE:
         world.run(seconds=1)
-        world.now += timedelta(seconds=1)
+        world.at += timedelta(seconds=1)
     assert world.deployment.status == ROLLING_BACK
     assert world.created <= 4
-    world.starts_fail = False
+    world.fates = Fates()
     world.run(seconds=60)
     assert world.deployment.status == READY
     assert len(world.deployment.routes) == 3

@@ -7,12 +7,13 @@ import pytest
 
 from domain.after import turns_clock
 from domain.changes import Decision, RouteChanges
+from domain.foresight.world import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model import Deployment, StartFailures, Verdict
 from domain.policy import RolloutLimits
 from domain.transitions import ClassifiedDecision, classify
 from tests.support.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting
-from tests.support.simulation import applied, cycle
+from tests.support.simulation import applied
 
 MOVED = Decision.moved("creating 1", RouteChanges.create(V2, 1))
 WAIT = Decision.wait("waiting")

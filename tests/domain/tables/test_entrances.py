@@ -160,6 +160,8 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
         ([prefix("/web/", strip=False), host("web")], RequestRules(), "web, /web/ (passed on)"),
         ([host("web")], RequestRules(2.5), "web, each request within 2.5 s"),
         ([host("web")], RequestRules(None, 2), "web, hedged after 2 s"),
+        ([host("web")], RequestRules(idle_timeout_seconds=5), "web, cut when silent for 5 s"),
+        ([host("web")], RequestRules(idle_timeout_seconds=None), "web, never cut when silent"),
         (
             [host("web")],
             RequestRules(1, None, preview=False),

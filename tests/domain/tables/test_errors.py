@@ -51,10 +51,10 @@ def test_a_refusal_is_json_and_its_words_are_the_message() -> None:
 @pytest.mark.parametrize(
     ("given", "where", "message", "field"),
     [
-        ({}, "", "sizes: Field required", "sizes"),
-        ({}, "fleet", "fleet.sizes: Field required", "fleet.sizes"),
-        ([], "fleet", "fleet: Input should be a valid dictionary or instance of Fleet", "fleet"),
-        ({"sizes": [{"least": 1}]}, "", "sizes.0.most: Field required", "sizes.0.most"),
+        ({}, "", "sizes: is missing", "sizes"),
+        ({}, "fleet", "fleet.sizes: is missing", "fleet.sizes"),
+        ([], "fleet", "fleet: must be fields, each with its value", "fleet"),
+        ({"sizes": [{"least": 1}]}, "", "sizes.0.most: is missing", "sizes.0.most"),
         ({"sizes": [{"least": 2, "most": 1}]}, "", "sizes.0: least must be at most most", "sizes.0"),
     ],
 )
@@ -66,8 +66,8 @@ def test_a_fault_is_told_with_the_path_of_its_field(given: object, where: str, m
 def test_several_faults_are_all_told_each_once_and_none_with_what_was_given() -> None:
     error = refused({"least": -7, "most": "secret"}, model=Size)
     assert error.message == (
-        "least: Input should be greater than or equal to 0; "
-        "most: Input should be a valid integer, unable to parse string as an integer"
+        "least: input should be greater than or equal to 0; "
+        "most: input should be a valid integer, unable to parse string as an integer"
     )
     assert error.detail == {"field": "least"}
 
@@ -90,5 +90,5 @@ def test_a_taken_entrance_is_refused_naming_both_deployments() -> None:
 
 def test_of_many_faults_the_first_twenty_are_told_and_the_rest_is_counted() -> None:
     told = refused({"sizes": [{"least": 1}] * 25}).message
-    assert told.startswith("sizes.0.most: Field required; ")
-    assert told.endswith("sizes.19.most: Field required; and 5 more")
+    assert told.startswith("sizes.0.most: is missing; ")
+    assert told.endswith("sizes.19.most: is missing; and 5 more")

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from domain.foresight.world import cycle, with_status
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
@@ -29,7 +30,7 @@ from tests.support.pictures import (
     rolling_back,
     route_id,
 )
-from tests.support.simulation import World, applied, cycle, with_status
+from tests.support.simulation import applied, world_of
 
 DRIFT = [CheckReplicaHandler(), ReconcileHandler()]
 
@@ -87,7 +88,7 @@ def test_what_was_given_up_is_left_alone_until_retry_at(handler: Any) -> None:
 
 
 def test_a_degraded_deployment_that_is_well_again_loses_its_mark() -> None:
-    world = World(resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1)))
+    world = world_of(resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1)))
     world.run(seconds=10)
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
     assert world.deployment.retry_at is None
@@ -95,7 +96,7 @@ def test_a_degraded_deployment_that_is_well_again_loses_its_mark() -> None:
 
 @pytest.mark.parametrize("ends", [partial(rolling_back, "■■■|"), partial(deploying, "|■■■")])
 def test_a_rollout_that_ended_leaves_no_mark_from_before(ends: Callable[..., Deployment]) -> None:
-    world = World(ends(degraded_reason="given up", retry_at=NOW + timedelta(hours=1)))
+    world = world_of(ends(degraded_reason="given up", retry_at=NOW + timedelta(hours=1)))
     world.run(seconds=10)
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
 

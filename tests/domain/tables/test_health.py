@@ -3,7 +3,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.model import RouteStatus
-from domain.replicas.health import HealthVerdict, ProbedRoute, ProbeResult, judge_health, probe_is_due
+from domain.replicas.health import (
+    HealthVerdict,
+    ProbedRoute,
+    ProbeResult,
+    end_in_words,
+    judge_health,
+    probe_is_due,
+    why_not_yet,
+)
 from domain.replicas.revision import HealthCheck
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,3 +105,32 @@ def test_a_change_of_status_has_a_reason_and_a_fresh_streak(
 @pytest.mark.parametrize(("second", "due"), [(0, False), (0.99, False), (1, True), (60, True)])
 def test_trap_a_start_delay_counts_from_the_start_of_the_replica_and_not_from_its_row(second: float, due: bool) -> None:  # noqa: FBT001
     assert probe_is_due(CHECK, STARTED, STARTED + timedelta(seconds=second)) is due
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "said"),
+    [
+        (None, "its process ended"),
+        (0, "its process ended with exit code 0"),
+        (3, "its process ended with exit code 3"),
+        (-9, "its process was killed by SIGKILL"),
+        (-99, "its process was killed by signal 99"),
+    ],
+)
+def test_a_signal_is_called_by_its_name(exit_code: int | None, said: str) -> None:
+    assert end_in_words(exit_code) == said
+
+
+@pytest.mark.parametrize(
+    ("status", "look", "second", "said"),
+    [
+        (P, NO, 3, "not healthy yet: no"),
+        (P, NO, 2.9, None),
+        (P, YES, 60, None),
+        (H, NO, 60, None),
+        (U, NO, 60, None),
+    ],
+)
+def test_a_long_start_says_what_its_probe_saw(status: RouteStatus, look: str, second: float, said: str | None) -> None:
+    now = STARTED + timedelta(seconds=second)
+    assert why_not_yet(ProbedRoute(status, STARTED, 0), look == YES, look, now) == said

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from uuid import UUID
 
+from domain.foresight.world import cycle
 from domain.history import HistoryKey, history_key
 from domain.model import Deployment, Verdict
 from tests.support.pictures import NOW, ROLLOUT, deploying, resting
-from tests.support.simulation import cycle
 
 PHASE = "deploying_provisioning"
 

@@ -5,8 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.errors import WrongInstallationError
-from domain.installation import CONTRACT, Installation, check, check_redis
+from domain.installation import CONTRACT, Installation, WrongInstallationError, check, check_redis
 
 OURS, THEIRS = UUID(int=1), UUID(int=2)
 DATABASE = Installation(OURS, CONTRACT)
@@ -41,7 +40,12 @@ def test_who_has_no_database_compares_what_is_known(own: UUID | None, redis: UUI
 
 @pytest.mark.parametrize(
     ("ahead", "says"),
-    [(-1, "refused: .*make migrate"), (0, "nothing"), (1, "warned: .*upgrade it soon"), (2, "refused: .*upgrade it$")],
+    [
+        (-1, "refused: .*rollway migrate"),
+        (0, "nothing"),
+        (1, "warned: .*upgrade it soon"),
+        (2, "refused: .*upgrade it$"),
+    ],
 )
 def test_a_release_works_with_its_own_contract_and_with_the_next_one(ahead: int, says: str) -> None:
     try:

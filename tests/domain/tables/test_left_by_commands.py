@@ -10,8 +10,7 @@ import pytest
 from domain.activation import activate
 from domain.model import Deployment, Rollout
 from domain.steered import Steered
-from domain.steering import abort, destroy, pause, promote, resume, scale
-from tests.support.people import asking, request
+from tests.support.people import ask, asking, request
 from tests.support.pictures import (
     DESTROYING,
     NOW,
@@ -48,22 +47,6 @@ def flat(deployment: Deployment) -> dict[str, Any]:
     rollout = asdict(deployment.rollout) if deployment.rollout else {}
     mine = {name: getattr(deployment, name) for name in deployment.__slots__ if name != "rollout"}
     return {**mine, "in_a_rollout": bool(rollout), **{f"rollout.{name}": value for name, value in rollout.items()}}
-
-
-def ask(command: str, deployment: Deployment) -> Steered:
-    who = asking(deployment, LATER)
-    match command:
-        case "pause":
-            return pause(deployment, who)
-        case "resume":
-            return resume(deployment)
-        case "promote":
-            return promote(deployment)
-        case "abort":
-            return abort(deployment, who)
-        case "destroy":
-            return destroy(deployment, who)
-    return scale(deployment, int(command.removeprefix("scale to ")))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +94,7 @@ def ask(command: str, deployment: Deployment) -> Steered:
     ],
 )
 def test_a_command_changes_this_and_nothing_else(command: str, deployment: Deployment, changes: dict[str, Any]) -> None:
-    assert changed(deployment, ask(command, deployment)) == changes
+    assert changed(deployment, ask(command, deployment, LATER)) == changes
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.evaluator import DeploymentStrategyEvaluator, contained
+from domain.foresight.world import cycle
 from domain.model import Verdict
 from domain.policy import UnreadableSpec
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.recreate import RecreateStrategy
 from tests.support.pictures import NOW, ROLLING_BACK, deploying, drawn_changes, happens, rolling_update
-from tests.support.simulation import cycle
 
 BEFORE = {name: strategy for name, strategy in STRATEGIES.items() if name != "recreate"}
 AFTER = {**BEFORE, "recreate": RecreateStrategy()}

@@ -57,7 +57,7 @@ def test_a_literal_0_and_0_is_refused(surge: int | str, unavailable: int | str) 
     [
         (None, "policy", ""),
         ([], "policy", ""),
-        ({}, "policy.strategy", "required"),
+        ({}, "policy.strategy", "missing"),
         ({"strategy": "bluegreen"}, "policy.strategy", "rolling_update"),
         ({"strategy": "rolling_update", "specs": {}}, "policy.specs", ""),
         (with_spec(surge=1), "policy.spec.surge", ""),

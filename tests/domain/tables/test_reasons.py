@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from domain.foresight.world import cycle
 from domain.model import Deployment
 from domain.policy import RolloutLimits
 from tests.support.pictures import NOW, RECREATE, blue_green, deploying, resting, rolling_back
-from tests.support.simulation import cycle
 
 DEADLINE = 30 * 60
 """Seconds until the next look where nothing but the end of the rollout's time can change the answer."""
@@ -55,6 +55,7 @@ def continuous(
             20,
         ),
         (deploying("|■■■"), "all 3 replicas run the new revision", 0),
+        (deploying("|■", n=1), "the one replica runs the new revision", 0),
         (deploying("■■|■◇", limits=RolloutLimits(timeout_seconds=60)), "waiting: 1 new starting; 1 of 3 ready", 60),
     ],
 )
@@ -89,7 +90,7 @@ def test_the_next_look_is_when_the_first_can_have_changed_a_ready_one_or_a_sick_
 @pytest.mark.parametrize(
     ("deployment", "reason", "due"),
     [
-        (deploying("■■■|", policy=RECREATE), "draining all 3 old", DEADLINE),
+        (deploying("■■■|", policy=RECREATE), "draining 3 old", DEADLINE),
         (
             deploying("~~|", policy=RECREATE),
             "waiting: 2 old still stopping, and none may be when a new one starts",
@@ -116,7 +117,8 @@ def test_of_a_recreation(deployment: Deployment, reason: str, due: float | None)
     [
         (resting("■■▲"), "creating 1 (3 live + 1 ≤ 4)", DEADLINE),
         (resting("■■▲■", **SICK_FOR_10), "draining 1 (at least 3 of 3 stay)", 0),
-        (resting("■■■"), "3 of 3 replicas are healthy", 0),
+        (resting("■■■"), "3 of 3 replicas healthy", 0),
+        (resting("■", n=1), "1 of 1 replica healthy", 0),
         (
             resting("■■◇"),
             "waiting: 2 of 3 ready, 1 starting, 0 unhealthy, 0 of other revisions; 3 live of at most 4",

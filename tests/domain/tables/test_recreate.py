@@ -7,11 +7,12 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.evaluator import EVALUATOR
+from domain.foresight.world import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.strategies import parse_policy
 from tests.support.pictures import NOW, READY, RECREATE, V1, V2, deploying, drawn_changes, happens, rolling_back
-from tests.support.simulation import World, all_started, applied, cycle, stopped
+from tests.support.simulation import all_started, applied, stopped, world_of
 
 IN_GRACE, PAST_GRACE = 5.0, 31.0
 
@@ -132,7 +133,7 @@ def _once(deployment: Deployment, now: datetime) -> tuple[Deployment, datetime]:
 @pytest.mark.parametrize("n", [0, 1, 3, 5])
 @pytest.mark.parametrize("picture", ["■■■|", "■|■■", "▲▲|▲", "◇|◇", "□|□", "▫▫|"])
 def test_a_rollout_ends_without_ever_needing_the_tick(picture: str, n: int) -> None:
-    world = World(deploying(picture, n, policy=RECREATE), start_seconds=2, stop_seconds=1)
+    world = world_of(deploying(picture, n, policy=RECREATE), start_seconds=2, stop_seconds=1)
     world.run(seconds=300)
     assert world.deployment.status == READY
     assert [(r.revision_id, r.is_serving) for r in world.deployment.routes] == [(V2, True)] * n

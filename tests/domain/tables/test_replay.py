@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import InvalidInputError
+from domain.foresight.world import cycle, handler_of
 from domain.handlers import HANDLERS
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
@@ -29,7 +30,7 @@ from tests.support.pictures import (
     rolling_back,
     rolling_update,
 )
-from tests.support.simulation import World, cycle, handler_of
+from tests.support.simulation import world_of
 from tests.support.snapshots import Case, cases
 
 REAL = st.sampled_from(RouteStatus)
@@ -87,10 +88,10 @@ def test_every_step_of_whole_rollouts_is_replayed_to_the_same_decision(
     begin: Any,
     starts_fail: bool,  # noqa: FBT001
 ) -> None:
-    world = World(begin("■■■■|■", 4, policy=policy), stop_seconds=1, starts_fail=starts_fail)
+    world = world_of(begin("■■■■|■", 4, policy=policy), stop_seconds=1, starts_fail=starts_fail)
     world.run(seconds=1800)
     assert world.deployment.status in ((READY, ROLLING_BACK) if starts_fail else (READY,))
-    steps = [step for step in zip(world.decisions, world.decided_at, strict=True) if step[0].deployment.rollout]
+    steps = [(look.decision, look.at) for look in world.looks if look.decision.deployment.rollout]
     assert len(steps) > 1
     for decision, at in steps:
         assert replay_step(stored(decision.deployment, at), handler_of(decision.deployment).name) == said(decision)

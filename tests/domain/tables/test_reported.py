@@ -15,12 +15,15 @@ from tests.support.pictures import NOW, V1, V2, V3, deploying, resting, route_id
 LATER = NOW + timedelta(seconds=40)
 HEALTHY, UNHEALTHY, FAILED = RouteStatus.HEALTHY, RouteStatus.UNHEALTHY, RouteStatus.FAILED
 TWICE = StartFailures(V2, 2, NOW)
+CAME_UP = replace(TWICE, came_up_at=LATER)
+CAME_UP_39_S_AGO = replace(TWICE, came_up_at=LATER - timedelta(seconds=39))
+CAME_UP_A_MINUTE_AGO = replace(TWICE, came_up_at=LATER - timedelta(seconds=60), short_lives=3)
 
 
-def news(deployment: Deployment, found: dict[int, RouteStatus], **blame: bool) -> Deployment:
+def news(deployment: Deployment, found: dict[int, RouteStatus], **how: Any) -> Deployment:
     """Found: the n-th route of the picture, from 0, in this status."""
     statuses = {route_id(number): status for number, status in found.items()}
-    return reported(deployment, statuses, LATER, **blame)
+    return reported(deployment, statuses, LATER, **how)
 
 
 def drawn(deployment: Deployment) -> str:
@@ -59,7 +62,12 @@ def test_in_a_rollout(
         ("◇", {0: FAILED}, None, StartFailures(V2, 1, LATER)),
         ("◇", {0: FAILED}, TWICE, StartFailures(V2, 3, LATER)),
         ("◇", {0: FAILED}, StartFailures(V3, 2, NOW), StartFailures(V2, 1, LATER)),
-        ("◇", {0: HEALTHY}, TWICE, None),
+        ("◇", {0: HEALTHY}, TWICE, CAME_UP),
+        ("◇", {0: HEALTHY}, CAME_UP, CAME_UP),
+        ("■", {0: FAILED}, CAME_UP_39_S_AGO, StartFailures(V2, 3, LATER, short_lives=1)),
+        ("■", {0: FAILED}, replace(CAME_UP_39_S_AGO, short_lives=4), StartFailures(V2, 3, LATER, short_lives=5)),
+        ("■■", {0: FAILED, 1: FAILED}, CAME_UP_39_S_AGO, StartFailures(V2, 4, LATER, short_lives=1)),
+        ("■", {0: FAILED}, CAME_UP_A_MINUTE_AGO, StartFailures(V2, 1, LATER)),
         ("◇", {0: HEALTHY}, StartFailures(V3, 2, NOW), StartFailures(V3, 2, NOW)),
         ("■", {0: UNHEALTHY}, TWICE, TWICE),
         ("◇◇", {0: HEALTHY, 1: FAILED}, TWICE, StartFailures(V2, 3, LATER)),
@@ -67,7 +75,7 @@ def test_in_a_rollout(
         ("▲|◇", {0: HEALTHY, 1: UNHEALTHY}, TWICE, TWICE),
     ],
 )
-def test_starts_that_fail_in_a_row_are_those_of_one_revision_and_one_that_comes_up_ends_them(
+def test_starts_that_fail_in_a_row_are_those_of_one_revision_and_a_minute_of_health_ends_them(
     before: str, found: dict[int, RouteStatus], known: StartFailures | None, failures: StartFailures | None
 ) -> None:
     assert news(resting(before, start_failures=known), found).start_failures == failures
@@ -112,3 +120,22 @@ def test_a_replica_that_runs_has_an_address_and_one_that_ended_needs_none(word: 
 def test_what_rollway_runs_itself_nobody_else_reports(runtime: str, word: str) -> None:
     with pytest.raises(InvalidInputError, match=f"runtime '{runtime}' is looked after by Rollway itself"):
         status_told(word, runtime, "10.0.0.1:80")
+
+
+@pytest.mark.parametrize(
+    ("found", "how", "remembered"),
+    [
+        ({2: FAILED}, {}, "no such file"),
+        ({2: UNHEALTHY}, {}, "no such file"),
+        ({2: HEALTHY}, {}, "before"),
+        ({0: FAILED}, {}, "before"),
+        ({2: FAILED}, {"blame": False}, "before"),
+    ],
+)
+def test_a_rollout_remembers_why_a_new_replica_failed_last(
+    found: dict[int, RouteStatus], how: dict[str, bool], remembered: str
+) -> None:
+    before = deploying("■■|◇◇", rollout={"last_failure": "before"})
+    rollout = news(before, found, why="no such file", **how).rollout
+    assert rollout is not None
+    assert rollout.last_failure == remembered

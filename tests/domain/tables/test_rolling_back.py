@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from domain.foresight.world import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model import Deployment, RouteStatus, Verdict
 from tests.support.pictures import NOW, READY, ROLLING_BACK, V1, deploying, happens, rolling_back
-from tests.support.simulation import World, applied, cycle
+from tests.support.simulation import applied, world_of
 
 
 def going_back(deployment: Deployment) -> str:
@@ -63,13 +64,13 @@ def test_on_the_way_back_stopping_replicas_count_when_the_policy_says_so(
 
 
 def test_trap_a_rollback_is_a_rollout_and_ends_only_when_the_current_revision_is_complete_and_alone() -> None:
-    world = World(rolling_back("■|■■", 3, 1, 1))
+    world = world_of(rolling_back("■|■■", 3, 1, 1))
     world.run(seconds=60)
     assert world.deployment.status == READY
     assert world.deployment.current_revision_id == V1
     assert world.deployment.deploying_revision_id is None
     assert [(route.revision_id, route.status) for route in world.deployment.routes] == [(V1, RouteStatus.HEALTHY)] * 3
-    assert [decision.to for decision in world.decisions].count(READY) >= 1
+    assert [look.decision.to for look in world.looks].count(READY) >= 1
 
 
 def test_trap_a_rollback_never_stops_the_side_that_serves() -> None:
@@ -82,7 +83,7 @@ def test_a_size_that_came_with_the_revision_goes_with_it_the_moment_it_turns_bac
     failed = {"desired_at_start": 3, "desired_with_revision": 8, "failed_routes": 99}
     turned = cycle(deploying("■■■|■■", 8, 1, 0, rollout=failed), NOW)
     assert (turned.to, turned.desired_replicas) == (ROLLING_BACK, 3)
-    world = World(applied(turned, NOW))
+    world = world_of(applied(turned, NOW))
     world.run(seconds=60)
     assert (world.deployment.status, world.deployment.desired_replicas, world.created) == (READY, 3, 0)
 
@@ -102,7 +103,7 @@ def test_a_paused_rollback_waits_for_a_person() -> None:
 @pytest.mark.parametrize("n", [0, 1, 3, 5])
 @pytest.mark.parametrize("picture", ["■■■|", "|■■■", "▲▲▲|■", "▲▲▲|▲", "◇◇|◇", "□□□|■■■", "■■|◇◇", "▲|"])
 def test_a_rollback_ends_without_ever_needing_the_tick(picture: str, n: int, s: int, u: int) -> None:
-    world = World(rolling_back(picture, n, s, u), start_seconds=2)
+    world = world_of(rolling_back(picture, n, s, u), start_seconds=2)
     world.run(seconds=300)
     assert world.deployment.status == READY
     assert [(r.revision_id, r.status) for r in world.deployment.routes] == [(V1, RouteStatus.HEALTHY)] * n

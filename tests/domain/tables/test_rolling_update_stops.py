@@ -4,7 +4,7 @@ import pytest
 
 from domain.evaluator import EVALUATOR
 from tests.support.pictures import NOW, V2, deploying, happens
-from tests.support.simulation import World
+from tests.support.simulation import world_of
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_wait_for_a_stopping_replica_says_so_with_its_inequality() -> None:
 @pytest.mark.parametrize(("n", "s", "u"), [(2, 0, 1), (3, 1, 1), (3, 1, 0), (5, 2, 2), (1, 1, 0), (1, 0, 1)])
 def test_with_slow_stops_live_and_stopping_stay_within_the_ceiling(n: int, s: int, u: int, pacing: str) -> None:
     spec = {"pacing": pacing, "count_stopping": True}
-    world = World(deploying("■" * n + "|", n, s, u, spec=spec), stop_seconds=60)
+    world = world_of(deploying("■" * n + "|", n, s, u, spec=spec), stop_seconds=60)
     world.run(seconds=1800)
     assert world.deployment.current_revision_id == V2
     assert world.created == n
-    assert max(len(decision.deployment.routes) for decision in world.decisions) <= n + s
+    assert max(len(look.decision.deployment.routes) for look in world.looks) <= n + s

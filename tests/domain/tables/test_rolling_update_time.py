@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from domain.evaluator import EVALUATOR
+from domain.foresight.world import Fate, Fates, with_status
 from domain.model import RouteStatus, StartFailures, Verdict
 from tests.domain.tables.test_rolling_update import IN_GRACE
 from tests.support.pictures import NOW, V2, deploying, happens, route_id
-from tests.support.simulation import World, with_status
+from tests.support.simulation import world_of
 
 
 def test_the_next_look_is_at_whatever_comes_first() -> None:
@@ -65,7 +66,7 @@ def test_after_failing_starts_only_one_is_tried_at_a_time() -> None:
 @pytest.mark.parametrize("pacing", ["wave", "continuous"])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
 def test_a_rollout_ends_without_ever_needing_the_tick(n: int, s: int | str, u: int | str, pacing: str) -> None:
-    world = World(deploying("■" * n + "|", n, s, u, spec={"pacing": pacing}), start_seconds=2)
+    world = world_of(deploying("■" * n + "|", n, s, u, spec={"pacing": pacing}), start_seconds=2)
     world.run(seconds=120)
     assert [route.revision_id for route in world.deployment.routes] == [V2] * n
     assert world.deployment.current_revision_id == V2
@@ -73,23 +74,24 @@ def test_a_rollout_ends_without_ever_needing_the_tick(n: int, s: int | str, u: i
 
 
 def test_without_waiting_for_the_tick_a_wave_takes_as_long_as_its_starts() -> None:
-    world = World(deploying("■■■|", 3, 0, 1), start_seconds=10)
+    world = world_of(deploying("■■■|", 3, 0, 1), start_seconds=10)
     world.run(seconds=600)
-    ended = next(decision for decision in world.decisions if decision.verdict is Verdict.SUCCESS)
+    looks = [look.decision for look in world.looks]
+    ended = next(decision for decision in looks if decision.verdict is Verdict.SUCCESS)
     assert ended.deployment.rollout is not None
-    assert world.decisions.index(ended) <= 12
+    assert looks.index(ended) <= 12
     assert max(route.status_changed_at for route in ended.deployment.routes) == NOW + timedelta(seconds=30)
 
 
 def test_trap_old_replicas_that_never_came_up_neither_hold_the_budget_nor_are_refilled() -> None:
-    world = World(deploying("◇◇◇|", 3, 1, 0))
+    world = world_of(deploying("◇◇◇|", 3, 1, 0))
     stuck = {route.id for route in world.deployment.routes}
-    world.start_seconds = 10**6
+    world.fates = Fates(Fate(10**6))
     for _ in range(8):
         world.run(seconds=1)
         young = [route.id for route in world.deployment.routes if route.id not in stuck]
-        world.deployment = with_status(world.deployment, young, RouteStatus.HEALTHY, world.now)
-        world.due_at = world.now
+        world.deployment = with_status(world.deployment, young, RouteStatus.HEALTHY, world.at)
+        world.due_at = world.at
     assert {route.id for route in world.deployment.routes} & stuck == set()
-    assert {spec.revision_id for decision in world.decisions for spec in decision.changes.rollout_specs} == {V2}
+    assert {spec.revision_id for look in world.looks for spec in look.decision.changes.rollout_specs} == {V2}
     assert world.deployment.current_revision_id == V2

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from domain.foresight.world import cycle, with_status
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus
 from tests.support.pictures import NOW, READY, V2, happens, resting, route_id
-from tests.support.simulation import World, all_started, applied, cycle, until_it_waits, with_status
+from tests.support.simulation import all_started, applied, until_it_waits, world_of
 
 IN_GRACE = 5.0
 
@@ -103,10 +104,10 @@ def test_a_wait_for_a_stopping_replica_says_so_with_its_inequality() -> None:
 
 
 def test_a_change_of_revision_with_slow_stops_stays_within_n_plus_1() -> None:
-    world = World(resting("■■■|", count_stopping=True), stop_seconds=60)
+    world = world_of(resting("■■■|", count_stopping=True), stop_seconds=60)
     world.run(seconds=600)
     assert (world.deployment.status, world.created) == (READY, 3)
-    assert max(len(decision.deployment.routes) for decision in world.decisions) == 4
+    assert max(len(look.decision.deployment.routes) for look in world.looks) == 4
 
 
 def test_what_starts_is_too_many_only_where_it_stands_in_for_no_sick_one() -> None:
@@ -159,7 +160,7 @@ def test_trap_scaling_does_not_count_routes_whatever_their_revision_or_traffic()
 @pytest.mark.parametrize("n", [0, 1, 3, 5])
 @pytest.mark.parametrize("picture", ["", "■■■", "■■■|", "■■■|■", "□□□|■■■", "▲▲▲", "▲▲▲|", "■■■|▲", "◇◇|◇", "■■■|□□□"])
 def test_scaling_ends_without_ever_needing_the_tick(picture: str, n: int) -> None:
-    world = World(resting(picture, n), start_seconds=2)
+    world = world_of(resting(picture, n), start_seconds=2)
     world.run(seconds=300)
     assert world.deployment.status == READY
     assert [(r.revision_id, r.status) for r in world.deployment.routes] == [(V2, RouteStatus.HEALTHY)] * n

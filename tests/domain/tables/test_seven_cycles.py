@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 
 from domain.changes import RouteChanges
+from domain.foresight.world import cycle
 from domain.model import Verdict
 from domain.picture import picture
 from domain.transitions import RevisionMove
 from tests.support.pictures import NOW, READY, V2, deploying
-from tests.support.simulation import all_started, applied, cycle
+from tests.support.simulation import all_started, applied
 
 N3_S1_U1 = """
 | 0 | ■■■ |     | create 1, drain 1      |

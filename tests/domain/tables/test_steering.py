@@ -5,21 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from domain.errors import NoPreviousRevisionError, NoRolloutError, WrongStateError
+from domain.errors import NoRolloutError, WrongStateError
 from domain.model import Deployment, DeploymentLifecycleStatus, RolloutOutcome
-from domain.steered import Steered
-from domain.steering import abort, destroy, pause, promote, resume, retry, scale, undo
-from tests.support.people import Ended, activate_revision, asking, request, retry_rollout, undo_rollout
+from domain.steering import destroy, scale, undo
+from tests.support.people import Ended, activate_revision, ask, asking, request, retry_rollout
 from tests.support.pictures import (
     DESTROYED,
     DESTROYING,
     NOW,
     PENDING,
-    PROVISIONING,
     READY,
     ROLLING_BACK,
     SCALING,
-    V1,
     V2,
     V3,
     blue_green,
@@ -35,31 +32,11 @@ PAUSED = deploying("■■|◇", paused_at=NOW, rollout={"clock_stopped_at": NOW
 GREEN = deploying("■■■|□□□", policy=blue_green(auto_promote=False))
 
 
-def ask(command: str, deployment: Deployment) -> Steered:
-    who = asking(deployment, LATER)
-    match command:
-        case "pause":
-            return pause(deployment, who)
-        case "resume":
-            return resume(deployment)
-        case "promote":
-            return promote(deployment)
-        case "abort":
-            return abort(deployment, who)
-        case "undo":
-            return undo(deployment, None, who, named=False)
-        case "retry":
-            return retry(deployment, None, None, who)
-        case "destroy":
-            return destroy(deployment, who)
-    raise AssertionError(command)
-
-
 @pytest.mark.parametrize("status", [PENDING, SCALING, READY, DESTROYING, DESTROYED], ids=str)
 @pytest.mark.parametrize("command", ["pause", "resume", "promote", "abort"])
 def test_without_a_rollout_there_is_nothing_to_steer(status: DeploymentLifecycleStatus, command: str) -> None:
     with pytest.raises(NoRolloutError, match=f"web is {status}: there is no rollout to {command}"):
-        ask(command, resting("■■■", status=status))
+        ask(command, resting("■■■", status=status), LATER)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +46,6 @@ def test_without_a_rollout_there_is_nothing_to_steer(status: DeploymentLifecycle
         ("promote", deploying("■■|◇"), WrongStateError, "a rolling_update moves the traffic by itself"),
         ("promote", replace(GREEN, status=ROLLING_BACK), WrongStateError, "'rollway retry web' turns it forward"),
         ("promote", replace(GREEN, paused_at=NOW), WrongStateError, "web is paused; resume it, then promote it"),
-        ("undo", resting("■■■", status=READY), NoPreviousRevisionError, "name the revision to go back to"),
         ("retry", resting("■■■", status=READY), NoRolloutError, "the last rollout of web is none"),
     ],
 )
@@ -77,7 +53,7 @@ def test_a_command_out_of_place_is_refused(
     command: str, deployment: Deployment, refusal: type[Exception], said: str
 ) -> None:
     with pytest.raises(refusal, match=said):
-        ask(command, deployment)
+        ask(command, deployment, LATER)
 
 
 @pytest.mark.parametrize(
@@ -92,20 +68,20 @@ def test_a_command_out_of_place_is_refused(
     ],
 )
 def test_asking_again_changes_nothing(command: str, deployment: Deployment) -> None:
-    steered = ask(command, deployment)
+    steered = ask(command, deployment, LATER)
     assert (steered.already, steered.deployment) == (True, deployment)
 
 
 def test_a_pause_stops_the_clocks_and_a_resume_leaves_them_to_the_next_cycle() -> None:
-    paused = ask("pause", deploying("■■|◇")).deployment
+    paused = ask("pause", deploying("■■|◇"), LATER).deployment
     assert paused.rollout is not None
     assert (paused.paused_at, paused.rollout.clock_stopped_at, paused.version) == (LATER, LATER, 2)
-    resumed = ask("resume", paused).deployment
+    resumed = ask("resume", paused, LATER).deployment
     assert (resumed.paused_at, resumed.rollout, resumed.version) == (None, paused.rollout, 3)
 
 
 def test_a_promotion_is_remembered_until_green_is_complete() -> None:
-    rollout = ask("promote", GREEN).deployment.rollout
+    rollout = ask("promote", GREEN, LATER).deployment.rollout
     assert rollout is not None
     assert rollout.promote_requested
 
@@ -114,7 +90,7 @@ def test_a_promotion_is_remembered_until_green_is_complete() -> None:
 @pytest.mark.parametrize("deployment", [deploying("■■|■"), PAUSED, replace(PAUSED, status=ROLLING_BACK)])
 def test_going_back_needs_no_resume_and_takes_the_size_with_it(command: str, deployment: Deployment) -> None:
     sized = replace(deployment, desired_replicas=8)
-    steered = ask(command, sized)
+    steered = ask(command, sized, LATER)
     back = steered.deployment
     assert (back.status, back.paused_at, back.desired_replicas) == (ROLLING_BACK, None, 3)
     assert back.rollout is not None
@@ -136,7 +112,7 @@ def test_by_force_a_deployment_ends_with_its_replicas_though_it_is_being_destroy
     [(deploying("■■|■"), RolloutOutcome.DESTROYED), (PAUSED, RolloutOutcome.DESTROYED), (resting("■"), None)],
 )
 def test_whatever_it_does_a_deployment_can_be_destroyed(deployment: Deployment, ended: RolloutOutcome | None) -> None:
-    steered = ask("destroy", deployment)
+    steered = ask("destroy", deployment, LATER)
     gone = steered.deployment
     assert (gone.status, gone.rollout, gone.deploying_revision_id, gone.paused_at) == (DESTROYING, None, None, None)
     assert (steered.ended, gone.phase_started_at) == (ended, LATER)
@@ -168,17 +144,9 @@ def test_asking_for_the_running_revision_resumes_it_where_it_is_paused() -> None
     assert (steered.details["activation"], steered.deployment.paused_at) == ("resumed", None)
 
 
-def test_undo_goes_to_the_revision_from_before_the_current_one() -> None:
-    rollout = deploying("|■■■").rollout
-    assert rollout is not None
-    done = [Ended(rollout, RolloutOutcome.COMPLETED)]
-    undone = undo_rollout(resting("■■■", status=READY), ROLLING, done, LATER).deployment
-    assert (undone.status, undone.deploying_revision_id) == (PROVISIONING, V1)
-
-
 def test_undo_to_a_named_revision_is_an_activation_also_in_the_middle_of_a_rollout() -> None:
     deployment = deploying("■■|■")
-    steered = undo(deployment, request(deployment, V2, ROLLING), asking(deployment, LATER), named=True)
+    steered = undo(deployment, request(deployment, V2, ROLLING), asking(deployment, LATER))
     assert steered.details["activation"] == "resumed"
 
 

@@ -14,9 +14,10 @@ from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
+from tasks.queues import celery_settings, host_queue
 from tasks.redis.wake import MOST_WAITING, Waker, route_key
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
-from tasks.settings import TaskSettings, celery_settings, host_queue
+from tasks.settings import TaskSettings
 from tests.support.deployments import NOBODY
 from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.queues import drop_all, expiring, waiting

@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import redis
@@ -9,6 +10,7 @@ from sqlalchemy import Engine
 from runtime.base import Runtime
 from runtime.external import ExternalRuntime
 from runtime.probes import Prober
+from runtime.secrets import HostSecrets
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
@@ -51,3 +53,16 @@ def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) 
 @pytest.fixture
 def here(engine: Engine, runtimes: Runtimes, waker: Waker) -> HostReplicas:
     return HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """For secrets: revisions may refer to what is in it."""
+    made = tmp_path / "secrets"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def secrets(folder: Path) -> HostSecrets:
+    return HostSecrets(HERE, (f"file:{folder}",))

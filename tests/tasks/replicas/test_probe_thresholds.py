@@ -82,6 +82,20 @@ def test_a_replica_without_an_address_is_not_probed_and_fails_at_its_start_deadl
     until(probing, lambda: status(engine, reported) == "healthy")
 
 
+def test_a_replica_that_starts_for_long_says_what_its_last_probe_was_answered(
+    engine: Engine, service: Service, begin: Looks
+) -> None:
+    service.reply = BROKEN
+    route_id = replica(engine, service.address, "◇", start_deadline_seconds=600)
+    write(engine, "UPDATE routes SET started_at = now() - interval '2.5 seconds' WHERE id = %s", route_id)
+
+    def said() -> str:
+        return str(read(engine, "SELECT status_reason FROM routes WHERE id = %s", route_id)[0]["status_reason"])
+
+    until(begin(), lambda: said() == "not healthy yet: GET /health answered 503")
+    assert status(engine, route_id) == "provisioning"
+
+
 def test_a_start_deadline_tells_what_was_seen_last(engine: Engine, service: Service, begin: Looks) -> None:
     service.reply = BROKEN
     route_id = replica(engine, service.address, "◇", start_deadline_seconds=1)

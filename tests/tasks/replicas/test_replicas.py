@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.replicas.hosts import place_routes, show_sign_of_life
+from tasks.queues import host_queue
 from tasks.replicas.start_stop import HostReplicas
-from tasks.settings import host_queue
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import HERE, ask, drawn, make_deployment, read, snapshot, write
 from tests.support.pictures import SCALING
@@ -70,7 +70,7 @@ def test_a_replica_that_was_killed_is_failed_with_why_and_its_last_words(
     until(engine, route_id, "healthy", look)
     psutil.Process(pid_of(runtimes["process"].find(route_id))).kill()
     failed = until(engine, route_id, "failed", look)
-    assert failed["status_reason"] == "its process ended with exit code -9"
+    assert failed["status_reason"] == "its process was killed by SIGKILL"
     assert "v1 listens on port" in failed["log_tail"]
     assert failed["traffic_status"] == "inactive"
     (row,) = read(engine, "SELECT failed_starts, due_at <= clock_timestamp() AS due FROM deployments")

@@ -15,8 +15,8 @@ from tasks.redis.wake import Waker
 from tasks.replicas.signs_of_life import SignsOfLife
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.databases import copy_of, migrated_template
-from tests.support.deployments import HERE, ask, engine_on, read, write
+from tests.support.databases import copy_of, engine_on, migrated_template
+from tests.support.deployments import HERE, ask, read, write
 from tests.support.hosts import LOOKS, look, up
 from tests.support.replicas import STUBBORN, Runtimes, make_route, route
 from tests.support.runtimes import log_of

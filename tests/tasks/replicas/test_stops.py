@@ -6,6 +6,7 @@ from pathlib import Path
 
 import redis
 from sqlalchemy import Engine
+from structlog.testing import capture_logs
 
 from db.audit.impossible import impossible_combinations
 from db.engine import in_transaction
@@ -54,9 +55,16 @@ def test_a_replica_that_ignores_sigterm_is_killed_after_its_grace(
     pid = pid_of(runtimes["process"].find(route_id))
     ask(engine, "destroy", deployment="web")
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: not here.stop())
+    why = "killed after 0.3 s: it did not end on SIGTERM"
+    with capture_logs() as lines:
+        eventually(lambda: not here.stop())
+    assert [(line["to"], line["log_level"]) for line in lines] == [("killed", "warning"), ("gone", "info")]
+    assert lines[0]["reason"] == why
     gone = route(engine, route_id)
     assert (gone["stopped_at"] - gone["stop_requested_at"]).total_seconds() >= 0.3
+    assert (gone["status"], gone["status_reason"]) == ("terminated", why)
+    told = read(engine, "SELECT result, actor, message FROM deployment_history WHERE phase = 'stop'")
+    assert told == [{"result": "killed", "actor": HERE, "message": why}]
     assert not is_running(pid)
     assert runtimes["process"].log_tail(route_id, 5).splitlines()[:2] == ["up", "no"]
 

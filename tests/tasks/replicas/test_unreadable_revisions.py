@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
@@ -78,6 +79,7 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
     web: Made,
     change: str,
     field: str,
+    home: Path,
 ) -> None:
     here = HostReplicas(engine, runtimes, waker, HERE, timedelta())
     here.start()
@@ -95,7 +97,7 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
         assert route(engine, web.routes[0])["stopped_at"] is not None
         return
     eventually(lambda: here.stop() is not None and route(engine, odd.routes[0])["status"] == "terminated", 15)
-    assert processes_of(runtimes["process"].log_path(odd.routes[0]).parents[2], odd.routes[0]) == []
+    assert processes_of(home, odd.routes[0]) == []
 
 
 def test_words_that_only_a_newer_release_knows_are_left_to_it(

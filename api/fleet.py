@@ -1,0 +1,133 @@
+"""What is true of the fleet, as Prometheus reads it: from Postgres and Redis, at most once a second for all who ask."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import redis
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+from sqlalchemy import Engine
+
+from db.engine import transaction
+from db.fleet.measures import MEASURES
+from db.fleet.read import EndedRollouts, FleetView, read_fleet
+from domain.model import RolloutOutcome
+from domain.strategies import STRATEGIES
+from tasks.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
+from tasks.redis.aside import how_many_aside
+from tasks.settings import KEY_PREFIX
+
+_FRESH_SECONDS = 1.0
+_QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
+
+
+@dataclass(frozen=True, slots=True)
+class InRedis:
+    """What lies in Redis: messages in each queue, and how many were ever put aside."""
+
+    lengths: Mapping[str, int]
+    put_aside: int
+
+
+class FleetReader:
+    """Reads when it is asked to. Who asks within a second of a read, or during one, gets what that one found."""
+
+    def __init__(self, engine: Engine, redis_url: str) -> None:
+        self._engine = engine
+        self._redis = redis.Redis.from_url(
+            redis_url, socket_timeout=2, socket_connect_timeout=2, retry=Retry(NoBackoff(), 0)
+        )
+        self._one_at_a_time = asyncio.Lock()
+        self._text = b""
+        self._read_at = float("-inf")
+
+    async def text(self) -> bytes:
+        """All metrics in Prometheus' text form. Raises what Postgres raises; when Redis is away it says so."""
+        async with self._one_at_a_time:
+            if time.monotonic() - self._read_at > _FRESH_SECONDS:
+                self._text = await asyncio.to_thread(self._read)
+                self._read_at = time.monotonic()
+            return self._text
+
+    def _read(self) -> bytes:
+        registry = CollectorRegistry()
+        with transaction(self._engine) as connection:
+            fleet = read_fleet(connection)
+        registry.register(_Found(metrics_of(fleet, _read_redis(self._redis, fleet))))
+        return generate_latest(registry)
+
+
+class _Found:
+    """What a read has found, as a registry takes it."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        """Prometheus' client asks for them."""
+        yield from self._metrics
+
+
+def metrics_of(fleet: FleetView, in_redis: InRedis | None) -> list[Metric]:
+    """All metrics of the fleet, those without a sample too."""
+    return [*_of_postgres(fleet), *_of_redis(in_redis)]
+
+
+def _of_postgres(fleet: FleetView) -> Iterator[Metric]:
+    for measure in MEASURES:
+        family = GaugeMetricFamily(measure.name, measure.help, labels=measure.labels)
+        for labels, value in fleet.samples.get(measure.name, ()):
+            family.add_metric(labels, value)
+        yield family
+    total = CounterMetricFamily("rollway_rollouts", "Rollouts that have ended", labels=("strategy", "outcome"))
+    duration = HistogramMetricFamily(
+        "rollway_rollout_duration_seconds", "From the start of a rollout to its end", labels=("strategy", "outcome")
+    )
+    for (strategy, outcome), ended in _ended(fleet).items():
+        total.add_metric((strategy, outcome), sum(ended.buckets))
+        duration.add_metric((strategy, outcome), _added_up(fleet.bounds, ended.buckets), ended.seconds)
+    yield total
+    yield duration
+
+
+def _ended(fleet: FleetView) -> Mapping[tuple[str, str], EndedRollouts]:
+    """Those that never ended in a way count as zero: an increase from nothing at all is none that Prometheus sees."""
+    nothing = (0,) * (len(fleet.bounds) + 1)
+    empty = {(name, way.value): EndedRollouts(name, way, 0, nothing) for name in STRATEGIES for way in RolloutOutcome}
+    return empty | {(ended.strategy, ended.outcome): ended for ended in fleet.ended}
+
+
+def _added_up(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
+    """Prometheus' buckets hold all that took no longer: 1 0 2 becomes 1 1 3."""
+    names = [*(f"{bound:g}" for bound in bounds), "+Inf"]
+    return [(name, sum(buckets[: place + 1])) for place, name in enumerate(names)]
+
+
+def _read_redis(client: redis.Redis, fleet: FleetView) -> InRedis | None:
+    """None when Redis does not answer."""
+    queues = [*_QUEUES, *(host_queue(host) for (host,), _ in fleet.samples["rollway_host_up"])]
+    try:
+        pipeline = client.pipeline(transaction=False)
+        for queue in queues:
+            pipeline.llen(f"{KEY_PREFIX}{queue}")
+        return InRedis(dict(zip(queues, pipeline.execute(), strict=True)), how_many_aside(client))
+    except RedisError:
+        return None
+
+
+def _of_redis(found: InRedis | None) -> Iterator[Metric]:
+    answers = GaugeMetricFamily("rollway_redis_up", "Whether Redis answers the server for proxies")
+    length = GaugeMetricFamily("celery_queue_length", "The number of messages in a queue", labels=("queue_name",))
+    aside = CounterMetricFamily("rollway_messages_put_aside", "Messages that did not fit and were put aside")
+    answers.add_metric((), found is not None)
+    if found is not None:
+        for queue, count in found.lengths.items():
+            length.add_metric((queue,), count)
+        aside.add_metric((), found.put_aside)
+    yield from (answers, length, aside)

@@ -1,0 +1,1 @@
+"""What people and other services ask over HTTP."""

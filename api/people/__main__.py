@@ -1,0 +1,47 @@
+"""`python -m api.people`: the server for people and other services, until SIGTERM or Ctrl-C."""
+
+import os
+import socket
+import sys
+from contextlib import suppress
+
+import uvicorn
+from starlette.applications import Starlette
+
+from api.people.app import make_app
+from api.people.settings import PeopleSettings
+from api.serving import compare_installation, config
+from db.engine import engine
+from domain.errors import InvalidInputError
+from tasks.log import configure_logging
+from tasks.settings import settings
+
+
+class _Server(uvicorn.Server):
+    """When asked to end, ends the streams rather than waiting for who listens."""
+
+    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Of uvicorn."""
+        self._app.state.changes.end()
+        await super().shutdown(sockets)
+
+
+def main() -> None:
+    """Serve."""
+    configure_logging()
+    try:
+        where = PeopleSettings.from_environment(os.environ)
+        app = make_app(engine(), settings().redis_url, where.rate)
+    except InvalidInputError as error:
+        sys.exit(error.message)
+    compare_installation()
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
+        _Server(config(app, where.host, where.port), app).run()
+
+
+if __name__ == "__main__":
+    main()

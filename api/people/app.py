@@ -1,0 +1,76 @@
+"""The app for people: its resources, and what the server says of itself."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from sqlalchemy import Engine
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from api.bodies import TOO_LARGE, BoundedBodies
+from api.people.access import Access
+from api.people.answers import Methods, routes
+from api.people.changes import ChangeReader
+from api.people.openapi import openapi
+from api.people.page.site import Site
+from api.people.problems import NoSuchResourceError, refusal
+from api.people.rates import Rates
+from api.people.streams import Streams
+from api.proxies.notices import Notices
+from db.engine import database_now, in_transaction
+from domain.errors import TooLargeError
+
+_AT_ONCE = 4
+
+
+def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
+    """The app. `rate`: requests a second that one token may make for long."""
+    access = Access(engine, Rates(rate, _AT_ONCE * rate))
+    reader = ChangeReader(engine)
+
+    async def ready(_: Request) -> Response:
+        now = await run_in_threadpool(in_transaction, engine, database_now)
+        return JSONResponse({"status": "ok", "now": now.isoformat()})
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.changes = reader
+        works = (reader.run(), Notices(redis_url, reader.read_soon).run())
+        tasks = [asyncio.ensure_future(work) for work in works]
+        yield
+        for task in tasks:
+            task.cancel()
+            with suppress(Exception, asyncio.CancelledError):
+                await task
+
+    return Starlette(
+        routes=[
+            *routes(engine, access),
+            Route("/v1/events", Methods({"GET": Streams(access, reader).answer})),
+            Route("/openapi.json", Methods({"GET": _description})),
+            *Site(access).routes(),
+            Route("/livez", Methods({"GET": _live})),
+            Route("/readyz", Methods({"GET": ready})),
+        ],
+        middleware=[Middleware(BoundedBodies, refusal=refusal(TooLargeError(TOO_LARGE)))],
+        exception_handlers={HTTPException: _no_such_resource},
+        lifespan=lifespan,
+    )
+
+
+async def _description(_: Request) -> Response:
+    return JSONResponse(openapi())
+
+
+async def _live(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _no_such_resource(request: Request, _: Exception) -> Response:
+    return refusal(NoSuchResourceError(f"nothing is at {request.url.path}; /openapi.json lists what there is"))

@@ -1,0 +1,99 @@
+"""What a request asks for: its path, its parameters, and the token that it shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from domain.replicas.revision import DeploymentName, Name, RevisionSpec
+from domain.text import unstorable
+from domain.tokens import Token
+from domain.traffic.published import Entrance
+
+
+def _storable(text: str) -> str:
+    if fault := unstorable(text):
+        raise ValueError(fault[1])
+    return text
+
+
+class Parameters(BaseModel):
+    """What may stand after the `?`: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PageParameters(Parameters):
+    """Which page of a list."""
+
+    limit: int = Field(50, ge=1, le=500)
+    """How many at most."""
+    cursor: Annotated[str, Field(max_length=200), AfterValidator(_storable)] = ""
+    """The `next` of the page before; left out, the first page."""
+
+
+class RouteParameters(Parameters):
+    """Which replicas."""
+
+    gone: bool = False
+    """Those that are gone, too."""
+    limit: int = Field(50, ge=1, le=10_000)
+    """The newest so many, where those that are gone are asked for."""
+
+
+class StepParameters(Parameters):
+    """Which steps of a rollout."""
+
+    after: int = Field(0, ge=0, le=2_147_483_647)
+    """Only those with greater numbers."""
+
+
+class PlanParameters(Parameters):
+    """Of which change."""
+
+    revision: Name
+    """The revision that would be activated."""
+
+
+class ProgressParameters(StepParameters):
+    """Which rollout of a deployment is followed."""
+
+    rollout: UUID | None = None
+    """Its id; left out, none."""
+
+
+class CompareParameters(Parameters):
+    """What a revision is held against."""
+
+    spec: RevisionSpec
+    """What it should run."""
+
+
+class EntranceParameters(Parameters):
+    """Which entrances."""
+
+    entrances: tuple[Entrance, ...] = Field(max_length=200)
+    """Each with `kind`, `value` and `strip_prefix`."""
+
+
+class EventParameters(Parameters):
+    """Which events."""
+
+    deployment: DeploymentName | None = None
+    """Only those of this one; left out, of all that the token is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A read as it was asked for."""
+
+    token: Token
+    path: Mapping[str, str]
+    parameters: Any
+
+    @property
+    def deployment(self) -> str:
+        """The name in the path."""
+        return self.path["deployment"]

@@ -1,0 +1,66 @@
+"""Who listens to changes, and the events that listeners get."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from db.views.changes import Changes
+from db.views.documents import deployment_summary, plain
+from domain.tokens import Token
+
+MOST_WAITING = 500
+"""Events that a listener has not taken yet. One that takes them slower is ended, and catches up when it comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event, as it is sent. `number`: its place among those of this process."""
+
+    number: int
+    deployment: str
+    text: str
+
+
+@dataclass(eq=False, slots=True)
+class Listener:
+    """Who listens, and what is still to be sent; None at the end of it."""
+
+    token: Token
+    deployment: str | None
+    queue: asyncio.Queue[Event | None] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING + 1))
+
+    def takes(self, deployment: str) -> bool:
+        """Whether events of this deployment are for it."""
+        return self.deployment in (None, deployment) and self.token.sees(deployment)
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """The deployments that it is told of; None: all."""
+        if self.deployment is not None:
+            return [self.deployment]
+        return None if self.token.is_for_all else self.token.deployments
+
+    def end(self) -> None:
+        """Send nothing more."""
+        while self.queue.qsize() > MOST_WAITING:
+            self.queue.get_nowait()
+        self.queue.put_nowait(None)
+
+
+def documents_of(found: Changes) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Kind, deployment and document of each event: what was noted first, then what it has come to."""
+    for noted in found.noted:
+        yield "history", noted.deployment, plain(noted)
+    for view in found.deployments:
+        yield "deployment", view.name, plain(deployment_summary(view))
+
+
+def text_of(cursor: str, kind: str, document: object) -> str:
+    """The event as it is sent; `cursor`: with which a listener goes on after it."""
+    return f"id: {cursor}\nevent: {kind}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n"
+
+
+def joined(texts: Iterable[str]) -> bytes:
+    """Events in one piece."""
+    return "".join(texts).encode()

@@ -1,0 +1,60 @@
+"""What stands beside the code: the templates of the pages, and the files that browsers load."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+_HERE = Path(__file__).parent
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": _POLICY,
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""Of every answer: no script, style or picture but those of this server, in no frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A file that browsers load, read once."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def _served(path: Path) -> Served:
+    content = path.read_bytes()
+    return Served(content, _TYPES[path.suffix], f'"{hashlib.sha256(content).hexdigest()[:20]}"')
+
+
+FILES: Mapping[str, Served] = {path.name: _served(path) for path in sorted((_HERE / "static").iterdir())}
+_PAGES = {path.stem: Template(path.read_text(encoding="utf-8")) for path in _HERE.glob("*.html")}
+
+
+def page(name: str, status: int = 200, **values: str) -> Response:
+    """One of the templates, its values made harmless."""
+    made = _PAGES[name].substitute({key: escape(value) for key, value in values.items()})
+    return HTMLResponse(made, status, {**HEADERS, "cache-control": "no-store"})
+
+
+async def file(request: Request) -> Response:
+    """A file, or that the browser has it already."""
+    found = FILES.get(request.path_params["file"])
+    if found is None:
+        return Response(status_code=404, headers=dict(HEADERS))
+    headers = {**HEADERS, "etag": found.etag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == found.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, headers=headers, media_type=found.media_type)

@@ -1,0 +1,124 @@
+// The buttons of a deployment, each of which asks for a reason before anything is done.
+import { h } from "./dom.js";
+import { ask } from "./stream.js";
+import { duration, picture, say } from "./words.js";
+
+const dialog = document.getElementById("ask");
+const form = document.getElementById("ask-form");
+const wrong = document.getElementById("ask-wrong");
+const plan = document.getElementById("ask-plan");
+const MOST_WAVES = 6;
+const MAY = new Set(["operator", "admin"]);
+
+const going = (deployment) => deployment.rollout && deployment.sub_step !== "rolling_back";
+const idle = (deployment) => !deployment.rollout && !["destroying", "destroyed"].includes(deployment.lifecycle);
+const hasReplicas = (deployment) => idle(deployment) && deployment.current_revision;
+
+/** Each button: its name, what it does in a sentence, and when there is something for it to do. */
+const BUTTONS = {
+  resume: ["Resume", "Go on with the paused rollout; its deadlines move by the time it was paused.", (d) => d.paused_at],
+  promote: ["Promote", "Move the traffic to the green set, as soon as it is healthy.",
+    (d) => going(d) && d.rollout.strategy === "blue_green" && !d.rollout.promote_requested && !d.paused_at],
+  pause: ["Pause", "Hold the rollout where it is: nothing is created or drained, and its clocks stand still.", (d) => d.rollout && !d.paused_at],
+  abort: ["Abort", "Leave the rollout: old and new trade places, within the same budget.", going],
+  activate: ["Roll out …", "Make a revision the running one, as the policy says.", idle],
+  undo: ["Undo", "Go back at once: a rollout under way turns back, else what ran before comes back.", (d) => going(d) || hasReplicas(d)],
+  retry: ["Retry", "Begin the last rollout that was rolled back once more.",
+    (d, last) => d.sub_step === "rolling_back" || (idle(d) && last?.outcome === "rolled_back")],
+  restart: ["Restart", "Roll the same revision again, with the policy and its budgets.", hasReplicas],
+  scale: ["Scale …", "Change how many replicas there should be.", (d) => !["destroying", "destroyed"].includes(d.lifecycle)],
+};
+
+/** A row of those that this role may press and that do something now. */
+export function buttons(deployment, last) {
+  if (!MAY.has(document.body.dataset.role)) return null;
+  const names = Object.keys(BUTTONS).filter((name) => BUTTONS[name][2](deployment, last));
+  const made = names.map((name) =>
+    h("button", { "data-ask": name, "data-key": name, class: name === deployment.waits_for ? "primary" : null, type: "button" }, BUTTONS[name][0]));
+  return h("div", { class: "buttons", role: "group", "aria-label": "What you can do", "data-key": "buttons" }, made);
+}
+
+/** Opens the dialog when a button is pressed. `shown()`: what the page knows; `refresh()`: read it anew. */
+export function offerButtons(shown, refresh) {
+  document.addEventListener("click", (event) => {
+    const name = event.target.closest("[data-ask]")?.dataset.ask;
+    if (name) open(name, shown());
+  });
+  form.elements.revision.addEventListener("change", () => showPlan(shown().deployment.name));
+  document.getElementById("ask-no").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => document.activeElement === document.body && document.getElementById("main").focus());
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    press(shown().deployment.name, refresh);
+  });
+}
+
+function open(name, { deployment, document: whole }) {
+  const [title, what] = BUTTONS[name];
+  dialog.dataset.button = name;
+  document.getElementById("ask-head").textContent = `${title.replace(" …", "")}: ${deployment.name}`;
+  document.getElementById("ask-what").textContent = what;
+  document.getElementById("ask-do").textContent = title.replace(" …", "");
+  for (const field of form.querySelectorAll("[data-for]")) {
+    field.hidden = field.dataset.for !== name;
+    for (const input of field.querySelectorAll("input, select")) input.disabled = field.hidden;
+  }
+  const others = (whole?.revisions ?? []).filter((revision) => revision.name !== deployment.current_revision);
+  form.elements.revision.replaceChildren(...others.map((revision) => h("option", { value: revision.name }, revision.name)));
+  form.elements.desired_replicas.value = deployment.desired_replicas;
+  form.elements.reason.value = "";
+  // pressed twice, or sent again after a break, it is done once
+  form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  wrong.textContent = "";
+  plan.replaceChildren();
+  if (name === "activate") showPlan(deployment.name);
+  dialog.showModal();
+  (form.querySelector(".field:not([hidden]) :is(select, input)")).focus();
+}
+
+/** What the change will do, before it is begun. */
+async function showPlan(deployment) {
+  const revision = form.elements.revision.value;
+  plan.replaceChildren();
+  if (!revision) return;
+  try {
+    const found = await ask(`/v1/deployments/${encodeURIComponent(deployment)}/plan?revision=${encodeURIComponent(revision)}`);
+    if (form.elements.revision.value === revision) plan.replaceChildren(...planned(found));
+  } catch (error) {
+    wrong.textContent = error.message;
+  }
+}
+
+function planned(found) {
+  const took = found.seconds && [found.seconds.p50, found.seconds.p90].map((seconds) => duration(1000 * seconds));
+  const time = took ? `Takes ${took[0] === took[1] ? took[0] : `${took[0]} to ${took[1]}`}, as past replicas took.` : "How long it takes is not learned yet.";
+  const waves = found.waves.slice(0, MOST_WAVES).map((wave) => h("li", {}, picture(wave.picture), h("span", {}, wave.why)));
+  const more = found.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${found.waves.length - MOST_WAVES} more waves`) : null;
+  return [
+    h("strong", {}, found.guarantee), h("span", { class: "dim" }, ` ${time}`),
+    h("ol", {}, waves, more),
+    ...found.warnings.map((warning) => h("p", { class: "warning" }, warning)),
+  ];
+}
+
+async function press(deployment, refresh) {
+  const name = dialog.dataset.button;
+  const button = document.getElementById("ask-do");
+  button.disabled = true;
+  wrong.textContent = "";
+  try {
+    const path = `/deployments/${encodeURIComponent(deployment)}/${name}`;
+    const answer = await fetch(path, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    if (!answer.ok) {
+      wrong.textContent = (await answer.json()).detail;
+      return;
+    }
+    dialog.close();
+    say(`${BUTTONS[name][0].replace(" …", "")}: done`);
+    await refresh();
+  } catch {
+    wrong.textContent = "The server did not answer. Press it again: it is done once, however often it is sent.";
+  } finally {
+    button.disabled = false;
+  }
+}

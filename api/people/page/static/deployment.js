@@ -1,0 +1,179 @@
+// One deployment: what it waits for, its replicas, its rollout on a time line, and what has happened.
+import { offerButtons, buttons } from "./ask.js";
+import { h, morphChildren } from "./dom.js";
+import { history } from "./history.js";
+import { rollout } from "./rollout.js";
+import { ask, follow } from "./stream.js";
+import {
+  legend, picture, revisionWords, say, serving, setClock, shape, since, stateWords, symbolOf, tick, tone, why,
+} from "./words.js";
+
+const NAME = document.body.dataset.deployment;
+const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
+const RECORDS = 50;
+const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], records: [], fault: "" };
+const WHY_PAUSE = 300;
+let isDrawing = false;
+let isAsking = false;
+
+function head(deployment) {
+  return h(
+    "div",
+    { class: `head ${tone(deployment)}` },
+    h("h1", {}, deployment.name),
+    h("span", { class: "badge" }, stateWords(deployment)),
+    h("span", { class: "dim" }, since(deployment.phase_started_at, " ")),
+    h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, `${serving(deployment)} serving`)),
+    h("span", { class: "revision" }, revisionWords(deployment)),
+  );
+}
+
+function sentence(deployment) {
+  const { waits_for: verb } = deployment;
+  const waits = verb ? h("strong", {}, `Waits for you to ${verb} it. `) : null;
+  const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
+  const more = shown.why ? h("span", { class: "dim" }, ` ${shown.why}.`) : null;
+  return h("p", { class: `why ${tone(deployment)}` }, waits, why(deployment), retry, more);
+}
+
+function routeCard(route) {
+  const symbol = symbolOf(route);
+  const word = symbol === "□" ? "healthy, no traffic" : route.status;
+  const reason = route.status === "healthy" ? null : h("span", { class: "reason" }, route.reason);
+  return h(
+    "li",
+    { class: `route ${route.status}`, "data-key": route.id },
+    h("span", { class: "status" }, symbol ? shape(symbol) : h("i", { class: "shape gone" }), word),
+    h("span", { class: "revision" }, route.revision),
+    h("code", { title: route.id }, route.id.replaceAll("-", "").slice(-8)),
+    h("span", { class: "address" }, route.address ?? "no address yet"),
+    h("span", { class: "host" }, `${route.host ?? "no host yet"}, `, since(route.status_changed_at, " ")),
+    reason,
+  );
+}
+
+function replicas(deployment) {
+  const cards = deployment.routes.map(routeCard);
+  const none = cards.length ? null : h("p", { class: "empty" }, "None.");
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "replicas-head", "data-key": "replicas" },
+    h("h2", { id: "replicas-head" }, "Replicas"),
+    h("ul", { class: "routes" }, cards),
+    none,
+  );
+}
+
+function reached(document) {
+  const hosts = (document?.hosts ?? []).join(", ");
+  const prefix = document?.path_prefix ?? "";
+  return hosts || prefix ? h("p", { class: "dim reached" }, "Reached at ", h("code", {}, [hosts, prefix].filter(Boolean).join(" and "))) : null;
+}
+
+function made() {
+  const { deployment, document, records, cycles } = shown;
+  if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "One moment.")];
+  const past = shown.rollout;
+  return [
+    head(deployment),
+    sentence(deployment),
+    buttons(deployment, past),
+    reached(document),
+    replicas(deployment),
+    past ? rollout(past, cycles, deployment) : null,
+    history(records),
+  ].filter(Boolean);
+}
+
+function draw() {
+  isDrawing = false;
+  morphChildren(document.getElementById("deployment"), h("div", {}, made()));
+}
+
+function soon() {
+  if (!isDrawing) requestAnimationFrame(draw);
+  isDrawing = true;
+}
+
+function take(deployment) {
+  const known = shown.deployment;
+  if (known && known.id === deployment.id && known.version > deployment.version) return;
+  setClock(deployment.now);
+  if (known && stateWords(known) !== stateWords(deployment)) say(`${NAME} is ${stateWords(deployment)}: ${why(deployment)}`);
+  if (known?.waits_for !== deployment.waits_for && deployment.waits_for) say(`${NAME} waits for you to ${deployment.waits_for} it`);
+  shown.deployment = deployment;
+  if (!isAsking) readWhy();
+  const begun = deployment.rollout;
+  const before = shown.rollout;
+  if (begun) shown.rollout = begun;
+  if (begun && begun.id !== before?.id) shown.cycles = [];
+  const hasEnded = !begun && before && !before.outcome;
+  if (hasEnded) readRollout(before.id);
+  if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) readCycles(begun.id);
+  soon();
+}
+
+/** Why it waits, decided anew by the server, so asked when what is known here has changed, and not too often. */
+async function readWhy() {
+  isAsking = true;
+  await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
+  isAsking = false;
+  const { deployment } = shown;
+  const waits = deployment.lifecycle !== "ready" && deployment.lifecycle !== "destroyed";
+  shown.why = waits ? (await ask(`${PATH}/why`)).sentence : "";
+  soon();
+}
+
+async function readCycles(id) {
+  const { items } = await ask(`/v1/rollouts/${id}/cycles?after=${shown.cycles.at(-1)?.step_no ?? 0}`);
+  if (shown.rollout?.id !== id) return;
+  const last = shown.cycles.at(-1)?.step_no ?? 0;
+  shown.cycles.push(...items.filter((cycle) => cycle.step_no > last));
+  soon();
+}
+
+async function readRollout(id) {
+  shown.rollout = await ask(`/v1/rollouts/${id}`);
+  await readCycles(id);
+}
+
+function note(record) {
+  const isSame = (other) => other.created_at === record.created_at && other.phase === record.phase && other.message === record.message;
+  const place = shown.records.findIndex(isSame);
+  if (place >= 0) shown.records.splice(place, 1);
+  shown.records.unshift(record);
+  shown.records.length = Math.min(shown.records.length, 4 * RECORDS);
+  soon();
+}
+
+async function refresh() {
+  try {
+    const [document, records, rollouts] = await Promise.all([
+      ask(PATH), ask(`${PATH}/history?limit=${RECORDS}`), ask(`${PATH}/rollouts?limit=1`),
+    ]);
+    Object.assign(shown, { document, records: records.items, fault: "" });
+    const last = document.rollout ?? rollouts.items[0] ?? null;
+    if (last?.id !== shown.rollout?.id) shown.cycles = [];
+    shown.rollout = last;
+    take(document);
+    if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
+  } catch (error) {
+    if (!error.status) throw error;
+    shown.fault = error.message;
+    soon();
+  }
+}
+
+offerButtons(() => shown, refresh);
+document.getElementById("legend").append(...legend());
+setInterval(() => {
+  if (document.visibilityState !== "visible") return;
+  tick();
+  if (shown.deployment?.rollout) soon();
+}, 1000);
+follow((kind, document) => {
+  const name = kind === "history" ? document.deployment : document.name;
+  if (name !== NAME) return;
+  if (kind === "history") note(document);
+  else take(document);
+}, refresh);

@@ -1,0 +1,121 @@
+// The list of deployments: what waits for a person on top, the others by name.
+import { h, morph } from "./dom.js";
+import { ask, follow } from "./stream.js";
+import { legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why } from "./words.js";
+
+const FIRST = 100;
+const REST = 500;
+const deployments = new Map();
+const rows = new Map();
+const changedNames = new Set();
+const filter = document.getElementById("filter");
+const lists = { waiting: document.getElementById("waiting-rows"), rest: document.getElementById("rows") };
+
+function row(deployment) {
+  const { name } = deployment;
+  return h(
+    "li",
+    { class: `row ${tone(deployment)}`, "data-key": name },
+    h("a", { class: "name", href: `/deployments/${encodeURIComponent(name)}` }, name),
+    h("span", { class: "state" }, h("span", { class: "badge" }, stateWords(deployment)), since(deployment.phase_started_at, " ")),
+    h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, serving(deployment))),
+    h("span", { class: "revision" }, revisionWords(deployment)),
+    h("span", { class: "why", title: why(deployment) }, why(deployment)),
+  );
+}
+
+function isShown(deployment) {
+  const wanted = filter.value.trim().toLowerCase();
+  const text = `${deployment.name} ${stateWords(deployment)} ${revisionWords(deployment)}`.toLowerCase();
+  return text.includes(wanted);
+}
+
+function place(deployment, element) {
+  const list = deployment.waits_for ? lists.waiting : lists.rest;
+  if (element.parentElement === list) return;
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
+  const after = [...list.children].find((other) => other.dataset.key > deployment.name);
+  list.insertBefore(element, after ?? null);
+  focused?.focus({ preventScroll: true });
+}
+
+function draw() {
+  for (const name of changedNames) {
+    const deployment = deployments.get(name);
+    let element = rows.get(name);
+    if (!deployment) {
+      element?.remove();
+      rows.delete(name);
+      continue;
+    }
+    const made = row(deployment);
+    if (element) morph(element, made);
+    else rows.set(name, (element = made));
+    element.hidden = !isShown(deployment);
+    place(deployment, element);
+  }
+  changedNames.clear();
+  count();
+}
+
+function soon(name) {
+  if (!changedNames.size) requestAnimationFrame(draw);
+  changedNames.add(name);
+}
+
+function count() {
+  const words = new Map();
+  let waiting = 0;
+  for (const deployment of deployments.values()) {
+    const state = stateWords(deployment);
+    words.set(state, (words.get(state) ?? 0) + 1);
+    waiting += deployment.waits_for ? 1 : 0;
+  }
+  document.getElementById("counts").textContent = [...words].sort().map(([state, n]) => `${n} ${state}`).join(" · ");
+  document.getElementById("waiting").hidden = !waiting;
+  const none = document.getElementById("none");
+  none.hidden = deployments.size > 0;
+  none.textContent = "No deployment yet: 'rollway apply -f FILE' makes one.";
+}
+
+function take(deployment) {
+  const known = deployments.get(deployment.name);
+  if (known && known.id === deployment.id && known.version > deployment.version) return;
+  setClock(deployment.now);
+  if (deployment.waits_for && !known?.waits_for && known) {
+    say(`${deployment.name} waits for you to ${deployment.waits_for} it`);
+  }
+  if (deployment.lifecycle === "destroyed") deployments.delete(deployment.name);
+  else deployments.set(deployment.name, deployment);
+  soon(deployment.name);
+}
+
+async function refresh() {
+  const seen = new Set();
+  for (let path = `/v1/deployments?limit=${FIRST}`; path; ) {
+    const { items, next } = await ask(path);
+    for (const deployment of items) {
+      seen.add(deployment.name);
+      take(deployment);
+    }
+    path = next && `/v1/deployments?limit=${REST}&cursor=${encodeURIComponent(next)}`;
+  }
+  for (const name of deployments.keys()) {
+    if (seen.has(name)) continue;
+    deployments.delete(name);
+    soon(name);
+  }
+  if (!seen.size) count();
+}
+
+filter.addEventListener("input", () => {
+  for (const [name, deployment] of deployments) rows.get(name).hidden = !isShown(deployment);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target.closest("input, select, dialog")) return;
+  event.preventDefault();
+  filter.focus();
+});
+document.getElementById("legend").append(...legend());
+setInterval(() => document.visibilityState === "visible" && tick(), 5000);
+follow((kind, document) => kind === "deployment" && take(document), refresh);

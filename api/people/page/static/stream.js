@@ -1,0 +1,132 @@
+// One stream of events for all tabs of a browser: who holds the lock listens, and tells the others.
+//
+//   tab 1  holds the lock ──── GET /v1/events ────▶ server
+//     └── BroadcastChannel ──▶ tab 2, tab 3, ...   (a hidden tab neither listens nor holds the lock)
+const CHANNEL = "rollway-events";
+const LOCK = "rollway-stream";
+const PAUSE = 1000;
+const WITHOUT_LOCKS = 5000;
+
+/** Calls `changed(kind, document)` for each event, and `refresh()` whenever events may have been missed. */
+export function follow(changed, refresh) {
+  const channel = new BroadcastChannel(CHANNEL);
+  let last = null;
+  let ending = null;
+
+  const take = ({ id, kind, document, state }) => {
+    if (state) show(state);
+    if (id) last = id;
+    if (document) changed(kind, document);
+  };
+  channel.onmessage = ({ data }) => {
+    if (document.visibilityState !== "visible") return;
+    if (data.asks && ending?.leads) channel.postMessage({ state: ending.state });
+    else take(data);
+  };
+  const tell = (message) => {
+    if (message.state && ending) ending.state = message.state;
+    take(message);
+    channel.postMessage(message);
+  };
+
+  const wake = async () => {
+    if (document.visibilityState !== "visible") {
+      ending?.abort();
+      ending = null;
+      return;
+    }
+    if (ending) return;
+    const own = (ending = new AbortController());
+    if (!navigator.locks) return poll(refresh, own.signal); // a page that came by plain HTTP from another machine
+    const lead = (lock) => {
+      own.leads = lock !== null;
+      return own.leads ? listen(own.signal, () => last, tell, refresh) : refreshAgain(refresh, own.signal);
+    };
+    channel.postMessage({ asks: true });
+    try {
+      await navigator.locks.request(LOCK, { ifAvailable: true }, lead);
+      if (!own.signal.aborted) await navigator.locks.request(LOCK, { signal: own.signal }, lead);
+    } catch (error) {
+      if (error.name !== "AbortError") throw error;
+    }
+  };
+  document.addEventListener("visibilitychange", wake);
+  wake();
+}
+
+async function refreshAgain(refresh, signal) {
+  while (!signal.aborted) {
+    try {
+      return await refresh();
+    } catch {
+      show("away");
+      await pause(PAUSE);
+    }
+  }
+}
+
+async function poll(refresh, signal) {
+  while (!signal.aborted) {
+    await refreshAgain(refresh, signal);
+    show("live");
+    await pause(WITHOUT_LOCKS);
+  }
+}
+
+async function listen(signal, last, tell, refresh) {
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    try {
+      const headers = last() ? { "last-event-id": last() } : {};
+      const answer = await fetch("/v1/events", { headers, signal });
+      if (answer.status === 401) return location.reload();
+      if (answer.ok) {
+        tell({ state: "live" });
+        if (isFirst || !last()) refreshAgain(refresh, signal);
+        await read(answer.body.pipeThrough(new TextDecoderStream()), tell);
+      }
+    } catch {
+      if (signal.aborted) return;
+    }
+    tell({ state: "away" });
+    await pause(PAUSE * (1 + Math.random()));
+  }
+}
+
+async function read(texts, tell) {
+  const reader = texts.getReader();
+  for (let rest = ""; ; ) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const event of events) tell(parsed(event));
+  }
+}
+
+function parsed(text) {
+  const fields = {};
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(": ");
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
+  }
+  const hasDocument = fields.event === "deployment" || fields.event === "history";
+  return { id: fields.id, kind: fields.event, document: hasDocument ? JSON.parse(fields.data) : null };
+}
+
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+function show(state) {
+  const element = document.getElementById("link");
+  if (element.dataset.state === state) return;
+  element.dataset.state = state;
+  element.textContent = { live: "live", away: "no connection, trying again" }[state];
+}
+
+/** A read of the API. Who has no token any more logs in again. */
+export async function ask(path) {
+  const answer = await fetch(path);
+  if (answer.status === 401) location.reload();
+  const document = await answer.json();
+  if (!answer.ok) throw Object.assign(new Error(document.detail), { status: answer.status });
+  return document;
+}

@@ -1,0 +1,139 @@
+// Replicas, times and states as people read them.
+import { h } from "./dom.js";
+
+/** The pictures of the house: a shape and a word for each. */
+const SHAPES = {
+  "■": ["healthy", "healthy"],
+  "□": ["idle", "healthy, without traffic"],
+  "△": ["degraded", "degraded"],
+  "▲": ["unhealthy", "unhealthy"],
+  "◇": ["starting", "starting"],
+  "✗": ["failed", "failed"],
+  "?": ["unknown", "unknown"],
+};
+const SYMBOLS = { healthy: "■", degraded: "△", unhealthy: "▲", provisioning: "◇", failed: "✗" };
+const MOST_SHAPES = 32;
+let ahead = 0;
+
+/** The server's clock counts: `now` is what it said just now. */
+export function setClock(now) {
+  ahead = Date.parse(now) - Date.now();
+}
+
+export function now() {
+  return Date.now() + ahead;
+}
+
+export function symbolOf(route) {
+  if (route.status === "healthy" && route.traffic === "inactive") return "□";
+  return SYMBOLS[route.status] ?? "";
+}
+
+export function shape(symbol) {
+  return h("i", { class: `shape ${SHAPES[symbol][0]}`, "aria-hidden": "true" });
+}
+
+/** A picture such as ■■|◇ in shapes, with the same in words for who cannot see them. */
+export function picture(drawn, words = true) {
+  const [left, right] = drawn.includes("|") ? drawn.split("|") : ["", drawn];
+  const said = drawn.includes("|") ? `old: ${counted(left)}; new: ${counted(right)}` : counted(drawn);
+  const shapes = (symbols) => [
+    ...[...symbols].slice(0, MOST_SHAPES).map(shape),
+    symbols.length > MOST_SHAPES ? h("span", { class: "more" }, `+${symbols.length - MOST_SHAPES}`) : null,
+  ];
+  const bar = drawn.includes("|") ? h("i", { class: "bar" }) : null;
+  const attributes = words ? { role: "img", "aria-label": said } : { "aria-hidden": "true" };
+  return h("span", { class: "picture", ...attributes }, shapes(left), bar, shapes(right));
+}
+
+function counted(symbols) {
+  const counts = Object.entries(SHAPES)
+    .map(([symbol, [, word]]) => [symbols.split(symbol).length - 1, word])
+    .filter(([count]) => count)
+    .map(([count, word]) => `${count} ${word}`);
+  return counts.join(", ") || "none";
+}
+
+/** What each shape means. */
+export function legend() {
+  return Object.entries(SHAPES)
+    .filter(([symbol]) => symbol !== "?")
+    .map(([symbol, [, word]]) => h("span", {}, shape(symbol), word));
+}
+
+/** 4 s, 5 min 10 s, 3 h 20 min, 2 d 4 h. */
+export function duration(milliseconds) {
+  const seconds = Math.abs(Math.round(milliseconds / 1000));
+  for (const [unit, size, smaller, part] of [["d", 86400, "h", 3600], ["h", 3600, "min", 60], ["min", 60, "s", 1]]) {
+    if (seconds < size) continue;
+    const rest = Math.floor((seconds % size) / part);
+    return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${smaller}` : ""}`;
+  }
+  return `${seconds} s`;
+}
+
+/** The greatest unit alone. */
+export function roughly(milliseconds) {
+  return duration(milliseconds).split(" ").slice(0, 2).join(" ");
+}
+
+/** How long ago, counted on by `tick`. `words`: "ago", "left" or nothing. */
+export function since(at, words = "") {
+  const element = h("time", { datetime: at, "data-words": words, title: new Date(at).toLocaleString() });
+  element.append(told(at, words));
+  return element;
+}
+
+function told(at, words) {
+  const span = now() - Date.parse(at);
+  if (words === "left") return span < 0 ? `${duration(span)} left` : `deadline passed ${duration(span)} ago`;
+  return `${words ? roughly(span) : duration(span)}${words ? ` ${words}` : ""}`;
+}
+
+/** Brings what counts time up to date, of what is in view. */
+export function tick() {
+  for (const element of document.querySelectorAll("time[data-words]")) {
+    if (!element.checkVisibility({ contentVisibilityAuto: true })) continue;
+    const text = told(element.dateTime, element.dataset.words);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+/** How a state looks: good, moving, waiting or bad. */
+export function tone(deployment) {
+  if (deployment.waits_for || deployment.degraded_reason || deployment.sub_step === "rolling_back") return "warn";
+  if (deployment.lifecycle === "ready") return "good";
+  return deployment.lifecycle === "deploying" || deployment.lifecycle === "scaling" ? "moves" : "rests";
+}
+
+/** "deploying/provisioning" as "deploying", "rolling back". */
+export function stateWords(deployment) {
+  if (deployment.sub_step === "rolling_back") return "rolling back";
+  if (deployment.paused_at) return "paused";
+  if (deployment.waits_for) return "waits";
+  return deployment.degraded_reason ? `${deployment.lifecycle}, degraded` : deployment.lifecycle;
+}
+
+/** What is said of it in a sentence. */
+export function why(deployment) {
+  if (deployment.due_at && now() - Date.parse(deployment.due_at) > 15000 && deployment.lifecycle !== "destroyed") {
+    const late = duration(now() - Date.parse(deployment.due_at));
+    return `due for ${late}, but no worker has looked: do workers and beat run?`;
+  }
+  return deployment.degraded_reason || deployment.reason;
+}
+
+export function revisionWords(deployment) {
+  const { current_revision: current, deploying_revision: next } = deployment;
+  return next ? `${current} → ${next}` : current || "none yet";
+}
+
+export function serving(deployment) {
+  const healthy = deployment.routes.filter((route) => route.status === "healthy" && route.traffic === "active");
+  return `${healthy.length}/${deployment.desired_replicas}`;
+}
+
+/** For who listens rather than looks. */
+export function say(sentence) {
+  document.getElementById("said").textContent = sentence;
+}

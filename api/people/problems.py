@@ -1,0 +1,103 @@
+"""Refusals as RFC 9457 has them: which status each has, and the document that says why."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+from domain import errors
+from domain.errors import RollwayError
+from domain.freezes import FreezeNotFoundError
+from domain.holds import GroupNotFoundError
+from domain.outbox.subscription import SubscriptionNotFoundError
+from domain.servers import UnfitServerError
+from domain.tokens import NotAllowedError, NoTokenError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class NoSuchResourceError(RollwayError):
+    """Nothing has this path."""
+
+    code = "no_such_resource"
+
+
+class MethodNotAllowedError(RollwayError):
+    """What has this path is asked with another method."""
+
+    code = "method_not_allowed"
+
+
+class TooManyRequestsError(RollwayError):
+    """The token, or the address that shows none, has asked too often."""
+
+    code = "too_many_requests"
+
+
+class InternalError(RollwayError):
+    """Rollway itself is wrong: nobody has foreseen what happened."""
+
+    code = "server_fault"
+
+
+STATUS: Mapping[type[RollwayError], int] = {
+    NoTokenError: 401,
+    NotAllowedError: 403,
+    NoSuchResourceError: 404,
+    errors.DeploymentNotFoundError: 404,
+    errors.HostNotFoundError: 404,
+    errors.RevisionNotFoundError: 404,
+    errors.RolloutNotFoundError: 404,
+    errors.RouteNotFoundError: 404,
+    FreezeNotFoundError: 404,
+    GroupNotFoundError: 404,
+    SubscriptionNotFoundError: 404,
+    errors.UnknownCommandError: 404,
+    MethodNotAllowedError: 405,
+    RollwayError: 409,  # every other refusal: the state of what is asked for does not allow it
+    errors.StaleVersionError: 412,
+    errors.TooLargeError: 413,
+    errors.InvalidInputError: 422,
+    errors.RequestIdReusedError: 422,
+    TooManyRequestsError: 429,
+    InternalError: 500,
+    errors.UnavailableError: 503,
+    UnfitServerError: 503,
+}
+
+
+def status_of(kind: type[RollwayError]) -> int:
+    """The one of the refusal, or of the nearest class above it that has one."""
+    return next(STATUS[above] for above in kind.__mro__ if above in STATUS)
+
+
+def problem(error: RollwayError) -> dict[str, Any]:
+    """The document: what RFC 9457 names, and `code`, `field` and `values` as the command line and tasks have them."""
+    said = error.as_json()
+    field = {"field": said["detail"].pop("field")} if "field" in said["detail"] else {}
+    return {
+        "type": f"urn:rollway:{error.code}",
+        "title": (type(error).__doc__ or "").partition("\n")[0].rstrip("."),
+        "status": status_of(type(error)),
+        "detail": error.message,
+        "code": error.code,
+        **field,
+        "values": said["detail"],
+    }
+
+
+def refusal(error: RollwayError) -> JSONResponse:
+    """The answer."""
+    headers: dict[str, str] = {}
+    match error:
+        case NoTokenError():
+            headers = {"www-authenticate": 'Bearer realm="rollway"'}
+        case TooManyRequestsError():
+            headers = {"retry-after": str(error.detail["seconds"])}
+        case MethodNotAllowedError():
+            headers = {"allow": str(error.detail["allow"])}
+        case errors.TooLargeError():
+            headers = {"connection": "close"}
+        case errors.UnavailableError():
+            headers = {"retry-after": "1"}
+    return JSONResponse(problem(error), status_of(type(error)), headers, MEDIA_TYPE)

@@ -1,0 +1,186 @@
+"""The reads: what each resource shows, from one snapshot of Postgres, in the shapes that `--json` has."""
+
+import random
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from api.people.asked import Asked
+from db.proxies.acks import list_proxies
+from db.views.cycles import cycles as cycles_of_step
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.documents import deployment_document, deployment_summary, rollout_document
+from db.views.entrances import owners_of
+from db.views.hosts import all_hosts
+from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
+from db.views.planned import activated
+from db.views.progress import progress_of
+from db.views.routes import all_routes, last_failed_route
+from db.views.signs import signs_of_life
+from db.views.subscriptions import all_subscriptions
+from db.views.timeline import RevisionView, revision_like, revision_named, shown, steps_of
+from db.views.why import waiting
+from db.views.windows import freezes_shown, groups_shown
+from domain.errors import InvalidInputError, RevisionNotFoundError, RolloutNotFoundError
+from domain.foresight.plan import plan as foresee
+from domain.foresight.why import why as why_of
+
+Document = dict[str, Any]
+
+
+def deployments(connection: Connection, asked: Asked) -> Document:
+    """Those that the token is for."""
+    names = None if asked.token.is_for_all else asked.token.deployments
+    page = deployments_page(connection, names, asked.parameters.cursor, asked.parameters.limit)
+    return {"items": [deployment_summary(view) for view in page.items], "next": page.next}
+
+
+def deployment(connection: Connection, asked: Asked) -> Document:
+    """One, with where it is reached and its newest revisions."""
+    return deployment_document(connection, asked.deployment)
+
+
+def revisions(connection: Connection, asked: Asked) -> Document:
+    """Those of a deployment."""
+    view = _named(connection, asked)
+    return _page(revisions_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+
+
+def revision(connection: Connection, asked: Asked) -> Document:
+    """One, the values of its variables masked."""
+    view, name = _named(connection, asked), asked.path["revision"]
+    return asdict(shown(_found(revision_named(connection, view.id, name), view.name, name)))
+
+
+def compared_revision(connection: Connection, asked: Asked) -> Document:
+    """One held against what it should run, which is shown in full when it is just that."""
+    view, name = _named(connection, asked), asked.path["revision"]
+    return asdict(_found(revision_like(connection, view.id, name, asked.parameters.spec), view.name, name))
+
+
+def owners(connection: Connection, asked: Asked) -> Document:
+    """Which of these entrances other deployments have."""
+    taken = owners_of(connection, asked.parameters.entrances, asked.deployment)
+    return {"items": [{"entrance": entrance, "deployment": owner} for entrance, owner in taken.items()]}
+
+
+def rollouts(connection: Connection, asked: Asked) -> Document:
+    """Those of a deployment."""
+    view = _named(connection, asked)
+    return _page(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+
+
+def rollout(connection: Connection, asked: Asked) -> Document:
+    """One, of a deployment that the token is for."""
+    found = rollout_document(connection, _rollout_id(asked))
+    if not asked.token.sees(found["deployment"]):
+        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {found['id']}")
+    return found
+
+
+def steps(connection: Connection, asked: Asked) -> Document:
+    """Those of a rollout, in order."""
+    found = rollout(connection, asked)
+    return {"items": steps_of(connection, found["id"], asked.parameters.after)}
+
+
+def cycles(connection: Connection, asked: Asked) -> Document:
+    """The same drawn as pictures, with what each did and why."""
+    found = rollout(connection, asked)
+    drawn = [
+        {"step_no": step.step_no, "at": step.at, "verdict": step.verdict, **asdict(cycle)}
+        for step in steps_of(connection, found["id"], asked.parameters.after)
+        for cycle in cycles_of_step(step)
+    ]
+    return {"items": drawn}
+
+
+def history(connection: Connection, asked: Asked) -> Document:
+    """What happened to a deployment, the newest first."""
+    view = _named(connection, asked)
+    return _page(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+
+
+def routes(connection: Connection, asked: Asked) -> Document:
+    """The replicas of a deployment, and the one that failed last."""
+    view = _named(connection, asked)
+    found = all_routes(connection, view.id, asked.parameters.limit) if asked.parameters.gone else view.routes
+    return {"items": found, "last_failed": last_failed_route(connection, view.id)}
+
+
+def progress(connection: Connection, asked: Asked) -> Document:
+    """What who waits for a rollout looks at again and again."""
+    view = _named(connection, asked)
+    wanted = asked.parameters.rollout
+    if wanted is not None and rollout_document(connection, wanted)["deployment"] != view.name:
+        raise RolloutNotFoundError(f"{view.name} has no rollout {wanted}", rollout_id=wanted)
+    found = progress_of(connection, view.id, wanted, asked.parameters.after)
+    return {**asdict(found), "deployment": deployment_summary(found.deployment)}
+
+
+def why(connection: Connection, asked: Asked) -> Document:
+    """Why a deployment waits."""
+    seen = waiting(connection, asked.deployment)
+    return why_of(seen.deployment, seen.now, seen.around).as_json()
+
+
+def plan(connection: Connection, asked: Asked) -> Document:
+    """What activating a revision would do, wave by wave."""
+    revision = asked.parameters.revision
+    found = activated(connection, asked.deployment, revision)
+    chance = random.Random(f"{asked.deployment} {revision}").random  # noqa: S311  (the same question, the same answer)
+    return foresee(found.subject, found.now, found.learned, chance).as_json()
+
+
+def hosts(connection: Connection, _: Asked) -> Document:
+    """The machines that run replicas."""
+    return {"items": [{**asdict(host), "state": "down" if host.down_since else "up"} for host in all_hosts(connection)]}
+
+
+def proxies(connection: Connection, _: Asked) -> Document:
+    """Those that were heard of."""
+    return {"items": list_proxies(connection)}
+
+
+def subscriptions(connection: Connection, _: Asked) -> Document:
+    """Who is told of transitions."""
+    return {"items": all_subscriptions(connection)}
+
+
+def freezes(connection: Connection, _: Asked) -> Document:
+    """The windows in which nothing starts."""
+    return {"items": freezes_shown(connection)}
+
+
+def groups(connection: Connection, _: Asked) -> Document:
+    """The groups whose deployments share a budget of rollouts."""
+    return {"items": groups_shown(connection)}
+
+
+def signs(connection: Connection, _: Asked) -> Document:
+    """When workers, the server for proxies and beat were last heard of."""
+    return asdict(signs_of_life(connection))
+
+
+def _named(connection: Connection, asked: Asked) -> DeploymentView:
+    return deployment_named(connection, asked.deployment)
+
+
+def _found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
+    if revision is None:
+        message = f"{deployment} has no revision {name}; its revisions are under /v1/deployments/{deployment}/revisions"
+        raise RevisionNotFoundError(message, deployment=deployment, revision=name)
+    return revision
+
+
+def _page(page: Page[Any]) -> Document:
+    return {"items": page.items, "next": page.next}
+
+
+def _rollout_id(asked: Asked) -> UUID:
+    try:
+        return UUID(asked.path["rollout"])
+    except ValueError:
+        raise InvalidInputError("rollout: must be the id of a rollout", field="rollout") from None

@@ -1,0 +1,22 @@
+"""Where the server for people listens, and how much it lets one token ask."""
+
+from pydantic import Field
+
+from domain.settings import Settings
+
+PEOPLE_PORT = 7072
+
+
+class PeopleSettings(Settings):
+    """Every request shows a token, on this machine too."""
+
+    host: str = Field("127.0.0.1", validation_alias="ROLLWAY_PEOPLE_HOST", description="an address of this machine")
+    """Where it listens; beyond 127.0.0.1 put TLS in front of it, since tokens travel in requests."""
+    port: int = Field(
+        PEOPLE_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_PEOPLE_PORT", description="a port from 1 to 65535"
+    )
+    """Where it listens."""
+    rate: float = Field(
+        50, gt=0, le=100_000, validation_alias="ROLLWAY_PEOPLE_RATE", description="requests a second, more than 0"
+    )
+    """Requests a second that one token may make for long; four times as many at once."""

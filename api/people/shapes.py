@@ -1,0 +1,107 @@
+"""What reads answer, as JSON Schema has it: a view, alone or in a list, and what stands beside its fields."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from api.people import reads
+from db.proxies.acks import ProxyView
+from db.views.cycles import Cycle
+from db.views.deployments import DeploymentView
+from db.views.entrances import ReachedView
+from db.views.hosts import HostView
+from db.views.progress import Progress
+from db.views.rollouts import RolloutView
+from db.views.routes import RouteView
+from db.views.signs import SignsOfLife
+from db.views.subscriptions import SubscriptionView
+from db.views.timeline import HistoryView, RevisionView, StepView
+from db.views.windows import FreezeView, GroupView
+from domain.foresight.plan import Plan
+from domain.foresight.why import Why
+from domain.traffic.published import Entrance
+
+REF = "#/components/schemas/{model}"
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An entrance that another deployment has."""
+
+    entrance: Entrance
+    deployment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`listed`: whether it is a whole list of views, or a page of one; `more`: further fields and what they are."""
+
+    views: tuple[type, ...]
+    listed: Literal["", "whole", "page"] = ""
+    more: Mapping[str, object] = field(default_factory=dict)
+    beside: Mapping[str, object] = field(default_factory=dict)
+
+
+_SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote"]}
+
+SHAPES: Mapping[Callable[..., Any], Shape] = {
+    reads.deployments: Shape((DeploymentView,), "page", _SUMMARY),
+    reads.deployment: Shape((DeploymentView, ReachedView), more={**_SUMMARY, "revisions": list[RevisionView]}),
+    reads.revisions: Shape((RevisionView,), "page"),
+    reads.revision: Shape((RevisionView,)),
+    reads.compared_revision: Shape((RevisionView,)),
+    reads.owners: Shape((Taken,), "whole"),
+    reads.rollouts: Shape((RolloutView,), "page"),
+    reads.rollout: Shape((RolloutView,)),
+    reads.steps: Shape((StepView,), "whole"),
+    reads.cycles: Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str}),
+    reads.why: Shape((Why,)),
+    reads.plan: Shape((Plan,)),
+    reads.history: Shape((HistoryView,), "page"),
+    reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
+    reads.progress: Shape((Progress,)),
+    reads.hosts: Shape((HostView,), "whole", {"state": Literal["up", "down"]}),
+    reads.proxies: Shape((ProxyView,), "whole"),
+    reads.subscriptions: Shape((SubscriptionView,), "whole"),
+    reads.freezes: Shape((FreezeView,), "whole"),
+    reads.groups: Shape((GroupView,), "whole"),
+    reads.signs: Shape((SignsOfLife,)),
+}
+
+
+def schema_of(shape: Shape, components: dict[str, Schema]) -> Schema:
+    """Its JSON Schema; what that refers to goes into `components`."""
+    parts = [schema_of_type(view, components) for view in shape.views]
+    item: Schema = (
+        parts[0] if len(parts) == 1 and not shape.more else {"allOf": [*parts, *_object(shape.more, components)]}
+    )
+    if not shape.listed:
+        return item
+    (around,) = _object({**shape.beside, **({"next": str | None} if shape.listed == "page" else {})}, components) or [
+        {"type": "object", "properties": {}, "required": []}
+    ]
+    around["properties"]["items"] = {"type": "array", "items": item}
+    around["required"].append("items")
+    return around
+
+
+def schema_of_type(
+    kind: Any,  # noqa: ANN401  (any type that Pydantic knows)
+    components: dict[str, Schema],
+    mode: Literal["validation", "serialization"] = "serialization",
+) -> Schema:
+    """The JSON Schema of a type."""
+    schema = TypeAdapter(kind).json_schema(ref_template=REF, mode=mode)
+    components.update(schema.pop("$defs", {}))
+    return schema
+
+
+def _object(fields: Mapping[str, object], components: dict[str, Schema]) -> Iterable[Schema]:
+    if not fields:
+        return []
+    properties = {name: schema_of_type(kind, components) for name, kind in fields.items()}
+    return [{"type": "object", "properties": properties, "required": list(fields)}]

@@ -1,0 +1,73 @@
+"""What Tab offers for the names of deployments and revisions: read quickly, and nothing where nobody answers.
+
+What is imported inside of functions is needed at a Tab only.
+"""
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, LiteralString
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+_MOST = 200
+_PATIENCE_SECONDS = 2
+
+_DEPLOYMENTS = """
+    SELECT name, lifecycle FROM deployments
+     WHERE lifecycle <> 'destroyed' AND starts_with(name, %(begun)s) ORDER BY name LIMIT %(most)s
+"""
+
+_REVISIONS = """
+    SELECT v.name, to_char(v.created_at, 'YYYY-MM-DD HH24:MI')
+      FROM revisions v JOIN deployments d ON d.id = v.deployment_id
+     WHERE d.lifecycle <> 'destroyed' AND d.name = %(deployment)s AND starts_with(v.name, %(begun)s)
+     ORDER BY v.id DESC LIMIT %(most)s
+"""
+
+Offered = list[tuple[str, str]]
+"""Names, each with what a shell shows beside it."""
+
+
+def deployments_offered(incomplete: str) -> Offered:
+    """The deployments whose names begin so."""
+    return _offered(_DEPLOYMENTS, {"begun": incomplete})
+
+
+def revisions_offered(ctx: typer.Context, incomplete: str) -> Offered:
+    """The revisions of the command's deployment whose names begin so, the newest first."""
+    deployment = ctx.params.get("deployment") or _typed_behind_the_command()
+    return _offered(_REVISIONS, {"begun": incomplete, "deployment": deployment})
+
+
+def _typed_behind_the_command() -> str:
+    """Typer reads no arguments from a line that ends with an option whose value is still to come."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return "".join(line.split()[2:3])
+
+
+def _offered(query: LiteralString, wanted: dict[str, Any]) -> Offered:
+    """Nothing when anything goes wrong: a message would stand in the middle of what somebody types."""
+    try:
+        with _connection() as connection:
+            return connection.execute(query, {**wanted, "most": _MOST}).fetchall()
+    except Exception:  # noqa: BLE001  (whatever it is, the command itself will say it)
+        return []
+
+
+@contextmanager
+def _connection() -> "Iterator[Connection[Any]]":
+    import psycopg  # noqa: PLC0415
+
+    from stack.connect import export_urls  # noqa: PLC0415
+    from stack.parts.external import libpq_url  # noqa: PLC0415
+
+    export_urls(os.environ)
+    patience = f"-c statement_timeout={_PATIENCE_SECONDS}s -c default_transaction_read_only=on"
+    url = libpq_url(os.environ["DATABASE_URL"])
+    with psycopg.connect(url, autocommit=True, connect_timeout=_PATIENCE_SECONDS, options=patience) as connection:
+        yield connection

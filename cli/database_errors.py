@@ -1,0 +1,65 @@
+"""What PostgreSQL and its driver raise, as one sentence with host and port."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+
+from cli.exits import UnreachableError
+from stack.home import find_home
+from stack.state import read_state
+from stack.status import stack_status
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """Turn what the driver raises into one sentence with host and port, never the password."""
+    try:
+        yield
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        message = f"the database at {database_address()} lacks tables of this version of Rollway; run 'rollway migrate'"
+        raise UnreachableError(message) from None
+    except psycopg.OperationalError as error:
+        message = f"PostgreSQL at {database_address()} {_why_not(error)}"
+        raise UnreachableError(message, address=database_address()) from None
+
+
+def database_address() -> str:
+    """host:port/database of DATABASE_URL."""
+    try:
+        parts = urlsplit(os.environ.get("DATABASE_URL", ""))
+        port = parts.port or 5432
+    except ValueError:
+        return "the address of DATABASE_URL"
+    return f"{parts.hostname}:{port}{parts.path}"
+
+
+def _why_not(error: psycopg.Error) -> str:
+    words = str(error)
+    if "authentication failed" in words or "no password supplied" in words:
+        return "refuses the user or the password of DATABASE_URL"
+    if "does not exist" in words:
+        return "does not know the user or the database of DATABASE_URL"
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return "did not answer in time"
+    if isinstance(error, psycopg.errors.DiskFull):
+        return "has no space left on its disk"
+    return f"cannot be reached: {_where_to_look()}"
+
+
+def _where_to_look() -> str:
+    """What the stack of this folder says about its PostgreSQL, where DATABASE_URL is its; never 'rollway status'."""
+    home = find_home(os.environ)
+    state = read_state(home)
+    if state is None or state.database_url != os.environ.get("DATABASE_URL"):
+        return "it does not run, or DATABASE_URL does not say where"
+    stack = stack_status(home)
+    if stack.phase == "stopped":
+        return f"nothing of the stack in {home.root} runs any more; 'rollway up' starts it"
+    postgres = next((part for part in stack.parts if part.name == "postgres"), None)
+    said = f", {postgres.error}" if postgres and postgres.error else ""
+    shown = f"in the stack in {home.root} it is {postgres.state if postgres else 'not there'}{said}"
+    log = home.log("postgres")
+    return f"{shown}; {stack.advice or f'its log is {log}'}"

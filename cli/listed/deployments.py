@@ -1,0 +1,110 @@
+"""Commands about deployments, their rollouts and replicas."""
+
+from collections.abc import Mapping
+
+from cli.exits import READING, WAITING, WRITING, ExitCode
+from cli.listed.listed import Listed
+
+DEPLOYMENTS: Mapping[str, Listed] = {
+    "apply": Listed(
+        "cli.apply.command",
+        "Make deployments what a YAML file says",
+        (*WAITING, ExitCode.DIFFERENT),
+        "rollway apply -f examples/web.yaml --wait\n"
+        "cat web.yaml | rollway apply -f -\n"
+        "rollway apply -f web.yaml --dry-run",
+    ),
+    "diff": Listed(
+        "cli.apply.diff",
+        "Show what a file would change",
+        (*READING, ExitCode.DIFFERENT),
+        "rollway diff -f examples/web.yaml\nrollway diff -f web.yaml --json",
+    ),
+    "plan": Listed(
+        "cli.foresight.plan",
+        "Show what a change will do before it starts",
+        READING,
+        "rollway plan web v2\nrollway plan -f examples/web.yaml --json",
+    ),
+    "rehearse": Listed(
+        "cli.foresight.rehearse",
+        "Run a change many times in a simulated world",
+        READING,
+        "rollway rehearse web v2 --by 60\nrollway rehearse -f examples/web.yaml --runs 500 --json",
+    ),
+    "what-if": Listed(
+        "cli.foresight.what_if",
+        "Ask what would be decided if something were otherwise",
+        READING,
+        "rollway what-if web --set max_surge=3 --failures 1\nrollway what-if -f snapshot.json",
+    ),
+    "replay": Listed(
+        "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
+    ),
+    "activate": Listed("cli.commands.change", "Make a revision the running one"),
+    "rolling-update": Listed(
+        "cli.commands.rolling_update",
+        "Roll out what runs with another image or command",
+        WAITING,
+        "rollway rolling-update web --image web:2\n"
+        "rollway rolling-update web v2 -- python serve.py\n"
+        "rollway rolling-update web --rollback",
+    ),
+    "create": Listed(
+        "cli.commands.settings",
+        "Create a deployment that runs nothing yet",
+        WRITING,
+        "rollway create web --replicas 3 --policy '{strategy: rolling_update}'",
+    ),
+    "policy": Listed(
+        "cli.commands.settings",
+        "Show the policy, or set it",
+        WRITING,
+        "rollway policy web\n"
+        "rollway policy web --set '{strategy: rolling_update, spec: {max_surge: 2, max_unavailable: 0}}'\n"
+        "rollway policy web --set policy.yaml",
+    ),
+    "autoscaling": Listed(
+        "cli.commands.settings",
+        "Show the autoscaling rules, or replace all of them",
+        WRITING,
+        "rollway autoscaling web\nrollway autoscaling web --set rules.yaml\nrollway autoscaling web --remove",
+    ),
+    "push-metric": Listed(
+        "cli.commands.settings",
+        "Tell the value of a metric now",
+        WRITING,
+        "rollway push-metric web queue_length 17",
+    ),
+    "pause": Listed("cli.commands.change", "Hold a rollout where it is"),
+    "resume": Listed("cli.commands.change", "Go on with a paused rollout"),
+    "promote": Listed("cli.commands.change", "Move the traffic to the green set"),
+    "abort": Listed("cli.commands.change", "Leave a rollout: old and new trade places"),
+    "undo": Listed("cli.commands.change", "Go back to what ran before, at once"),
+    "retry": Listed("cli.commands.change", "Begin the rollout that was rolled back last once more"),
+    "scale": Listed("cli.commands.change", "Change how many replicas are wanted"),
+    "destroy": Listed("cli.commands.change", "Stop every replica and end the deployment"),
+    "status": Listed(
+        "cli.commands.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
+    ),
+    "why": Listed("cli.foresight.why", "Say why a deployment waits, in one sentence", READING, "rollway why web"),
+    "receipt": Listed(
+        "cli.foresight.receipt", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
+    ),
+    "history": Listed(
+        "cli.commands.read", "Show what happened, who wanted it and why", READING, "rollway history web -n 50"
+    ),
+    "routes": Listed("cli.commands.read", "Show the replicas of a deployment", READING, "rollway routes web --all"),
+    "revisions": Listed(
+        "cli.commands.revisions",
+        "List revisions, show one, or how two differ",
+        (*READING, ExitCode.DIFFERENT),
+        "rollway revisions list web\nrollway revisions show web v2 > web.yaml\nrollway revisions diff web v1 v2",
+    ),
+    "logs": Listed(
+        "cli.commands.logs",
+        "Show what a replica has printed",
+        READING,
+        "rollway logs web --follow\nrollway logs 3f2a9c1b",
+    ),
+}

@@ -1,0 +1,20 @@
+"""One command, as `rollway --help` lists it without importing it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cli.exits import ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One command: its module, its line in the list, its exit codes besides 0, and examples, one a line.
+
+    `module` has a function of the command's name, an entry in VERBS, which has codes and examples of its own, or one in
+    GROUPS, whose commands have them.
+    """
+
+    module: str
+    line: str
+    codes: Sequence[ExitCode] = ()
+    example: str = ""

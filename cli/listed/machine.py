@@ -1,0 +1,40 @@
+"""Commands about the servers and workers of this machine."""
+
+from collections.abc import Mapping
+
+from cli.exits import READING, STARTING, WAITING, ExitCode
+from cli.listed.listed import Listed
+
+MACHINE: Mapping[str, Listed] = {
+    "demo": Listed(
+        "cli.demo.command",
+        "Show a real rolling update and a real rollback",
+        (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED),
+        "rollway demo",
+    ),
+    "up": Listed(
+        "cli.commands.stack",
+        "Start servers, workers, beat, Flower and Envoy here",
+        STARTING,
+        "rollway up\nrollway up --foreground --workers 4",
+    ),
+    "down": Listed(
+        "cli.commands.stack",
+        "Stop everything that `up` started, and every replica",
+        STARTING,
+        "rollway down\nrollway down --keep-replicas",
+    ),
+    "restart": Listed(
+        "cli.commands.restart",
+        "Restart a deployment, or the servers and workers here",
+        WAITING,
+        "rollway restart web --wait\nrollway restart\nrollway restart --part worker1 --part worker2",
+    ),
+    "units": Listed(
+        "cli.commands.units",
+        "Write systemd units",
+        (ExitCode.USAGE,),
+        "rollway units\nrollway units --to /etc/systemd/system --user rollway",
+    ),
+    "migrate": Listed("cli.commands.migrate", "Bring the database to the newest schema", READING, "rollway migrate"),
+}

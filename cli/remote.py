@@ -1,0 +1,143 @@
+"""A server for people in place of database and Redis: reads and commands over HTTP, where ROLLWAY_URL names one."""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from cli.exits import UnreachableError, UsageError
+from domain.errors import RollwayError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from domain.commands.base import Command
+
+T = TypeVar("T")
+URL, TOKEN = "ROLLWAY_URL", "ROLLWAY_TOKEN"
+_TIMEOUT_SECONDS = 30.0
+_TRIES = 4
+_UNAVAILABLE = (502, 503, 504)
+_TOO_MANY = 429
+
+
+class Remote:
+    """The server at `url`, asked with a token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        import httpx  # noqa: PLC0415  (a tenth of a second, which commands without it save)
+
+        self.address = urlsplit(url).netloc
+        headers = {"authorization": f"Bearer {token}", "user-agent": "rollway-cli"}
+        try:
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
+        except (httpx.InvalidURL, ValueError, UnicodeError):
+            raise UsageError(
+                f"{URL} or {TOKEN} cannot be used: an address such as https://rollway.example.com"
+            ) from None
+        self.names: dict[object, str] = {}  # of deployments, by their ids
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def send(self, command: "Command") -> dict[str, Any]:
+        """Carry out a command; sent again after a lost connection, it is done once."""
+        from api.people.commands_sent import request_of  # noqa: PLC0415  (as above)
+
+        method, path, body, headers = request_of(command)
+        done: dict[str, Any] = self.ask(method, path, json=body, headers=headers)
+        return done
+
+    def get(self, path: str, **parameters: object) -> Any:  # noqa: ANN401  (JSON)
+        """The document at this path. Raises the refusals of `domain.errors`, and UnreachableError."""
+        return self.ask("GET", path, params={name: value for name, value in parameters.items() if value is not None})
+
+    def ask(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401  (JSON, and what httpx takes)
+        """What the server answers."""
+        for left in reversed(range(_TRIES)):
+            answer = self._answer(method, path, is_last=not left, **more)
+            if answer is None or (answer.status_code == _TOO_MANY and left):
+                time.sleep(float(answer.headers.get("retry-after", 1)) if answer is not None else 0.5)
+                continue
+            return self._told(answer)
+        raise AssertionError
+
+    def _answer(self, method: str, path: str, *, is_last: bool, **more: Any) -> "httpx.Response | None":  # noqa: ANN401
+        """None when there was none, and it is asked again."""
+        import httpx  # noqa: PLC0415  (as above)
+
+        try:
+            return self._client.request(method, path, **more)
+        except httpx.HTTPError as error:
+            if not is_last:
+                return None
+            why = str(error) or type(error).__name__
+            raise UnreachableError(
+                f"the server at {self.address}, which {URL} names, cannot be reached: {why}"
+            ) from None
+        except httpx.InvalidURL:
+            raise UsageError(f"{URL} must be an address such as https://rollway.example.com") from None
+
+    def _told(self, answer: "httpx.Response") -> Any:  # noqa: ANN401  (JSON)
+        try:
+            document = answer.json()
+        except ValueError:
+            document = None
+        if answer.is_success and document is not None:
+            return document
+        if not isinstance(document, dict) or "code" not in document or answer.status_code in _UNAVAILABLE:
+            said = document.get("detail") if isinstance(document, dict) else f"status {answer.status_code}"
+            raise UnreachableError(f"the server at {self.address}, which {URL} names, answers: {said}")
+        raise refusal(document)
+
+
+_REMOTES: dict[tuple[str, str], Remote] = {}
+"""Those of this process, by address and token: a connection is kept from one read to the next."""
+
+
+def refusal(problem: Mapping[str, Any]) -> RollwayError:
+    """What was refused, as this process would have refused it itself."""
+    kind = _kind(problem["code"])
+    values = dict(problem.get("values") or {})
+    if "field" in problem:
+        values["field"] = problem["field"]
+    return kind(str(problem["detail"]), **values)
+
+
+def _kind(code: str) -> type[RollwayError]:
+    """The refusal of that code; one of its own for what this process knows none of."""
+    kinds = [RollwayError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return next((kind for kind in kinds if kind.code == code), type("RemoteError", (RollwayError,), {"code": code}))
+
+
+def remote() -> Remote | None:
+    """The server that ROLLWAY_URL names; None: commands reach the database themselves. Raises UsageError."""
+    url = os.environ.get(URL, "")
+    if not url:
+        return None
+    token = os.environ.get(TOKEN, "")
+    if not token:
+        raise UsageError(f"{URL} is set and {TOKEN} is not: 'rollway token create' makes one where the database is")
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"{URL} must be an address such as https://rollway.example.com, not {url!r}")
+    if (url, token) not in _REMOTES:
+        _REMOTES[url, token] = Remote(url.rstrip("/"), token)
+    return _REMOTES[url, token]
+
+
+def close() -> None:
+    """Close what is open to servers."""
+    while _REMOTES:
+        _REMOTES.popitem()[1].close()
+
+
+def needs_database() -> UnreachableError:
+    """For a command that the server has no answer to."""
+    message = (
+        f"this command needs the database, and {URL} is set: run it on a machine of the installation, without {URL}"
+    )
+    return UnreachableError(message)

@@ -1,0 +1,126 @@
+"""Receipts of rollouts: made from the rows, sealed once a rollout has ended, read again."""
+
+import random
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row
+
+from db.views.foresight import learned_of
+from db.views.rollouts import RolloutView
+from db.views.timeline import steps_of
+from domain.errors import RolloutNotFoundError
+from domain.foresight.deviation import deviations
+from domain.foresight.measured import RecordedAct, RecordedStep
+from domain.foresight.plan import plan
+from domain.foresight.receipt import RecordedRollout, Sealed, receipt, sealed
+from domain.foresight.subject import Subject
+
+KEPT = 1000
+"""So many receipts of each deployment are kept, the newest."""
+
+_ROLLOUT = """
+    SELECT o.id::text, o.deployment_id, d.name AS deployment, f.name AS from_revision, t.name AS to_revision,
+           jsonb_build_object('strategy', o.strategy, 'spec', o.spec, 'limits', o.limits) AS policy,
+           o.ceiling, o.floor, o.count_stopping, o.actor, o.reason, o.started_at, o.ended_at, o.outcome, o.back_reason,
+           o.failed_routes
+      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+      JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE o.id = %s
+"""
+
+_ACTS = """
+    SELECT created_at AS at, actor, phase AS what, message AS said FROM deployment_history
+     WHERE rollout_id = %s AND result = 'asked'
+     ORDER BY created_at, id
+"""
+
+_UNSEALED = """
+    SELECT o.deployment_id, o.id FROM rollouts o
+     WHERE o.outcome IS NOT NULL AND NOT EXISTS (SELECT FROM receipts r WHERE r.rollout_id = o.id)
+     ORDER BY o.ended_at, o.id
+     LIMIT %s
+"""
+
+_LAST = "SELECT number, text, sha256 FROM receipts WHERE deployment_id = %s ORDER BY number DESC LIMIT 1"
+
+_BEFORE = """
+    SELECT before.number, before.text, before.sha256
+      FROM receipts r JOIN receipts before ON before.deployment_id = r.deployment_id AND before.number = r.number - 1
+     WHERE r.rollout_id = %s
+"""
+
+_OF_ROLLOUT = "SELECT number, text, sha256 FROM receipts WHERE rollout_id = %s"
+
+# who was first has sealed it, or has taken the number: then the next pass seals it with the next one
+_SEAL = """
+    INSERT INTO receipts (rollout_id, deployment_id, number, text, sha256) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING
+"""
+
+_FORGET = "DELETE FROM receipts WHERE deployment_id = %s AND number <= %s"
+
+
+def unsealed(connection: Connection[Any], limit: int) -> list[tuple[UUID, UUID]]:
+    """Deployment and rollout of those that ended without a receipt, the first that ended first."""
+    return connection.execute(_UNSEALED, (limit,)).fetchall()
+
+
+def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> None:
+    """Make the receipt of a rollout that has ended, with the hash of the last one of its deployment; once."""
+    made = sealed(made_from_rows(connection, rollout_id), _read(connection, _LAST, deployment_id))
+    connection.execute(_SEAL, (rollout_id, deployment_id, made.number, made.text, made.sha256))
+    connection.execute(_FORGET, (deployment_id, made.number - KEPT))
+
+
+def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, Any]:
+    """The receipt of a rollout, under way or ended. Raises RolloutNotFoundError."""
+    rows = connection.cursor(row_factory=dict_row).execute(_ROLLOUT, (rollout_id,)).fetchall()
+    if not rows:
+        message = f"there is no rollout {rollout_id}; 'rollway receipt DEPLOYMENT' shows the last one of a deployment"
+        raise RolloutNotFoundError(message, rollout_id=rollout_id)
+    (row,), steps, acts = rows, _steps(connection, rollout_id), _acts(connection, rollout_id)
+    told = _told(connection, row.pop("deployment_id"), row["started_at"], steps)
+    return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=told))
+
+
+def deviations_of(connection: Connection[Any], rollout: RolloutView, deployment_id: UUID) -> list[str]:
+    """What of a rollout, under way or ended, came otherwise than planned, in words."""
+    return _told(connection, deployment_id, rollout.started_at, _steps(connection, rollout.id))
+
+
+def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
+    """As it was sealed, also when the rollout's rows are cut; None: it was not yet."""
+    return _read(connection, _OF_ROLLOUT, rollout_id)
+
+
+def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
+    """The one whose hash the receipt of this rollout holds; None where there is none, or it is not kept any more."""
+    return _read(connection, _BEFORE, rollout_id)
+
+
+def _told(
+    connection: Connection[Any], deployment_id: UUID, began: datetime, steps: Sequence[RecordedStep]
+) -> list[str]:
+    """Held against the plan that could be made when it began; the same draws for the same rollout."""
+    if not steps:
+        return []
+    draw = random.Random(str(began)).random  # noqa: S311  (nobody is to be kept out)
+    learned = learned_of(connection, deployment_id, began)
+    return list(deviations(plan(Subject(steps[0].deployment), steps[0].at, learned, draw), steps))
+
+
+def _steps(connection: Connection[Any], rollout_id: UUID) -> list[RecordedStep]:
+    found = steps_of(connection, rollout_id)
+    return [RecordedStep.of(step.step_no, step.phase, step.at, step.inputs, step.decision) for step in found]
+
+
+def _acts(connection: Connection[Any], rollout_id: UUID) -> list[RecordedAct]:
+    return connection.cursor(row_factory=class_row(RecordedAct)).execute(_ACTS, (rollout_id,)).fetchall()
+
+
+def _read(connection: Connection[Any], query: LiteralString, *parameters: object) -> Sealed | None:
+    return next(iter(connection.cursor(row_factory=class_row(Sealed)).execute(query, parameters).fetchall()), None)

@@ -1,0 +1,74 @@
+"""Replicas that were killed after their grace, on record: why their routes are gone, and in the timeline."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID, uuid4
+
+from psycopg import Connection
+
+from db.locked import changed, lock
+from db.outbox.written import write_events
+from db.rows import columns, named_row
+from domain.outbox.cloud_events import CloudEvent, CloudEventType
+from domain.replicas.drain import killed_in_words
+
+PHASE = "stop"
+
+_KILLED = columns("route_id uuid, why text")
+
+# what failed keeps the reason why it failed
+_SAY_WHY = f"""
+    UPDATE routes r SET status_reason = u.why FROM {_KILLED}
+     WHERE r.id = u.route_id AND r.status = 'terminating' AND r.status_reason <> u.why
+    RETURNING r.deployment_id, r.id AS route_id
+"""
+
+_RECORDS = columns("id uuid, deployment_id uuid, message text")
+
+_RECORD = f"""
+    INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)
+    SELECT u.id, d.id, d.rollout_id, %(phase)s, 'killed', concat_ws('/', d.lifecycle, d.sub_step), %(host)s, u.message
+      FROM {_RECORDS} JOIN deployments d ON d.id = u.deployment_id
+"""
+
+_LAST_RECORD = f"""
+    UPDATE deployments d SET history_id = u.id, history_key = NULL FROM {_RECORDS} WHERE d.id = u.deployment_id
+"""
+
+
+class Kill(NamedTuple):
+    """A replica that was killed `grace_seconds` after it was asked to end."""
+
+    route_id: UUID
+    deployment_id: UUID
+    grace_seconds: float
+
+
+class _Noted(NamedTuple):
+    deployment_id: UUID
+    route_id: UUID
+
+
+def record_kills(connection: Connection, host: str, kills: Iterable[Kill]) -> None:
+    """Say of these routes that their replicas were killed, once."""
+    by_route = {kill.route_id: kill for kill in kills}
+    if not by_route:
+        return
+    lock(connection, {kill.deployment_id for kill in by_route.values()})
+    said = [(kill.route_id, killed_in_words(kill.grace_seconds)) for kill in by_route.values()]
+    cursor = connection.cursor(row_factory=named_row(_Noted))
+    noted = cursor.execute(_SAY_WHY, _KILLED.arrays(said)).fetchall()
+    if not noted:
+        return
+    counts = Counter((route.deployment_id, by_route[route.route_id].grace_seconds) for route in noted)
+    records = [(uuid4(), owner, killed_in_words(grace, count)) for (owner, grace), count in counts.items()]
+    changed(connection, {owner for _, owner, _ in records})
+    cursor.execute(_RECORD, _RECORDS.arrays(records, phase=PHASE, host=host))
+    cursor.execute(_LAST_RECORD, _RECORDS.arrays(records))
+    write_events(connection, [_told(route, by_route[route.route_id].grace_seconds) for route in noted])
+
+
+def _told(route: _Noted, grace_seconds: float) -> CloudEvent:
+    said = killed_in_words(grace_seconds)
+    return CloudEvent(CloudEventType.REPLICA_KILLED, route.deployment_id, "workers", said, route_id=route.route_id)

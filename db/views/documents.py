@@ -1,0 +1,68 @@
+"""What the reads for people come to as JSON: the same for `--json` and for services that ask by a task."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.entrances import reached_at
+from db.views.foresight import rollout_of_id
+from db.views.timeline import revisions_of
+from domain.queries import GetDeployment, GetRollout, Query
+
+_REVISIONS = 20
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+"""What a read begins with: all of it is of one moment."""
+
+
+def deployment_summary(view: DeploymentView) -> dict[str, Any]:
+    """A deployment with its routes and its running rollout."""
+    return {**asdict(view), "state": view.state, "picture": view.picture, "waits_for": view.waits_for}
+
+
+def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:
+    """The same with where it is reached and its newest revisions. Raises DeploymentNotFoundError."""
+    view = deployment_named(connection, name)
+    reached = asdict(reached_at(connection, view.id))
+    revisions = [asdict(revision) for revision in revisions_of(connection, view.id, _REVISIONS)]
+    return {**deployment_summary(view), **reached, "revisions": revisions}
+
+
+def rollout_document(connection: Connection[Any], rollout_id: UUID) -> dict[str, Any]:
+    """A rollout, under way or ended. Raises RolloutNotFoundError."""
+    return asdict(rollout_of_id(connection, rollout_id))
+
+
+def answer_of(connection: Connection[Any], query: Query) -> dict[str, Any]:
+    """What a query asks for, from one snapshot of Postgres, in values of JSON alone. Raises what finding it raises."""
+    connection.execute(SNAPSHOT)
+    answer: dict[str, Any] = plain(_ANSWERS[type(query)](connection, query))
+    return answer
+
+
+_ANSWERS: Mapping[type[Query], Callable[[Connection[Any], Any], dict[str, Any]]] = {
+    GetDeployment: lambda connection, query: deployment_document(connection, query.deployment),
+    GetRollout: lambda connection, query: rollout_document(connection, query.rollout_id),
+}
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401  # JSON is any of these
+    """Times as ISO 8601 in UTC, ids and words as text: Celery's JSON would wrap them into objects of its own."""
+    match value:
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        case dict():
+            return {name: plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case datetime():
+            return value.isoformat()
+        case UUID() | StrEnum():
+            return str(value)
+        case _:
+            return value

@@ -1,0 +1,110 @@
+"""The reads for people, a page at a time: so much of a list, and from where the next page goes on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row, dict_row, scalar_row
+
+from db.views.deployments import DeploymentView, existing_deployments
+from db.views.rollouts import RolloutView, rollouts_by_id
+from db.views.timeline import HistoryView, RevisionView, shown
+from domain.errors import InvalidInputError
+
+T = TypeVar("T")
+
+_NAMES = """
+    SELECT name FROM deployments
+     WHERE lifecycle <> 'destroyed' AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s))
+     ORDER BY name LIMIT %(limit)s
+"""
+
+_REVISIONS = """
+    SELECT id, name, spec, created_at FROM revisions
+     WHERE deployment_id = %(deployment)s AND (%(before)s::uuid IS NULL OR id < %(before)s)
+     ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_ROLLOUTS = """
+    SELECT id FROM rollouts
+     WHERE deployment_id = %(deployment)s AND (%(before)s::uuid IS NULL OR id < %(before)s)
+     ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_HISTORY = """
+    SELECT id, phase, result, error_code, target, actor, message, attempts, rollout_id, created_at, updated_at
+      FROM deployment_history
+     WHERE deployment_id = %(deployment)s AND (%(at)s::timestamptz IS NULL OR (updated_at, id) < (%(at)s, %(before)s))
+     ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """`next`: the cursor of the next page; None on the last one."""
+
+    items: Sequence[T]
+    next: str | None
+
+
+def deployments_page(
+    connection: Connection[Any], names: Sequence[str] | None, cursor: str, limit: int
+) -> Page[DeploymentView]:
+    """Those that are not destroyed, by name. `names`: only these, if there are such."""
+    asked = {"after": cursor, "names": None if names is None else list(names), "limit": limit + 1}
+    found = connection.cursor(row_factory=scalar_row).execute(_NAMES, asked).fetchall()
+    last = found[limit - 1] if len(found) > limit else None
+    return Page(existing_deployments(connection, found[:limit]), last)
+
+
+def revisions_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[RevisionView]:
+    """The newest first, the values of their variables masked."""
+    rows = connection.cursor(row_factory=class_row(RevisionView))
+    found = rows.execute(_REVISIONS, _asked(deployment, cursor, limit)).fetchall()
+    last = str(found[limit - 1].id) if len(found) > limit else None
+    return Page([shown(revision) for revision in found[:limit]], last)
+
+
+def rollouts_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[RolloutView]:
+    """The newest first, ended or under way."""
+    ids = connection.cursor(row_factory=scalar_row)
+    found: list[UUID] = ids.execute(_ROLLOUTS, _asked(deployment, cursor, limit)).fetchall()
+    views = rollouts_by_id(connection, found[:limit])
+    return Page([views[rollout] for rollout in found[:limit]], str(found[limit - 1]) if len(found) > limit else None)
+
+
+def history_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[HistoryView]:
+    """The newest first."""
+    at, _, before = cursor.partition("/")
+    if cursor and not before:
+        raise _no_cursor()
+    asked = {**_asked(deployment, before, limit), "at": _instant(at) if cursor else None}
+    rows = connection.cursor(row_factory=dict_row).execute(_HISTORY, asked).fetchall()
+    keys = [(row["updated_at"], row.pop("id")) for row in rows]
+    last = "/".join((keys[limit - 1][0].isoformat(), str(keys[limit - 1][1]))) if len(rows) > limit else None
+    return Page([HistoryView(**row) for row in rows[:limit]], last)
+
+
+def _asked(deployment: UUID, cursor: str, limit: int) -> dict[str, object]:
+    return {"deployment": deployment, "before": _uuid(cursor) if cursor else None, "limit": limit + 1}
+
+
+def _uuid(cursor: str) -> UUID:
+    try:
+        return UUID(cursor)
+    except ValueError:
+        raise _no_cursor() from None
+
+
+def _instant(cursor: str) -> datetime:
+    try:
+        return datetime.fromisoformat(cursor)
+    except ValueError:
+        raise _no_cursor() from None
+
+
+def _no_cursor() -> InvalidInputError:
+    return InvalidInputError("cursor: must be the `next` of the page before", field="cursor")

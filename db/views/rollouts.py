@@ -1,0 +1,71 @@
+"""The reads for people: rollouts, running and ended, as frozen values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from domain.model import Deployment, Rollout
+from domain.strategies import stored_policy
+
+_ROLLOUTS = """
+    SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id, f.name AS from_revision,
+           t.name AS to_revision, o.strategy, o.spec, o.limits, o.desired_at_start, o.desired_with_revision,
+           o.actor, o.reason, o.started_at, o.last_progress_at, o.deadline, o.clock_stopped_at, o.promote_requested,
+           o.is_undo, o.failed_routes, o.last_failure, o.steps, o.back_reason, o.outcome, o.ended_at
+      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+      JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE o.id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutView:
+    """A rollout, running or ended; `outcome` is None while it runs, `back_reason` says why it was turned back."""
+
+    id: UUID
+    deployment: str
+    from_revision_id: UUID
+    to_revision_id: UUID
+    from_revision: str
+    to_revision: str
+    strategy: str
+    spec: dict[str, Any]
+    limits: dict[str, Any]
+    desired_at_start: int
+    desired_with_revision: int | None
+    actor: str
+    reason: str
+    started_at: datetime
+    last_progress_at: datetime
+    deadline: datetime
+    clock_stopped_at: datetime | None
+    promote_requested: bool
+    is_undo: bool
+    failed_routes: int
+    last_failure: str | None
+    steps: int
+    back_reason: str | None
+    outcome: str | None
+    ended_at: datetime | None
+
+    @property
+    def snapshot(self) -> Rollout:
+        """As decisions see it."""
+        policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
+        return Rollout(policy=policy, **shared_fields(self, Rollout))
+
+
+def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUID, RolloutView]:
+    """Rollouts, running or ended, by their ids."""
+    cursor = connection.cursor(row_factory=class_row(RolloutView))
+    return {rollout.id: rollout for rollout in cursor.execute(_ROLLOUTS, (list(ids),)).fetchall()}
+
+
+def shared_fields(view: object, kind: type[Deployment | Rollout]) -> dict[str, Any]:
+    """The fields of `kind` that the view has under the same names."""
+    return {field.name: getattr(view, field.name) for field in fields(kind) if hasattr(view, field.name)}

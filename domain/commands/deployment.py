@@ -1,0 +1,93 @@
+"""Commands that describe a deployment: what it runs, how many, where it is reached, how it is rolled out."""
+
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
+from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, Steered, TrafficSet
+from domain.commands.base import Command, DeploymentCommand, Replicas
+from domain.replicas.revision import DeploymentName, Name, RevisionSpec
+from domain.replicas.secrets import MASK
+from domain.traffic.entrances import TrafficSettings
+
+
+class CreateDeployment(Command):
+    """Create a deployment."""
+
+    task = "rollway.create_deployment"
+    answer = Created
+
+    deployment: DeploymentName
+    """Its name."""
+    desired_replicas: Replicas = 1
+    """How many replicas."""
+    policy: dict[str, Any] | None = None
+    """{"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+
+
+class AddRevision(DeploymentCommand):
+    """Add a revision. Adding the same one again is no error."""
+
+    task = "rollway.add_revision"
+    answer = RevisionAdded
+
+    name: Name | None = None
+    """Left out: `<deployment>-<8 hex digits>` of its content."""
+    spec: RevisionSpec
+    """What to run."""
+
+    @field_validator("spec")
+    @classmethod
+    def _holds_no_mask(cls, spec: RevisionSpec) -> RevisionSpec:
+        """What was read with its values masked would run with *** in their place."""
+        if names := [name for name, value in spec.env.items() if value == MASK]:
+            raise ValueError(f"env.{names[0]}: {MASK} stands where a value is not shown; write the value itself")
+        return spec
+
+
+class SetPolicy(DeploymentCommand):
+    """Replace the policy, for rollouts that begin from now on."""
+
+    task = "rollway.set_policy"
+    answer = PolicySet
+
+    policy: dict[str, Any] | None
+    """{"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+
+
+class SetTraffic(DeploymentCommand, TrafficSettings):
+    """Replace where the deployment is reached. With neither hosts nor a prefix: where a new deployment is."""
+
+    task = "rollway.set_traffic"
+    answer = TrafficSet
+
+
+class SetAutoscalingRules(DeploymentCommand):
+    """Replace all autoscaling rules; the first that fires wins."""
+
+    task = "rollway.set_autoscaling_rules"
+    answer = RulesSet
+
+    rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
+    """None of them ends the autoscaling."""
+
+
+class Scale(DeploymentCommand):
+    """Set the desired number of replicas, in the middle of a rollout too."""
+
+    task = "rollway.scale"
+    answer = Scaled
+
+    desired_replicas: Replicas
+    """How many."""
+
+
+class Destroy(DeploymentCommand):
+    """Drain every replica and end the deployment, whatever it is doing."""
+
+    task = "rollway.destroy"
+    answer = Steered
+
+    force: bool = False
+    """End it now, its replicas taken as stopped: for those that nobody can stop, since what ran them is gone."""

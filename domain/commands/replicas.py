@@ -1,0 +1,52 @@
+"""What is told of replicas and their hosts: by other systems, and by people."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, Field
+
+from domain.autoscaling.rule import MetricName, MetricNumber
+from domain.commands.answers import HostForgotten, MetricPushed, RouteReported
+from domain.commands.base import Command
+from domain.replicas.address import plausible_address
+from domain.replicas.revision import DeploymentName
+
+
+class PushMetric(Command):
+    """The value of a metric now, for rules with source "pushed". It is as old as its arrival here."""
+
+    task = "rollway.push_metric"
+    answer = MetricPushed
+
+    deployment: DeploymentName
+    """Its name."""
+    metric: MetricName
+    """Its name in the rules."""
+    value: MetricNumber
+    """Now."""
+
+
+class ForgetHost(Command):
+    """Forget a worker host that is down and never comes back: its replicas are taken as stopped."""
+
+    task = "rollway.forget_host"
+    answer = HostForgotten
+
+    host: str = Field(min_length=1, max_length=63)
+    """Its name."""
+
+
+class ReportRoute(Command):
+    """What another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
+
+    task = "rollway.report_route"
+    answer = RouteReported
+
+    route_id: UUID
+    """Of the replica, as the request to start it named it."""
+    status: Literal["healthy", "unhealthy", "failed", "stopped"]
+    """How it is."""
+    address: Annotated[str, Field(max_length=300), AfterValidator(plausible_address)] | None = None
+    """host:port where it answers, once it has one."""
+    detail: str = Field(default="", max_length=1000)
+    """Why, for people."""

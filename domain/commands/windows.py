@@ -1,0 +1,148 @@
+"""Commands about when rollouts may start and go on: freeze windows, and groups of deployments."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+from cronsim import CronSim, CronSimError
+from pydantic import AfterValidator, AwareDatetime, Field, model_validator
+
+from domain.commands.answers import Answer
+from domain.commands.base import Command
+from domain.replicas.revision import DeploymentName, Name
+
+MOST_NAMED = 1000
+LONGEST_SECONDS = 31 * 86_400
+_FIELDS = 5
+
+
+def _cron(line: str) -> str:
+    if len(line.split()) != _FIELDS:
+        raise ValueError("must be a cron line of five fields, such as '0 18 * * FRI'")
+    try:
+        begins = next(CronSim(line, datetime(2000, 1, 1, tzinfo=UTC)), None)
+    except CronSimError as error:
+        raise ValueError(f"must be a cron line, such as '0 18 * * FRI'; {str(error).lower()}") from None
+    if begins is None:
+        raise ValueError("must be a cron line that comes true some day")
+    return line
+
+
+Cron = Annotated[str, Field(max_length=200), AfterValidator(_cron)]
+Meant = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,53})?\*?$")]
+"""The name of a deployment, or the beginning of names with a * behind."""
+
+
+class FreezeSet(Answer):
+    """A freeze is as it was asked for."""
+
+    freeze: str
+    """Its name."""
+    frozen_until: str | None
+    """When the window ends that is on now, as ISO 8601 has it."""
+    starts_at: str | None
+    """When the next one begins."""
+
+
+class FreezeDeleted(Answer):
+    """A freeze has ended."""
+
+    freeze: str
+    """Its name."""
+
+
+class GroupSet(Answer):
+    """A group is as it was asked for."""
+
+    group: str
+    """Its name."""
+    deployments: tuple[str, ...]
+    """In their order."""
+    most_at_once: int | None
+    """How many of them may roll out at once."""
+    in_order: bool
+    """Whether each waits for those before it."""
+
+
+class GroupDeleted(Answer):
+    """A group has ended."""
+
+    group: str
+    """Its name."""
+
+
+class SetFreeze(Command):
+    """Let nothing start in a window; replaces the freeze of that name. What leads back is never frozen."""
+
+    task = "rollway.set_freeze"
+    answer = FreezeSet
+
+    freeze: Name
+    """Its name."""
+    cron: Cron | None = None
+    """When it begins, each time: five fields, such as `0 18 * * FRI`."""
+    time_zone: Annotated[str, Field(max_length=100)] = "UTC"
+    """Of the cron line, such as `Europe/Berlin`."""
+    duration_seconds: int | None = Field(None, ge=60, le=LONGEST_SECONDS, strict=True)
+    """How long it lasts from then on."""
+    starts_at: AwareDatetime | None = None
+    """Instead of a cron line: when it begins, once."""
+    ends_at: AwareDatetime | None = None
+    """And when it ends."""
+    deployments: tuple[Meant, ...] = Field((), max_length=MOST_NAMED)
+    """Over these: names, or beginnings of names with a * behind; with no groups either: over all."""
+    groups: tuple[Name, ...] = Field((), max_length=MOST_NAMED)
+    """And over the deployments of these groups."""
+    pauses: bool = False
+    """Whether what is under way waits too, its clocks standing still; otherwise it finishes."""
+
+    @model_validator(mode="after")
+    def _one_window(self) -> Self:
+        by_cron = (self.cron is not None, self.duration_seconds is not None)
+        once = (self.starts_at is not None, self.ends_at is not None)
+        if sorted((all(by_cron), any(once))) != [False, True] or any(by_cron) != all(by_cron) or any(once) != all(once):
+            raise ValueError("needs either cron and duration_seconds, or starts_at and ends_at")
+        if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:
+            raise ValueError("ends_at must be later than starts_at")
+        return self
+
+
+class DeleteFreeze(Command):
+    """End a freeze; what it held goes on."""
+
+    task = "rollway.delete_freeze"
+    answer = FreezeDeleted
+
+    freeze: Name
+    """Its name."""
+
+
+class SetGroup(Command):
+    """Let deployments share a budget of rollouts; replaces the group of that name."""
+
+    task = "rollway.set_group"
+    answer = GroupSet
+
+    group: Name
+    """Its name."""
+    deployments: tuple[DeploymentName, ...] = Field(min_length=1, max_length=MOST_NAMED)
+    """By name, those that are not there yet too; each may be in one group."""
+    most_at_once: int | None = Field(None, ge=1, le=MOST_NAMED, strict=True)
+    """How many of them may roll out at once; left out: any number."""
+    in_order: bool = False
+    """Whether each waits until no rollout of one before it is under way."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len(set(self.deployments)) != len(self.deployments):
+            raise ValueError("deployments names one of them twice")
+        return self
+
+
+class DeleteGroup(Command):
+    """End a group; its deployments stay, and wait for each other no more."""
+
+    task = "rollway.delete_group"
+    answer = GroupDeleted
+
+    group: Name
+    """Its name."""

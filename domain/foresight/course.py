@@ -1,0 +1,161 @@
+"""One run of the world from a snapshot to rest, as waves: a look that changes something is one, numbered as steps are.
+
+wave 1   ■■■|     create 1, drain 1
+wave 2   ■■|■     create 1, drain 1
+wave 3   ■|■■     create 1, drain 1
+wave 4   |■■■     completed
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from domain.after import back_reason_of
+from domain.foresight.world import Fates, Look, World
+from domain.model import Deployment, Lifecycle, Route, RouteStatus
+from domain.picture import picture
+
+HORIZON_SECONDS = 31 * 86400.0
+"""A rollout that has not ended by then is left as it stands: no timeout may be longer than 30 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How many replicas there are: those that the ceiling counts, those that the floor counts, and all that run."""
+
+    live: int
+    serving: int
+    running: int
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> "Stand":
+        """Parked ones and those that are stopping run beside the live ones."""
+        live = [route for route in deployment.active_routes if route.parked_until is None]
+        running = sum(_runs(route) for route in deployment.routes)
+        return cls(len(live), sum(route.is_serving for route in deployment.routes), running)
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """A decision that changes something: `at` seconds after the beginning, from the picture before it.
+
+    `waits_for_person`: it came only after a person was asked to promote, who is taken to have done it at once.
+    """
+
+    number: int
+    at: float
+    create: int
+    drain: int
+    promote: int
+    park: int
+    picture: str
+    why: str
+    waits_for_person: bool = False
+
+    @property
+    def moves(self) -> tuple[int, int, int, int]:
+        """What it does to replicas: create, drain, promote, park."""
+        return self.create, self.drain, self.promote, self.park
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What happened in one run. `seconds`: until it rested, None if it never did. `back_reason`: why it went back."""
+
+    waves: tuple[Wave, ...]
+    seconds: float | None
+    back_reason: str | None
+    most_live: int
+    most_running: int
+    fewest_serving: int
+    end: Deployment
+
+    @property
+    def moves(self) -> tuple[tuple[int, int, int, int], ...]:
+        """What each wave does to replicas."""
+        return tuple(wave.moves for wave in self.waves)
+
+
+def course(deployment: Deployment, now: datetime, fates: Fates) -> Course:
+    """Run until nothing is left to do. A wait for a person's promotion ends at once; one that is paused goes on."""
+    run = _Run(World(replace(deployment, paused_at=None), now, fates))
+    seconds = run.to_rest()
+    return Course(
+        tuple(run.waves()),
+        seconds,
+        run.back_reason,
+        max(stand.live for stand in run.stands),
+        max(stand.running for stand in run.stands),
+        min(stand.serving for stand in run.stands),
+        run.world.deployment,
+    )
+
+
+class _Run:
+    """A world on its way to rest."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.begins = world.at
+        self.stands = [Stand.of(world.deployment)]
+        self._promoted: set[int] = set()
+
+    def to_rest(self) -> float | None:
+        """How long it took, in seconds; None if it has not come to rest by the horizon, or nobody looks at it."""
+        world, ends = self.world, self.begins + timedelta(seconds=HORIZON_SECONDS)
+        while not is_at_rest(world):
+            if not world.step(ends):
+                return None
+            self.stands.append(Stand.of(world.deployment))
+            self._promote()
+        return (world.at - self.begins).total_seconds()
+
+    def waves(self) -> Iterator[Wave]:
+        """The looks that changed something."""
+        changing = [(place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything]
+        for number, (place, look) in enumerate(changing, 1):
+            at = (look.at - self.begins).total_seconds()
+            yield _wave(number, look, at, waits_for_person=place in self._promoted)
+
+    @property
+    def back_reason(self) -> str | None:
+        """Why it went back, if it did."""
+        return next((why for look in self.world.looks if (why := back_reason_of(look.decision))), None)
+
+    def _promote(self) -> None:
+        """Whoever is waited for says so at once."""
+        world, rollout = self.world, self.world.deployment.rollout
+        if rollout is None or not world.looks or not world.looks[-1].decision.clock_stopped:
+            return
+        if not rollout.promote_requested:
+            self._promoted.add(len(world.looks))
+            asked = replace(rollout, promote_requested=True)
+            world.deployment = replace(world.deployment, rollout=asked)
+            world.look_soon()
+
+
+def is_at_rest(world: World) -> bool:
+    """The last look found it ready, or nobody looks at it any more: what began here is over."""
+    if not world.looks:
+        return False
+    return world.looks[-1].decision.to.lifecycle in (Lifecycle.READY, Lifecycle.DESTROYED)
+
+
+def _wave(number: int, look: Look, at: float, *, waits_for_person: bool) -> Wave:
+    before, changes = look.decision.deployment, look.decision.changes
+    drawn = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
+    return Wave(
+        number,
+        at,
+        changes.created,
+        len(changes.drain_route_ids),
+        len(changes.promote_route_ids),
+        len(changes.park_route_ids),
+        drawn,
+        look.decision.reason,
+        waits_for_person,
+    )
+
+
+def _runs(route: Route) -> bool:
+    return route.is_active or route.status is RouteStatus.TERMINATING

@@ -1,0 +1,107 @@
+"""A rollout rehearsed: many runs of the world with drawn times and failures, and what came of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from domain.foresight.course import Course, course
+from domain.foresight.drawn import Draw, LearnedFates
+from domain.foresight.learned import Learned, Span, quantile
+from domain.foresight.subject import Subject
+from domain.rollout import READY
+
+_SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Nine of ten runs end from `low` to `high` seconds after the beginning: one in twenty sooner, one later."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What came of `runs` runs: how many completed, went back or never rested; all times in seconds.
+
+    `done`: by the share of all runs that was done by then, such as {"p50": 12.0}; None where so many were never done.
+    `fewest_serving`: how many runs had at worst so many serving. `why_back`: the most frequent reasons.
+    """
+
+    runs: int
+    completed: int
+    went_back: int
+    unsettled: int
+    done: dict[str, float | None]
+    band: Band | None
+    span: Span | None
+    fewest_serving: dict[int, int]
+    most_live: int
+    why_back: tuple[str, ...]
+    failure_rate: float
+    is_learned: bool
+    seconds: tuple[float, ...]
+
+    @property
+    def chance_to_go_back(self) -> float:
+        """From 0 to 1."""
+        return self.went_back / self.runs
+
+    def chance_to_be_done_by(self, seconds: float) -> float:
+        """The share of all runs that had completed after so many seconds, from 0 to 1."""
+        return sum(took <= seconds for took in self.seconds) / self.runs
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain JSON values, with the chance to go back, and without the single times."""
+        document: dict[str, Any] = _adapter().dump_python(self, mode="json", exclude={"seconds"})
+        return {**document, "chance_to_go_back": self.chance_to_go_back}
+
+
+def rehearse(subject: Subject, now: datetime, learned: Learned, draw: Draw, runs: int) -> Rehearsal:
+    """Run what follows from the snapshot so often, at least once, each time with other times and other failures."""
+    fates = (LearnedFates(learned=learned, draw=draw, fails=True) for _ in range(runs))
+    return of_courses([course(subject.deployment, now, each) for each in fates], learned)
+
+
+def of_courses(courses: Sequence[Course], learned: Learned) -> Rehearsal:
+    """What came of these runs."""
+    back = [run.back_reason for run in courses if run.back_reason is not None]
+    done = sorted(run.seconds for run in courses if run.seconds is not None and _completed(run))
+    reasons = Counter(reason.partition(";")[0] for reason in back)
+    return Rehearsal(
+        runs=len(courses),
+        completed=len(done),
+        went_back=len(back),
+        unsettled=len(courses) - len(done) - len(back),
+        done={f"p{share * 100:.0f}": _done_by(done, share, len(courses)) for share in _SHARES},
+        band=Band(quantile(done, 0.05), quantile(done, 0.95)) if done else None,
+        span=Span.of(done) if done else None,
+        fewest_serving=dict(sorted(Counter(run.fewest_serving for run in courses).items())),
+        most_live=max(run.most_live for run in courses),
+        why_back=tuple(reason for reason, _ in reasons.most_common(_REASONS)),
+        failure_rate=learned.failure_rate,
+        is_learned=bool(learned.starts),
+        seconds=tuple(done),
+    )
+
+
+def _completed(run: Course) -> bool:
+    return run.back_reason is None and run.end.status == READY and run.end.degraded_reason is None
+
+
+def _done_by(done: Sequence[float], share: float, runs: int) -> float | None:
+    """When this share of all runs was done; those that never were count as later than any."""
+    place = int(share * (runs - 1))
+    return done[place] if place < len(done) else None
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Rehearsal]:
+    return TypeAdapter(Rehearsal)

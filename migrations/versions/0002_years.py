@@ -1,0 +1,46 @@
+"""what a fleet needs in order to run for years; added beside what the version before reads and writes"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+_UNDO: tuple[str, ...] = (
+    "ALTER TABLE rollouts DROP COLUMN through_freeze",
+    "DROP TABLE deployment_group_members",
+    "DROP TABLE deployment_groups",
+    "DROP TABLE freezes",
+    "DROP TABLE receipts",
+    "ALTER TABLE routes DROP COLUMN healthy_at",
+    "DROP TABLE tokens",
+    "DROP TABLE beat",
+    "ALTER TABLE rollouts DROP COLUMN traceparent",
+    "DROP TABLE outbox",
+    "DROP TABLE subscriptions",
+    "DROP INDEX commands_created_at_idx, deployment_history_rollout_id_idx, rollouts_from_revision_id_idx",
+    "DROP INDEX rollouts_to_revision_id_idx, routes_revision_id_idx, routes_rollout_id_idx",
+    "UPDATE installation SET contract = 1",
+    "ALTER TABLE deployments DROP COLUMN idle_timeout_seconds",
+    "DROP TABLE host_secrets",
+    "DROP TRIGGER rollout_ended ON rollouts",
+    "DROP FUNCTION rollout_ended",
+    "DROP FUNCTION count_rollout",
+    "DROP FUNCTION rollout_seconds",
+    "DROP TABLE rollout_counts",
+    "ALTER TABLE rollouts DROP COLUMN last_failure, DROP COLUMN is_undo",
+    "ALTER TABLE deployments DROP COLUMN came_up_at, DROP COLUMN short_lives",
+)
+"""A statement for each thing that the migration adds, the last one first."""
+
+
+def upgrade() -> None:
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
+
+
+def downgrade() -> None:
+    for statement in _UNDO:
+        op.execute(statement)

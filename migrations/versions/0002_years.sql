@@ -1,0 +1,198 @@
+-- Workers of the version before run on while and after this is applied: nothing that they read goes, nothing that they leave
+-- out is required, and nothing that they write is refused.
+
+-- What is cut of the past is found by these, and so is whether anything still names it. Each is built in about a second
+-- for a million rows; writers wait that long.
+CREATE INDEX commands_created_at_idx ON commands (created_at);
+CREATE INDEX deployment_history_rollout_id_idx ON deployment_history (rollout_id) WHERE rollout_id IS NOT NULL;
+CREATE INDEX rollouts_from_revision_id_idx ON rollouts (from_revision_id);
+CREATE INDEX rollouts_to_revision_id_idx ON rollouts (to_revision_id, started_at);
+CREATE INDEX routes_revision_id_idx ON routes (revision_id);
+CREATE INDEX routes_rollout_id_idx ON routes (rollout_id) WHERE rollout_id IS NOT NULL;
+-- what this release writes, such as revisions with references to secrets, the one before it could not read: it warns
+UPDATE installation SET contract = 2;
+-- A generation that is silent for minutes is an answer, not a hung request: docs/traffic.md.
+ALTER TABLE deployments
+    ADD COLUMN idle_timeout_seconds double precision DEFAULT 3600 -- none: never
+    CONSTRAINT deployments_idle_timeout_check CHECK (idle_timeout_seconds > 0);
+-- what each host says of the secrets that revisions refer to; their values are nowhere here
+-- asked_at: when it was asked last; checked_at: since then it has looked; fault: why it cannot have the secret
+CREATE TABLE host_secrets (
+    host text NOT NULL,
+    reference text NOT NULL,
+    asked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    checked_at timestamptz,
+    fault text,
+    CONSTRAINT host_secrets_pkey PRIMARY KEY (host, reference),
+    CONSTRAINT host_secrets_host_fkey FOREIGN KEY(host) REFERENCES hosts (name) ON DELETE CASCADE
+);
+-- How rollouts ended and how long they took, by strategy and outcome. They stay counted when their rows are cut, whoever
+-- ended them. buckets[i]: those that took no longer than the i-th of rollout_seconds(), and longer than the one before it; the
+-- last bucket holds those that took longer than all.
+CREATE TABLE rollout_counts (
+    strategy text NOT NULL,
+    outcome text NOT NULL,
+    seconds double precision NOT NULL,
+    buckets bigint[] NOT NULL,
+    CONSTRAINT rollout_counts_pkey PRIMARY KEY (strategy, outcome)
+);
+
+CREATE FUNCTION rollout_seconds() RETURNS double precision[] LANGUAGE sql IMMUTABLE
+    AS $$ SELECT ARRAY[5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400]::double precision[] $$;
+
+CREATE FUNCTION count_rollout(ended rollouts) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    took double precision := greatest(0, extract(epoch FROM ended.ended_at - ended.started_at));
+    bucket integer := 1 + (SELECT count(*) FROM unnest(rollout_seconds()) bound WHERE bound < took);
+BEGIN
+    INSERT INTO rollout_counts (strategy, outcome, seconds, buckets)
+    VALUES (ended.strategy, ended.outcome, 0, array_fill(0::bigint, ARRAY[1 + array_length(rollout_seconds(), 1)]))
+    ON CONFLICT DO NOTHING;
+    UPDATE rollout_counts c SET seconds = c.seconds + took, buckets[bucket] = c.buckets[bucket] + 1
+     WHERE c.strategy = ended.strategy AND c.outcome = ended.outcome;
+END $$;
+
+CREATE FUNCTION rollout_ended() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    -- one lock for all rows: two commits that count several outcomes never wait for each other in a circle
+    PERFORM pg_advisory_xact_lock(hashtext('rollway rollout_counts'));
+    PERFORM count_rollout(NEW);
+    RETURN NULL;
+END $$;
+
+SELECT count_rollout(o) FROM rollouts o WHERE o.outcome IS NOT NULL;
+
+-- deferred, so that the lock is held for the commit alone
+CREATE CONSTRAINT TRIGGER rollout_ended AFTER UPDATE OF outcome ON rollouts DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (OLD.outcome IS NULL AND NEW.outcome IS NOT NULL) EXECUTE FUNCTION rollout_ended();
+-- is_undo: a person asked for the way back, which waits for no second word
+-- last_failure: why the new replica that failed or sickened last did so, with the end of its log
+ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text;
+
+-- who is told of transitions, and how: by a webhook, whose URL and secret only the workers know by this name, or by a task
+CREATE TABLE subscriptions (
+    name text NOT NULL,
+    webhook text,
+    task text,
+    queue text,
+    types text[] DEFAULT '{}' NOT NULL, -- none: all
+    deployments text[] DEFAULT '{}' NOT NULL, -- none: all
+    give_up_after_seconds integer NOT NULL,
+    actor text NOT NULL,
+    created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT subscriptions_pkey PRIMARY KEY (name),
+    CONSTRAINT subscriptions_goes_one_way_check CHECK ((webhook IS NULL) <> (task IS NULL) AND (task IS NULL) = (queue IS NULL)),
+    CONSTRAINT subscriptions_give_up_after_seconds_check CHECK (give_up_after_seconds > 0)
+);
+
+-- what subscriptions are still to be told: written with what it is about, gone once it is delivered
+CREATE TABLE outbox (
+    position bigint GENERATED ALWAYS AS IDENTITY, -- the order of the events of a deployment, whose lock its writer holds
+    subscription text NOT NULL,
+    deployment_id uuid NOT NULL,
+    id uuid NOT NULL, -- of the event: the same for each subscription
+    type text NOT NULL,
+    deployment text NOT NULL,
+    at timestamptz NOT NULL,
+    data jsonb NOT NULL,
+    tries integer DEFAULT '0' NOT NULL,
+    due_at timestamptz DEFAULT clock_timestamp() NOT NULL, -- while it is being sent: when others may
+    why text, -- the last try failed
+    given_up_at timestamptz,
+    CONSTRAINT outbox_pkey PRIMARY KEY (position),
+    CONSTRAINT outbox_tries_check CHECK (tries >= 0),
+    CONSTRAINT outbox_given_up_says_why_check CHECK (given_up_at IS NULL OR why IS NOT NULL),
+    CONSTRAINT outbox_subscription_fkey FOREIGN KEY(subscription) REFERENCES subscriptions (name) ON DELETE CASCADE
+);
+CREATE INDEX outbox_lines_idx ON outbox (subscription, deployment_id, position) WHERE given_up_at IS NULL;
+CREATE INDEX outbox_due_idx ON outbox (due_at) WHERE given_up_at IS NULL;
+CREATE INDEX outbox_given_up_idx ON outbox (given_up_at) WHERE given_up_at IS NOT NULL;
+
+-- came_up_at: since when a replica of failed_revision_id is well that came up after the last failure
+-- short_lives: how often in a row one failed soon after it had come up
+ALTER TABLE deployments ADD COLUMN came_up_at timestamptz, ADD COLUMN short_lives integer DEFAULT 0 NOT NULL;
+-- when a tick of beat last reached a worker: one row, none before the first
+CREATE TABLE beat (
+    ticked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    is_only boolean DEFAULT true NOT NULL,
+    CONSTRAINT beat_pkey PRIMARY KEY (is_only),
+    CONSTRAINT beat_is_only_check CHECK (is_only)
+);
+-- The trace of the message that began a rollout, as W3C's Trace Context writes it; none where it said none.
+ALTER TABLE rollouts ADD COLUMN traceparent text;
+-- when a replica first became healthy, which later reports leave: from then on how long it started is known
+ALTER TABLE routes ADD COLUMN healthy_at timestamptz;
+
+-- who may ask over HTTP; of what a token's bearer shows only its SHA-256 is here
+CREATE TABLE tokens (
+    name text NOT NULL,
+    hash bytea NOT NULL,
+    role text NOT NULL,
+    deployments text[] DEFAULT '{}' NOT NULL, -- none: all
+    created_by text NOT NULL,
+    created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    expires_at timestamptz, -- none: never
+    last_used_at timestamptz,
+    CONSTRAINT tokens_pkey PRIMARY KEY (name),
+    CONSTRAINT tokens_hash_key UNIQUE (hash),
+    CONSTRAINT tokens_hash_check CHECK (length(hash) = 32),
+    CONSTRAINT tokens_role_check CHECK (role IN ('viewer', 'operator', 'admin'))
+);
+
+-- Windows in which nothing starts: absolute, or by a cron line in a time zone, with a duration.
+-- pauses: what is under way waits too
+CREATE TABLE freezes (
+    name text NOT NULL,
+    cron text,
+    time_zone text,
+    duration_seconds integer,
+    starts_at timestamptz,
+    ends_at timestamptz,
+    deployments text[] DEFAULT '{}' NOT NULL, -- names, or beginnings of names with a * behind; none, and no groups: all
+    groups text[] DEFAULT '{}' NOT NULL,
+    pauses boolean DEFAULT false NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
+    created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT freezes_pkey PRIMARY KEY (name),
+    CONSTRAINT freezes_has_one_window_check CHECK (
+        num_nonnulls(cron, time_zone, duration_seconds) IN (0, 3) AND num_nonnulls(starts_at, ends_at) IN (0, 2)
+        AND (cron IS NULL) <> (starts_at IS NULL)),
+    CONSTRAINT freezes_lasts_check CHECK (
+        coalesce(duration_seconds > 0, true) AND coalesce(ends_at > starts_at, true))
+);
+-- deployments that share a budget of rollouts; none: any number at once
+CREATE TABLE deployment_groups (
+    name text NOT NULL,
+    most_at_once integer,
+    in_order boolean DEFAULT false NOT NULL,
+    actor text NOT NULL,
+    reason text NOT NULL,
+    created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT deployment_groups_pkey PRIMARY KEY (name),
+    CONSTRAINT deployment_groups_most_at_once_check CHECK (most_at_once > 0)
+);
+-- by name, so that a deployment may be grouped before it is there; each in one group, so that no two groups wait in a circle
+CREATE TABLE deployment_group_members (
+    deployment text NOT NULL,
+    group_name text NOT NULL,
+    position integer NOT NULL,
+    CONSTRAINT deployment_group_members_pkey PRIMARY KEY (deployment),
+    CONSTRAINT deployment_group_members_group_name_fkey FOREIGN KEY(group_name)
+        REFERENCES deployment_groups (name) ON DELETE CASCADE
+);
+CREATE INDEX deployment_group_members_group_name_idx ON deployment_group_members (group_name, position);
+-- through_freeze: a person let it begin, and go on, in any freeze
+ALTER TABLE rollouts ADD COLUMN through_freeze boolean DEFAULT false NOT NULL;
+-- The receipts of rollouts that ended, each with the hash of the one before of its deployment. They outlive the rows that they
+-- tell of, so nothing refers to those. text: what is hashed, JSON in one fixed form
+CREATE TABLE receipts (
+    rollout_id uuid NOT NULL,
+    deployment_id uuid NOT NULL,
+    number integer NOT NULL,
+    text text NOT NULL,
+    sha256 text NOT NULL,
+    CONSTRAINT receipts_pkey PRIMARY KEY (rollout_id),
+    CONSTRAINT receipts_number_key UNIQUE (deployment_id, number),
+    CONSTRAINT receipts_number_check CHECK (number > 0)
+);

@@ -1,0 +1,1 @@
+"""The pages in docs/reference/, made from the code."""

@@ -1,0 +1,80 @@
+"""The page about the variables of the environment."""
+
+from api.people.settings import PeopleSettings
+from api.settings import ApiSettings
+from db.settings import DatabaseSettings
+from domain.log_limits import LogLimits
+from domain.retention import Retention
+from domain.settings import Settings
+from reference.markdown import page, table
+from reference.models import rows_of
+from tasks.settings import TaskSettings
+
+READERS: dict[str, tuple[type[Settings], ...]] = {
+    "Workers, beat, and commands that write": (DatabaseSettings, TaskSettings, Retention, LogLimits),
+    "The server for proxies, besides": (ApiSettings,),
+    "The server for people, besides": (PeopleSettings,),
+}
+
+OF_COMMANDS = (
+    (
+        "`ROLLWAY_ENVOY`",
+        "`on`",
+        "on or off",
+        "Whether `rollway up` starts an Envoy; off: you run a proxy.",
+    ),
+    ("`ROLLWAY_URL`, `ROLLWAY_TOKEN`", "none", "a server for people, and a token", "Where `rollway` asks instead."),
+    ("`ROLLWAY_TRACEBACKS`", "none", "anything", "A fault of Rollway's own shows where it happened."),
+    (
+        "`DOCKER_HOST`, `DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`",
+        "the local engine",
+        "as Docker reads them",
+        "The engine of a host's containers.",
+    ),
+    (
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` and others of OpenTelemetry",
+        "none",
+        "as OpenTelemetry reads them",
+        "Where workers send traces.",
+    ),
+    (
+        "`ROLLWAY_URL`, `ROLLWAY_TOKEN`",
+        "none",
+        "an address such as https://rollway.example.com, and a token",
+        "The server that commands ask over HTTP, in place of the database.",
+    ),
+    ("`NO_COLOR`", "none", "anything", "Output without colours."),
+)
+"""Those that no model reads, in the form of the other rows."""
+
+TOLD = (
+    ("`PORT`", "Where to listen."),
+    ("`HOST`", "On which address."),
+    ("`ROLLWAY_DEPLOYMENT`, `ROLLWAY_REVISION`", "The names of its deployment and its revision."),
+    ("`ROLLWAY_ROUTE`", "Its own id."),
+    ("`ROLLWAY_HOME`, `ROLLWAY_ADDRESS`", "How Rollway finds a process again; containers have neither."),
+)
+"""What every replica has in its environment; its revision cannot override it."""
+
+
+def environment_page() -> str:
+    """What docs/reference/environment.md holds."""
+    return page(
+        "Variables",
+        "An empty variable counts as not set. A wrong one is refused with its name and what would be right.",
+        *(
+            f"## {who}\n\n" + table(("variable", "default", "what is right", "meaning"), _rows(models))
+            for who, models in READERS.items()
+        ),
+        "## Others\n\n" + table(("variable", "default", "what is right", "meaning"), OF_COMMANDS),
+        "## What a replica is told\n\n" + table(("variable", "meaning"), TOLD),
+    )
+
+
+def _rows(models: tuple[type[Settings], ...]) -> list[list[str]]:
+    return [
+        [f"`{model.model_fields[row.name].validation_alias}`", row.default, row.right, row.meaning]
+        for model in models
+        for row in rows_of(model)
+        if model.model_fields[row.name].validation_alias
+    ]

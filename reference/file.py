@@ -1,0 +1,63 @@
+"""The page about the file of `rollway apply`: every key, and each strategy."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from cli.apply.file import DeploymentFile, RevisionSection
+from domain.policy import RolloutLimits
+from domain.replicas.revision import HealthCheck
+from domain.replicas.runtime_spec import DockerResources, DockerSpec, ExternalSpec
+from domain.strategies import STRATEGIES
+from domain.traffic.entrances import TrafficSettings
+from reference.markdown import page, prose, table
+from reference.models import rows_of
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "a document": DeploymentFile,
+    "revision": RevisionSection,
+    "revision.health_check": HealthCheck,
+    "revision.docker": DockerSpec,
+    "revision.docker.resources": DockerResources,
+    "revision.external": ExternalSpec,
+    "traffic": TrafficSettings,
+    "policy.limits": RolloutLimits,
+}
+
+HEADS = ("key", "default", "what may stand there", "meaning")
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def file_page() -> str:
+    """What docs/reference/file.md holds."""
+    return page(
+        "The file of `rollway apply`",
+        "YAML; several documents may stand in one file, separated by `---`.\n"
+        "A key that is left out stays as it is, and at first has its default. Seconds may be fractions.\n"
+        "[web.yaml](../../examples/web.yaml) is a file to begin with, [docker.yaml](../../examples/docker.yaml)\n"
+        "and [external.yaml](../../examples/external.yaml) have the other runtimes.",
+        *(_section(f"`{name}`" if "." in name or " " not in name else name, model) for name, model in SECTIONS.items()),
+        "## `policy`\n\n"
+        + table(
+            HEADS[:1] + HEADS[2:],
+            [
+                ["`strategy`", " or ".join(f"`{name}`" for name in STRATEGIES), "How replicas are replaced."],
+                ["`spec`", "fields of its own, below", "Settings of the strategy."],
+                ["`limits`", "fields of its own, above", "When a rollout has taken too long or failed too often."],
+            ],
+        ),
+        *(_strategy(name) for name in STRATEGIES),
+    )
+
+
+def _section(name: str, model: type[BaseModel]) -> str:
+    said = f"## {name[0].upper()}{name[1:]}\n\n{prose(model.__doc__)}\n"
+    return said + table(HEADS, (row.cells for row in rows_of(model)))
+
+
+def _strategy(name: str) -> str:
+    spec = STRATEGIES[name].spec_model
+    said = f"### `policy.spec` of `{name}`\n\n{prose(spec.__doc__)}\n"
+    example = (_EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8").strip()
+    rows = table(HEADS, (row.cells for row in rows_of(spec)))
+    return f"{said}{rows}\n[{name}.yaml](../../examples/{name}.yaml):\n\n```yaml\n{example}\n```\n"

@@ -1,0 +1,117 @@
+"""systemd units for workers, beat, Rollway's servers and Flower, and the environment file that they read."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stack.parts.command_lines import API, BEAT, PEOPLE, flower, worker
+from stack.ports import HOST
+
+_INSTANCE = "INSTANCE"
+_FLOWER_PORT = 5555
+
+_UNIT = """\
+[Unit]
+Description={description}
+Documentation=https://docs.celeryq.dev/en/stable/userguide/daemonizing.html
+Wants=network-online.target
+After=network-online.target postgresql.service redis-server.service valkey.service
+PartOf=rollway.target
+StartLimitIntervalSec=0
+
+[Service]
+User={user}
+Group={user}
+EnvironmentFile={environment_file}
+Environment=ROLLWAY_HOME=/var/lib/rollway PYTHONUNBUFFERED=1
+StateDirectory=rollway
+StateDirectoryMode=0700
+WorkingDirectory=/var/lib/rollway
+ExecStart={command}
+Restart=always
+RestartSec=2
+# 78: it belongs to another installation, or its servers are too old. Starting it again changes nothing.
+RestartPreventExitStatus=78
+TimeoutStopSec=30
+LimitNOFILE=65536
+# No more lines a minute than these go into the journal, whose size is SystemMaxUse= of journald.conf.
+LogRateLimitIntervalSec=60
+LogRateLimitBurst=6000
+{more}
+[Install]
+WantedBy=rollway.target
+"""
+
+_WORKER = """\
+# Its replicas are processes in its control group, and outlive it: only the worker itself is ended, the next one takes
+# them over. So there is no PrivateTmp= and the like, which would give replicas of each worker a /tmp of their own.
+KillMode=process
+OOMPolicy=continue
+TasksMax=infinity
+"""
+
+_TARGET = """\
+[Unit]
+Description=Rollway
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_ENVIRONMENT = """\
+# Read by systemd: NAME=value, without `export` and $VARIABLES; readable by root alone, since it holds passwords.
+DATABASE_URL=postgresql://rollway:PASSWORD@db.internal:5432/rollway
+REDIS_URL=redis://:PASSWORD@redis.internal:6379/0
+
+# Where proxies reach the replicas of this host; its name is ROLLWAY_HOST, the host name if left out.
+ROLLWAY_HOST_ADDRESS=10.0.0.1
+
+# Where the server for proxies listens, and the secret (32 characters or more) that tokens of proxies are made from.
+ROLLWAY_API_HOST=127.0.0.1
+ROLLWAY_API_PORT=7070
+#ROLLWAY_PROXY_KEY=
+
+# Where the server for people listens: docs/http-api.md. Every request to it shows a token.
+ROLLWAY_PEOPLE_HOST=127.0.0.1
+ROLLWAY_PEOPLE_PORT=7072
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One unit: its description, its command line, and what only this one has in its section [Service]."""
+
+    description: str
+    command: Sequence[str]
+    more: str = ""
+
+
+_SERVICES: Mapping[str, Service] = {
+    "rollway-worker@.service": Service(f"Rollway worker {_INSTANCE}", worker(f"worker{_INSTANCE}"), _WORKER),
+    "rollway-beat.service": Service("Rollway beat", BEAT),
+    "rollway-api.service": Service("Rollway server for proxies", API),
+    "rollway-people.service": Service("Rollway server for people", PEOPLE),
+    "rollway-flower.service": Service("Flower for Rollway", flower(HOST, _FLOWER_PORT)),
+}
+
+
+def files(user: str, environment_file: str) -> dict[str, str]:
+    """Each file's text by its name. `user`: as whom all of it runs, and who owns /var/lib/rollway."""
+    units = {name: _unit(service, user, environment_file) for name, service in _SERVICES.items()}
+    return {**units, "rollway.target": _TARGET, "rollway.environment": _ENVIRONMENT}
+
+
+def _unit(service: Service, user: str, environment_file: str) -> str:
+    text = _UNIT.format(
+        description=service.description,
+        user=user,
+        environment_file=environment_file,
+        command=_command_line(service.command),
+        more=service.more,
+    )
+    return text.replace(_INSTANCE, "%i")
+
+
+def _command_line(command: Sequence[str]) -> str:
+    """As systemd reads it: its own % and $ doubled."""
+    return shlex.join(command).replace("%", "%%").replace("$", "$$")

@@ -1,0 +1,86 @@
+"""The task that seals receipts and cuts the past, a page of deployments after the other, until its time is up."""
+
+import time
+from collections import Counter
+from functools import partial
+from uuid import UUID
+
+import structlog
+
+from db.audit.receipts import seal, unsealed
+from db.engine import engine, in_transaction
+from db.lifecycle import due_statuses
+from db.retention.cut import cut_commands, cut_deployment, page_of_past
+from tasks.app import app
+from tasks.composition import stopping
+from tasks.connections import redis_client, waker
+from tasks.schedule import RETENTION_TASK
+from tasks.settings import KEY_PREFIX, retention
+
+_WORK_SECONDS = 5.0
+_RECEIPTS = 200
+"""Receipts that one task makes at most."""
+_PLACE = f"{KEY_PREFIX}retention:after"
+_PLACE_SECONDS = 3600
+_log = structlog.get_logger(__name__)
+
+
+@app.task(name=RETENTION_TASK)
+def cut_the_past(interval: float | None = None) -> None:
+    """Cut what is too old, round after round over all deployments, for some seconds; the next tick goes on from there.
+
+    Nobody waits for it: a deployment that somebody holds is left out, and one that was due while it was held here is
+    looked at right after.
+    """
+    if interval is not None and not waker().first_of_interval(RETENTION_TASK, interval):
+        return
+    until = time.monotonic() + _WORK_SECONDS
+    seal_receipts()
+    rows, this_round, after = Counter[str](), Counter[str](), _place()
+    while time.monotonic() < until and not stopping.is_set():
+        cut, after = _cut_page(after)
+        this_round += cut
+        if after is None:
+            if not this_round:
+                break
+            rows, this_round = rows + this_round, Counter()
+    _remember_place(after)
+    if rows := rows + this_round:
+        _log.info("past cut", **rows)
+        waker().deployments(in_transaction(engine(), due_statuses))
+
+
+def seal_receipts() -> None:
+    """Of rollouts that have ended, a transaction for each: before anything is cut that they tell of."""
+    for deployment_id, rollout_id in in_transaction(engine(), partial(unsealed, limit=_RECEIPTS)):
+        try:
+            in_transaction(engine(), partial(seal, deployment_id=deployment_id, rollout_id=rollout_id))
+        except Exception:  # noqa: BLE001  (whatever it is, it belongs to one rollout)
+            _log.exception("receipt of a rollout not made", rollout=str(rollout_id))
+
+
+def _cut_page(after: UUID | None) -> tuple[Counter[str], UUID | None]:
+    """One transaction for each deployment of a page: so one with much to cut holds up no other."""
+    page = in_transaction(engine(), lambda connection: page_of_past(connection, retention(), after))
+    forgotten = in_transaction(engine(), lambda connection: cut_commands(connection, retention()))
+    rows = Counter(commands=forgotten)
+    for deployment_id in page.ids:
+        try:
+            cut = partial(cut_deployment, retention=retention(), deployment_id=deployment_id)
+            rows += in_transaction(engine(), cut)
+        except Exception:  # noqa: BLE001  (whatever it is, it belongs to one deployment)
+            _log.exception("past of a deployment not cut", deployment=str(deployment_id))
+    return +rows, page.last
+
+
+def _place() -> UUID | None:
+    """Where the last task stopped for want of time."""
+    place = redis_client().get(_PLACE)
+    return UUID(place.decode()) if isinstance(place, bytes) else None
+
+
+def _remember_place(after: UUID | None) -> None:
+    if after is None:
+        redis_client().delete(_PLACE)
+    else:
+        redis_client().set(_PLACE, str(after), ex=_PLACE_SECONDS)

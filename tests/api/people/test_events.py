@@ -1,0 +1,114 @@
+"""Event streams: what changes is told at once, to whom it concerns, and nothing is missed by a break."""
+
+import time
+from pathlib import Path
+
+import redis
+
+from db.engine import in_transaction
+from db.tokens import revoke_token
+from domain.tokens import Role
+from tasks.settings import TRAFFIC_CHANNEL
+from tests.support.deployments import make_deployment
+from tests.support.event_stream import listening
+from tests.support.people_api import People, people_process
+from tests.support.waiting import eventually
+
+
+def test_a_change_is_told_at_once_with_who_and_why(people: People) -> None:
+    make_deployment(people.engine, "■■■", name="told")
+    with people.client(Role.OPERATOR, name="ann") as ann, listening(ann) as stream:
+        waits = []
+        for size in range(4, 10):
+            began = time.monotonic()
+            version = ann.post(
+                "/v1/deployments/told/scale", json={"desired_replicas": size, "reason": "a feast"}
+            ).json()["version"]
+            waits.append(stream.wait("deployment", name="told", version=version).at - began)
+        noted = stream.wait("history", deployment="told", actor="ann")
+        assert "a feast" in noted.data["message"]
+        assert sorted(waits)[-2] < 0.3, waits
+        numbers = [(event.data["id"], event.data["attempts"]) for event in stream.of("history")]
+        assert len(numbers) == len(set(numbers))
+
+
+def test_who_is_for_one_deployment_hears_of_no_other(people: People) -> None:
+    make_deployment(people.engine, "■■■", name="loud")
+    make_deployment(people.engine, "■■■", name="shy")
+    with (
+        people.client(Role.ADMIN) as admin,
+        people.client(Role.VIEWER, "shy") as shy,
+        listening(shy) as limited,
+        listening(admin, "/v1/events?deployment=shy") as asked,
+        listening(shy, last="forgotten") as again,
+    ):
+        for name in ("loud", "shy"):
+            admin.post(f"/v1/deployments/{name}/scale", json={"desired_replicas": 4})
+        for stream in (limited, asked, again):
+            stream.wait("history", deployment="shy")
+            assert "loud" not in str(stream.heard)
+        assert shy.get("/v1/events?deployment=loud").status_code == 403
+
+
+def test_who_comes_back_hears_what_was_missed_and_nothing_twice(people: People) -> None:
+    make_deployment(people.engine, "■■■", name="missed")
+    with people.client(Role.OPERATOR) as client:
+        with listening(client, "/v1/events?deployment=missed") as stream:
+            client.post("/v1/deployments/missed/scale", json={"desired_replicas": 4})
+            last = stream.wait("deployment", name="missed", desired_replicas=4).id
+        for size in (5, 6):
+            client.post("/v1/deployments/missed/scale", json={"desired_replicas": size})
+        with listening(client, "/v1/events?deployment=missed") as stream:  # until the server has told it, to nobody yet
+            client.post("/v1/deployments/missed/scale", json={"desired_replicas": 7})
+            stream.wait("deployment", desired_replicas=7)
+        with listening(client, "/v1/events?deployment=missed", last=last) as stream:
+            stream.wait("deployment", desired_replicas=7)
+            said = [event.data["message"] for event in stream.of("history")]
+            assert len(said) == len(set(said)) == 3
+
+
+def test_after_a_killed_server_what_was_missed_is_told_from_postgres(
+    people: People, redis_url: str, tmp_path: Path
+) -> None:
+    server = people_process(people.database, redis_url, tmp_path)
+    server.start()
+    other = People(server, people.database)
+    make_deployment(people.engine, "■■■", name="killed")
+    try:
+        with other.client(Role.OPERATOR) as client:
+            with listening(client) as stream:
+                client.post("/v1/deployments/killed/scale", json={"desired_replicas": 4})
+                last = stream.wait("deployment", name="killed", desired_replicas=4).id
+                server.end(kill=True)
+                eventually(lambda: stream.is_over)
+            with people.client(Role.OPERATOR, name="meanwhile") as elsewhere:
+                elsewhere.post("/v1/deployments/killed/scale", json={"desired_replicas": 5})
+            server.start()
+            with listening(client, last=last) as stream:
+                assert stream.wait("history", actor="meanwhile").data["deployment"] == "killed"
+                stream.wait("deployment", name="killed", desired_replicas=5)
+                client.post("/v1/deployments/killed/scale", json={"desired_replicas": 6})
+                stream.wait("deployment", name="killed", desired_replicas=6)
+    finally:
+        server.end(kill=True)
+        other.engine.dispose()
+
+
+def test_the_streams_of_a_token_that_is_revoked_end(people: People) -> None:
+    with people.client(Role.VIEWER, name="leaves") as client, listening(client) as stream:
+        in_transaction(people.engine, lambda connection: revoke_token(connection, "leaves"))
+        eventually(lambda: stream.is_over, 20)
+
+
+def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(
+    people: People, redis_url: str, tmp_path: Path
+) -> None:
+    server = people_process(people.database, redis_url, tmp_path)
+    server.start()
+    other = People(server, people.database)
+    with other.client(Role.VIEWER) as client, listening(client) as stream:
+        with redis.Redis.from_url(redis_url) as notices:
+            notices.publish(TRAFFIC_CHANNEL, b"")
+        assert server.end() < 3
+        eventually(lambda: stream.is_over)
+    other.engine.dispose()

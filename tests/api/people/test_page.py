@@ -1,0 +1,158 @@
+"""The pages without a browser: who gets them, which forms are believed, and what every answer says to browsers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from api.people.access import COOKIE
+from api.people.page.files import FILES
+from api.people.page.forms import FORM_TOKEN, form_token
+from api.people.page.site import BUTTONS
+from domain.tokens import Role
+from tests.support.deployments import make_deployment, read
+from tests.support.people_api import People
+
+
+@contextmanager
+def logged_in(people: People, role: Role, *deployments: str) -> Iterator[tuple[httpx.Client, str]]:
+    """A browser with the cookie, and what its forms carry."""
+    secret = people.token(role, *deployments)
+    with people.stranger() as client:
+        answer = client.post("/login", data={"token": secret, "then": "/deployments/web"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/deployments/web")
+        yield client, form_token(secret)
+
+
+def pressed(client: httpx.Client, button: str, **fields: str) -> httpx.Response:
+    return client.post(f"/deployments/{fields.pop('deployment', 'web')}/{button}", data=fields)
+
+
+def test_who_has_not_logged_in_is_asked_for_a_token_and_comes_back_to_where_it_was(people: People) -> None:
+    with people.stranger() as client:
+        answer = client.get("/deployments/web")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login?then=/deployments/web")
+        assert 'value="/deployments/web"' in client.get(answer.headers["location"]).text
+
+
+@pytest.mark.parametrize("then", ["//evil.example", "https://evil.example", "/\\evil.example"])
+def test_logging_in_leads_to_no_other_site(people: People, then: str) -> None:
+    with people.stranger() as client:
+        answer = client.post("/login", data={"token": people.token(Role.VIEWER), "then": then})
+        assert answer.headers["location"] == "/"
+
+
+def test_a_wrong_token_is_told_so_on_the_page(people: People) -> None:
+    with people.stranger() as client:
+        answer = client.post("/login", data={"token": "no such"})
+        assert answer.status_code == 401
+        assert "this token is unknown, revoked or expired" in answer.text
+        assert COOKIE not in answer.cookies
+
+
+def test_the_cookie_is_kept_from_scripts_and_from_other_sites(people: People) -> None:
+    with people.stranger() as client:
+        cookie = client.post("/login", data={"token": people.token(Role.VIEWER)}).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_server(people: People) -> None:
+    with logged_in(people, Role.VIEWER) as (client, _):
+        for path in ("/", "/deployments/web", "/login", *(f"/static/{name}" for name in FILES)):
+            answer = client.get(path)
+            policy = answer.headers["content-security-policy"]
+            assert answer.status_code == 200
+            assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+            assert "unsafe" not in policy
+            assert " style=" not in answer.text
+
+
+def test_a_name_in_a_path_is_shown_and_not_obeyed(people: People) -> None:
+    with logged_in(people, Role.VIEWER) as (client, _):
+        assert "<script>alert" not in client.get("/deployments/%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E").text
+
+
+def test_a_file_that_the_browser_has_is_not_sent_again(people: People) -> None:
+    with people.stranger() as client:
+        etag = client.get("/static/page.css").headers["etag"]
+        assert client.get("/static/page.css", headers={"if-none-match": etag}).status_code == 304
+        assert client.get("/static/nothing.css").status_code == 404
+
+
+def test_a_link_on_another_site_finds_who_has_logged_in(people: People) -> None:
+    """A strict cookie is kept back on the way from there: the page asks for itself once more."""
+    with people.stranger() as client:
+        answer = client.get("/", headers={"sec-fetch-site": "cross-site"})
+        assert 'http-equiv="refresh"' in answer.text
+
+
+@pytest.mark.parametrize("button", BUTTONS)
+def test_a_viewer_presses_no_button(people: People, button: str) -> None:
+    with logged_in(people, Role.VIEWER) as (client, token):
+        answer = pressed(client, button, form_token=token, reason="why not")
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+
+
+def test_a_form_without_its_token_or_of_another_site_does_nothing(people: People) -> None:
+    name = f"web-{uuid4().hex[:6]}"
+    make_deployment(people.engine, "■■■", name=name)
+    with logged_in(people, Role.OPERATOR) as (client, token):
+        without = pressed(client, "scale", deployment=name, desired_replicas="9")
+        wrong = pressed(client, "scale", deployment=name, desired_replicas="9", **{FORM_TOKEN: form_token("guessed")})
+        foreign = client.post(
+            f"/deployments/{name}/scale",
+            data={"desired_replicas": "9", FORM_TOKEN: token},
+            headers={"sec-fetch-site": "cross-site"},
+        )
+        old = client.post(
+            f"/deployments/{name}/scale",
+            data={"desired_replicas": "9", FORM_TOKEN: token},
+            headers={"origin": "https://evil.example"},
+        )
+    assert [answer.status_code for answer in (without, wrong, foreign, old)] == [403] * 4
+    assert read(people.engine, f"SELECT desired_replicas FROM deployments WHERE name = '{name}'") == [
+        {"desired_replicas": 3}
+    ]
+
+
+def test_the_cookie_alone_writes_nothing_through_the_api(people: People) -> None:
+    with logged_in(people, Role.ADMIN) as (client, _):
+        answer = client.post("/v1/deployments/web/scale", json={"desired_replicas": 9})
+        assert answer.status_code == 401
+
+
+def test_a_button_is_a_command_by_the_name_of_the_token_and_is_done_once(people: People) -> None:
+    name = f"web-{uuid4().hex[:6]}"
+    make_deployment(people.engine, "■■■", name=name)
+    fields = {"desired_replicas": "4", "reason": "more people", "request_id": uuid4().hex}
+    with logged_in(people, Role.OPERATOR) as (client, token):
+        fields[FORM_TOKEN] = token
+        first = pressed(client, "scale", deployment=name, **fields)
+        again = pressed(client, "scale", deployment=name, **fields)
+        nonsense = pressed(client, "scale", deployment=name, **{**fields, "desired_replicas": "many"})
+        nothing = pressed(client, "destroy", deployment=name, **fields)
+    assert first.json() == again.json()
+    assert (nonsense.status_code, nonsense.json()["detail"]) == (422, "desired_replicas: must be a number")
+    assert nothing.status_code == 404
+    query = "SELECT h.message, h.attempts FROM deployment_history h JOIN deployments d ON d.id = h.deployment_id"
+    (noted,) = read(people.engine, f"{query} WHERE d.name = '{name}' AND h.phase = 'scale'")
+    assert noted["attempts"] == 1
+    assert "more people" in noted["message"]
+
+
+def test_a_token_for_some_deployments_steers_no_other(people: People) -> None:
+    name = f"web-{uuid4().hex[:6]}"
+    make_deployment(people.engine, "■■■", name=name)
+    with logged_in(people, Role.OPERATOR, "shop") as (client, token):
+        answer = pressed(client, "scale", deployment=name, form_token=token, desired_replicas="9")
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+
+
+def test_who_logs_out_is_asked_for_a_token_again(people: People) -> None:
+    with logged_in(people, Role.VIEWER) as (client, token):
+        assert client.post("/logout", data={FORM_TOKEN: "guessed"}).status_code == 403
+        assert client.post("/logout", data={FORM_TOKEN: token}).status_code == 303
+        assert client.get("/").headers["location"] == "/login"

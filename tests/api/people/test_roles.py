@@ -1,0 +1,111 @@
+"""Every resource asked by every role: what is not allowed is refused, and nothing is let through."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from api.people.resources import READS, WRITES, Resource, Write
+from db.engine import in_transaction
+from db.tokens import revoke_token
+from domain.commands import COMMANDS
+from domain.tokens import Role
+from tests.support.deployments import make_deployment, read
+from tests.support.people_api import People
+
+RESOURCES: tuple[Resource, ...] = (*READS, *WRITES)
+RANK = list(Role)
+
+
+@pytest.fixture(scope="module")
+def clients(people: People) -> Iterator[dict[str, httpx.Client]]:
+    make_deployment(people.engine, "■■■", name="web")
+    made = {
+        "nobody": people.stranger(),
+        **{str(role): people.client(role) for role in Role},
+        **{f"{role} of shop": people.client(role, "shop") for role in Role},
+    }
+    yield made
+    for client in made.values():
+        client.close()
+
+
+def asked(client: httpx.Client, resource: Resource, deployment: str = "web") -> httpx.Response:
+    """The example of the resource, with names that exist where that matters to nobody."""
+    names = {"deployment": deployment, "revision": "v1", "rollout": str(uuid4()), "route_id": str(uuid4())}
+    path = resource.path.format(**names, host="rack-7", subscription="ci", freeze="night", group="shops")
+    if not isinstance(resource, Write):
+        return client.request(resource.method, path)
+    body = dict(resource.example)
+    return client.request(
+        resource.method, path, json=body | ({"deployment": deployment} if "deployment" in body else {})
+    )
+
+
+def rows(people: People) -> list[dict[str, Any]]:
+    """What a command that is let through would change."""
+    return read(people.engine, "SELECT (SELECT count(*) FROM commands), (SELECT sum(version) FROM deployments)")
+
+
+@pytest.mark.parametrize(
+    ("role", "resource"),
+    list(itertools.product(Role, RESOURCES)),
+    ids=lambda value: str(value) if isinstance(value, Role) else f"{value.method} {value.path}",
+)
+def test_a_role_below_the_one_that_is_needed_is_refused_and_nothing_is_done(
+    people: People, clients: dict[str, httpx.Client], role: Role, resource: Resource
+) -> None:
+    is_enough = RANK.index(role) >= RANK.index(resource.role)
+    if is_enough and isinstance(resource, Write):
+        return  # what is allowed is done elsewhere
+    before = rows(people)
+    answer = asked(clients[role], resource)
+    assert (answer.status_code == 403) is not is_enough, answer.text
+    if not is_enough:
+        assert answer.json()["code"] == "not_allowed"
+        assert f"needs the role {resource.role}" in answer.json()["detail"]
+    assert rows(people) == before
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: f"{resource.method} {resource.path}")
+def test_nobody_and_who_is_for_another_deployment_get_nothing(
+    people: People, clients: dict[str, httpx.Client], resource: Resource
+) -> None:
+    before = rows(people)
+    nobody = asked(clients["nobody"], resource)
+    assert (nobody.status_code, nobody.json()["code"]) == (401, "no_token")
+    assert nobody.headers["www-authenticate"].startswith("Bearer")
+    answer = asked(clients["admin of shop"], resource)
+    if resource.is_of_fleet or "{deployment}" in resource.path or resource.path == "/v1/deployments":
+        listed = resource.method == "GET" and resource.path == "/v1/deployments"
+        assert answer.json() == {"items": [], "next": None} if listed else answer.status_code == 403
+    assert "web" not in answer.text.replace("not for web", "")
+    assert rows(people) == before
+
+
+def test_every_command_has_one_resource() -> None:
+    assert sorted(write.command.task for write in WRITES) == sorted(COMMANDS)
+
+
+def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(people: People) -> None:
+    def told(secret: str) -> tuple[int, str]:
+        with people.stranger() as client:
+            answer = client.get("/v1/deployments", headers={"authorization": f"Bearer {secret}"})
+            return answer.status_code, answer.json().get("detail", "")
+
+    refused = (401, "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid")
+    secret = people.token(Role.VIEWER, name="soon-revoked")
+    assert told(secret)[0] == 200
+    in_transaction(people.engine, lambda connection: revoke_token(connection, "soon-revoked"))
+    expired = people.token(Role.VIEWER, days=1e-9)
+    assert [told(secret), told(expired), told("wrong")] == 3 * [refused]
+
+
+def test_a_cookie_reads_and_writes_nothing(people: People) -> None:
+    with people.stranger() as client:
+        client.cookies.set("rollway_token", people.token(Role.ADMIN))
+        assert client.get("/v1/deployments").status_code == 200
+        assert client.post("/v1/deployments/web/restart").status_code == 401

@@ -1,0 +1,81 @@
+"""Whatever is sent, by whichever role: no answer that the description does not know, and none that is a fault."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.people.openapi import openapi
+from domain.tokens import Role
+from tests.support.deployments import make_deployment
+from tests.support.people_api import People
+from tests.support.pictures import PROVISIONING, READY
+from tests.support.soak_report import leave, size
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+NAMES = ("rests", "rolls")
+QUICK = 50
+EXAMPLES = size("http", quick=6 * QUICK) // 6
+ANSWERED: Counter[str] = Counter()
+ANYTHING = schemathesis.openapi.from_dict(dict(openapi()))
+OPERATIONS = [
+    operation
+    for found in ANYTHING.get_all_operations()
+    if isinstance(found, Ok) and (operation := found.ok()).path != "/v1/events"  # it never ends
+]
+
+
+@pytest.fixture(scope="module")
+def secrets(people: People) -> dict[Role, str]:
+    make_deployment(people.engine, "■■■", name="rests", status=READY)
+    make_deployment(people.engine, "■■|◇", name="rolls", status=PROVISIONING)
+    return {role: people.token(role) for role in Role}
+
+
+@pytest.mark.parametrize("mode", GenerationMode, ids=str)
+@pytest.mark.parametrize("role", Role)
+def test_no_request_is_a_fault_and_every_answer_is_as_described(
+    people: People, secrets: dict[Role, str], role: Role, mode: GenerationMode
+) -> None:
+    cases: st.SearchStrategy[Any] = st.one_of([operation.as_strategy(mode) for operation in OPERATIONS])
+    checks = CHECKS if mode is GenerationMode.POSITIVE else [*CHECKS, negative_data_rejection]
+    shown = {"authorization": f"Bearer {secrets[role]}"}
+
+    @settings(
+        suppress_health_check=list(HealthCheck), max_examples=EXAMPLES, derandomize=EXAMPLES == QUICK, deadline=None
+    )
+    @given(case=cases, name=st.sampled_from(["", *NAMES]))
+    def sent(case: Any, name: str) -> None:
+        if (
+            name
+            and mode is GenerationMode.POSITIVE
+            and "deployment" in case.path_parameters
+            and "destroy" not in case.path
+        ):
+            case.path_parameters["deployment"] = name
+        response = case.call(base_url=people.server.url, headers=shown)
+        ANSWERED[f"{role} {mode.value} {response.status_code}"] += 1
+        case.validate_response(response, checks=checks)
+
+    sent()
+    leave("http", checks=sum(ANSWERED.values()), answered=dict(ANSWERED))
+    assert ANSWERED[f"{role} {mode.value} 200"] or mode is GenerationMode.NEGATIVE

@@ -1,0 +1,154 @@
+"""`rollway rehearse`, `what-if` and `replay` against a real Postgres: what they show, and that they touch nothing."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.cli.conftest import Rollway
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import ask, make_deployment, read, start_all, write
+from tests.support.pictures import PROVISIONING
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+SNAPSHOT: dict[str, Any] = {
+    "desired": 3,
+    "strategy": "rolling_update",
+    "spec": {"max_surge": 1, "max_unavailable": 1},
+    "routes": [{"rev": "old", "status": "healthy", "traffic": "active", "age_s": 12}] * 3,
+}
+
+
+def rolled_out(engine: Engine) -> str:
+    """A whole rollout of web to v2; the id of it."""
+    coordinator = coordinator_without_redis(engine)
+    make_deployment(engine, "■■■")
+    ask(engine, "activate_revision", deployment="web", revision="v2")
+    for _ in range(5):
+        run_until_quiet(coordinator)
+        start_all(engine)
+    run_until_quiet(coordinator)
+    (rollout,) = read(engine, "SELECT id, outcome FROM rollouts")
+    assert rollout["outcome"] == "completed"
+    return str(rollout["id"])
+
+
+def test_a_rehearsal_says_how_it_may_end_and_when(rollway: Rollway, engine: Engine) -> None:
+    rolled_out(engine)
+    shown = rollway("rehearse", "web", "v1", "--runs", "20", "--by", "600")
+    assert shown.code == 0
+    assert "web: v2 → v1, 3 replicas, rolling_update" in shown.out
+    assert "20 runs: 100.0% completed" in shown.out
+    assert "done within 10 min: 100.0%" in shown.out
+    document = json.loads(rollway("rehearse", "web", "v1", "--runs", "20", "--by", "600", "--json").out)
+    assert (document["runs"], document["chance_to_be_done_by"], document["fewest_serving"]) == (20, 1, {"2": 20})
+    assert len(read(engine, "SELECT id FROM rollouts")) == 1
+
+
+def test_a_snapshot_from_a_file_or_from_standard_input_is_answered_in_json(
+    rollway: Rollway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_text(json.dumps(SNAPSHOT))
+    asked = rollway("what-if", "-f", str(file))
+    assert (asked.code, json.loads(asked.out)) == (
+        0,
+        {
+            "outcome": "moves",
+            "create": 1,
+            "drain": [0],
+            "promote": [],
+            "park": [],
+            "why": "creating 1 new (3 live + 1 ≤ 4), draining 1 (at least 2 of 3 stay)",
+        },
+    )
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(SNAPSHOT)))
+    assert json.loads(rollway("what-if", "-f", "-", "--set", "max_unavailable=2").out)["drain"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "sentence"),
+    [
+        ("{", [], "is no JSON: line 1, column 2"),
+        ("{}", [], "desired: is missing"),
+        (json.dumps({**SNAPSHOT, "desired": 2.5}), [], "desired"),
+        (json.dumps(SNAPSHOT), ["--set", "max_surge"], "--set must be NAME=VALUE"),
+        (json.dumps(SNAPSHOT), ["--set", "max_surge=[", "--json"], "max_surge"),
+        (json.dumps(SNAPSHOT), ["--strategy", "canary"], "policy.strategy must be one of"),
+    ],
+)
+def test_a_wrong_snapshot_or_setting_is_one_sentence_with_code_2(
+    rollway: Rollway, tmp_path: Path, content: str, arguments: list[str], sentence: str
+) -> None:
+    file = tmp_path / "snapshot.json"
+    file.write_text(content)
+    refused = rollway("what-if", "-f", str(file), *arguments)
+    assert refused.code == 2
+    assert sentence in refused.err + refused.out
+
+
+def test_what_if_of_a_live_rollout_shows_the_decision_and_what_follows(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■|■", status=PROVISIONING)
+    before = read(engine, "SELECT * FROM rollouts")
+    shown = rollway("what-if", "web", "--set", "max_surge=3")
+    assert shown.code == 0
+    assert shown.out.startswith("web: moves: creating 2 new (3 live + 2 ≤ 6), draining 1 (at least 2 of 3 stay)")
+    assert "and then, while nothing fails:" in shown.out
+    assert rollway("what-if", "web", "--failures", "3", "--json").code == 0
+    assert read(engine, "SELECT * FROM rollouts") == before
+
+
+def test_a_replay_shows_every_step_with_the_same_decision_as_stored(rollway: Rollway, engine: Engine) -> None:
+    rollout = rolled_out(engine)
+    shown = rollway("replay", "web")
+    assert shown.code == 0
+    assert shown.out.splitlines()[0] == ("web: v1 → v2, completed; 4 of 4 decisions come out as they are stored")
+    assert "■■■|" in shown.out
+    (step,) = json.loads(rollway("replay", rollout, "--at", "2", "--json").out)["steps"]
+    assert (step["step_no"], step["picture"], step["same"]) == (2, "■■|■", True)
+    in_full = rollway("replay", rollout, "--at", "1").out
+    assert in_full.count("drain") == 2
+    assert "create 1" in in_full
+
+
+def test_a_decision_that_comes_out_otherwise_is_told_with_code_1(rollway: Rollway, engine: Engine) -> None:
+    rolled_out(engine)
+    verdict = (
+        "UPDATE rollout_steps SET decision = jsonb_set(decision, '{verdict}', to_jsonb(%s::text)) WHERE step_no = 2"
+    )
+    write(engine, verdict, "skipped")
+    shown = rollway("replay", "web")
+    write(engine, verdict, "need_retry")
+    assert shown.code == 1
+    assert shown.out.count("DIFFERS") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["replay", "web"], 1, "web has had no rollout yet"),
+        (["replay", "nothing"], 1, "there is no deployment called nothing"),
+        (["replay", "0198c2f3-6b1e-7c70-a3f5-3d1c6c1f0b2a"], 1, "there is no rollout 0198c2f3"),
+        (["what-if"], 2, "one of the two"),
+        (["what-if", "web", "--failures", "1"], 1, "there is no rollout"),
+        (["what-if", "-f", "/nowhere.json"], 2, "cannot be read"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_a_sentence(
+    rollway: Rollway, engine: Engine, arguments: list[str], code: int, sentence: str
+) -> None:
+    make_deployment(engine, "■■■")
+    refused = rollway(*arguments)
+    assert refused.code == code
+    assert sentence in refused.err
+
+
+def test_a_step_that_is_not_on_record_is_refused_with_those_that_are(rollway: Rollway, engine: Engine) -> None:
+    rolled_out(engine)
+    refused = rollway("replay", "web", "--at", "9")
+    assert refused.code == 2
+    assert "its steps are 1 to 4" in refused.err

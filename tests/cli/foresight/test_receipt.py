@@ -1,0 +1,62 @@
+"""`rollway receipt` against a real Postgres."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+
+from db.audit.receipts import seal, unsealed
+from db.engine import transaction
+from tests.cli.conftest import Rollway
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import ask, make_deployment, start_all, write
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+
+def rolled_out(engine: Engine) -> None:
+    """From v2 to v1, which is one replica."""
+    make_deployment(engine, "|■", n=1)
+    coordinator = coordinator_without_redis(engine)
+    ask(engine, "activate_revision", deployment="web", revision="v1", actor="ann", reason="sale")
+    for _ in range(3):
+        run_until_quiet(coordinator)
+        start_all(engine)
+
+
+def test_a_page_shows_what_was_promised_and_what_was_measured(rollway: Rollway, engine: Engine) -> None:
+    rolled_out(engine)
+    page = rollway("receipt", "web").out.splitlines()
+    assert page[0] == "# web: v2 → v1, completed"
+    assert "| at most 2 live | at most 1 live, 1 stopping beside them | kept |" in page
+    assert "| at least 0 serving by our own doing | at least 0 serving | kept |" in page
+    assert "| each step can be decided again | 2 of 2 come out the same | kept |" in page
+    assert any("| ann | activate | " in line and ": sale |" in line for line in page)
+    assert page[-1].startswith("Not sealed yet")
+
+
+def test_a_sealed_receipt_is_shown_as_it_was_sealed_by_its_id_too(rollway: Rollway, engine: Engine) -> None:
+    rolled_out(engine)
+    with transaction(engine) as connection:
+        ((deployment_id, rollout_id),) = unsealed(connection, 10)
+        seal(connection, deployment_id, rollout_id)
+    document = json.loads(rollway("receipt", str(rollout_id), "--json").out)
+    assert document["receipt"]["outcome"] == "completed"
+    assert document["seal"]["is_intact"] is True
+    write(engine, "UPDATE receipts SET text = replace(text, '\"ann\"', '\"bob\"')")
+    assert "CHANGED since it was sealed" in rollway("receipt", str(rollout_id)).out
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("nobody", "there is no deployment called nobody"),
+        ("web", "web has had no rollout yet"),
+        ("019f3c7a-0000-7000-8000-00009f2c1a3b", "there is no rollout 019f3c7a-0000-7000-8000-00009f2c1a3b"),
+    ],
+)
+def test_what_is_no_rollout_gets_one_sentence(rollway: Rollway, engine: Engine, named: str, said: str) -> None:
+    make_deployment(engine)
+    ended = rollway("receipt", named)
+    assert (ended.code, ended.out) == (1, "")
+    assert said in ended.err

@@ -1,0 +1,124 @@
+"""`rollway why` against a real Postgres."""
+
+import json
+from typing import Any, LiteralString
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.cli.conftest import Rollway
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import HERE, ask, make_deployment, start_all, write
+from tests.support.pictures import PROVISIONING, READY
+from tests.support.windows import freeze
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+UP: LiteralString = "INSERT INTO hosts (name, address) VALUES (%s, 'h')"
+DOWN: LiteralString = "INSERT INTO hosts (name, address, down_since) VALUES (%s, 'h', clock_timestamp())"
+
+
+def told(rollway: Rollway, engine: Engine, name: str = "web") -> dict[str, Any]:
+    """As a program reads it, with a worker that has just been heard of."""
+    write(engine, "UPDATE deployments SET due_at = NULL")
+    document: dict[str, Any] = json.loads(rollway("why", name, "--json").out)
+    return document
+
+
+def test_one_sentence_says_what_is_waited_for_and_since_when_and_until_when(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING, status_for=8)
+    write(engine, UP, HERE)
+    write(engine, "UPDATE deployments SET due_at = NULL")
+    write(engine, "UPDATE routes SET healthy_at = created_at + interval '12 seconds' WHERE status = 'healthy'")
+    ended = rollway("why", "web")
+    assert ended.code == 0
+    assert ended.out.startswith(
+        f"web waits for route {made.routes[2].hex[-8:]} on host here, starting for 8 s, usually 12 s (drawn), since "
+        "1 not ready > 0 in this wave, 0 ready < 3 wanted and 2 serving - 1 < 2 to keep; in 30 min the "
+        "rollout goes back"
+    )
+    assert len(ended.out.splitlines()) == 1
+
+
+def test_a_program_gets_the_parts_of_the_sentence(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    write(engine, UP, HERE)
+    document = told(rollway, engine)
+    assert document["waits_for"] == "route"
+    assert document["name"] == made.routes[2].hex[-8:]
+    assert document["usually_seconds"] is None
+    assert 1700 < document["left_seconds"] <= 1800
+    assert document["then"] == "the rollout goes back: the timeout of 1800 s has passed"
+
+
+def test_a_host_that_is_down_is_named(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    write(engine, UP, "another")
+    write(engine, DOWN, HERE)
+    document = told(rollway, engine)
+    assert (document["waits_for"], document["name"]) == ("host", HERE)
+
+
+def test_a_secret_that_a_host_lacks_is_named(rollway: Rollway, engine: Engine) -> None:
+    spec = {"command": ["sleep", "60"], "env": {"KEY": {"secret": "env:KEY"}}}
+    make_deployment(engine, "■■|◇", status=PROVISIONING, spec=spec)
+    write(engine, UP, HERE)
+    write(engine, "INSERT INTO host_secrets (host, reference, fault) VALUES (%s, 'env:KEY', 'it is not set')", HERE)
+    document = told(rollway, engine)
+    assert (document["waits_for"], document["name"]) == ("secret", HERE)
+    assert "env:KEY: it is not set" in document["sentence"]
+
+
+def test_without_a_worker_that_is_said_first_of_all(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    document = told(rollway, engine)
+    assert document["waits_for"] == "worker"
+    assert "no worker has been heard of yet" in document["sentence"]
+
+
+def test_failing_starts_say_when_the_next_is_tried(rollway: Rollway, engine: Engine) -> None:
+    made = make_deployment(engine, "■■|", status=PROVISIONING)
+    write(engine, UP, HERE)
+    failing = "failed_starts = 3, failed_revision_id = %s, last_failed_at = clock_timestamp()"
+    write(engine, f"UPDATE deployments SET {failing}", made.v2)
+    document = told(rollway, engine)
+    assert document["waits_for"] == "time"
+    assert document["then"] == "the next start is tried"
+    assert 6 < document["left_seconds"] <= 8
+
+
+def test_at_rest_nothing_is_waited_for(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■■", status=READY)
+    assert told(rollway, engine)["waits_for"] == "nothing"
+
+
+def test_an_unknown_name_is_one_helpful_sentence(rollway: Rollway) -> None:
+    ended = rollway("why", "nobody")
+    assert (ended.code, ended.out) == (1, "")
+    assert "there is no deployment called nobody; 'rollway status' lists those that exist" in ended.err
+
+
+def test_what_came_otherwise_than_planned_is_named_while_the_rollout_is_under_way(
+    rollway: Rollway, engine: Engine
+) -> None:
+    make_deployment(engine, "|■■■")
+    write(engine, "UPDATE routes SET healthy_at = created_at + interval '1 second'")
+    ask(engine, "activate_revision", deployment="web", revision="v1", actor="ann")
+    coordinator = coordinator_without_redis(engine)
+    for _ in range(2):
+        run_until_quiet(coordinator)
+        start_all(engine)
+    write(engine, "UPDATE rollout_steps SET at = at - interval '41 seconds' WHERE step_no = 1")
+    (deviation,) = told(rollway, engine)["deviations"]
+    assert deviation.startswith("wave 1 took 41 s, planned 1.")
+    assert f"otherwise than planned: {deviation}" in rollway("why", "web").out
+
+
+def test_what_a_freeze_holds_names_the_freeze(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■■|", status=PROVISIONING)
+    write(engine, UP, HERE)
+    freeze(engine, "xmas", deployments=["web"])
+    run_until_quiet(coordinator_without_redis(engine))
+    said = rollway("why", "web").out
+    assert said.startswith("web is not going forward: held by the freeze xmas until")
+    assert "; in " in said

@@ -1,0 +1,53 @@
+"""What Tab offers after `rollway ...` in bash, zsh and fish."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.support.deployments import make_deployment
+from tests.support.pictures import PROVISIONING
+
+SHELLS = ("bash", "zsh", "fish")
+PROGRAM = Path(sys.executable).with_name("rollway")
+
+
+def offered(shell: str, *words: str) -> list[str]:
+    """The names alone, without what the shell shows beside them."""
+    typed = " ".join(("rollway", *words))
+    asked = {
+        "bash": {"COMP_WORDS": typed, "COMP_CWORD": str(len(words))},
+        "zsh": {"_TYPER_COMPLETE_ARGS": typed},
+        "fish": {"_TYPER_COMPLETE_ARGS": typed, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }
+    environment = {**os.environ, **asked[shell], "_ROLLWAY_COMPLETE": f"complete_{shell}"}
+    done = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    if shell == "zsh":
+        return re.findall(r'"([^"]*)":"', done.stdout)
+    return [line.partition("\t")[0] for line in done.stdout.split("\n") if line]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.usefixtures("servers")
+def test_tab_completes_names_of_deployments_and_revisions(engine: Engine, shell: str) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    assert offered(shell, "scale", "we") == ["web"]
+    assert offered(shell, "activate", "web", "v") == ["v2", "v1"]
+    assert offered(shell, "undo", "web", "--to", "v1") == ["v1"]
+    assert offered(shell, "activate", "api", "v") == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_tab_says_nothing_and_soon_where_no_database_answers(monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    for url in ("postgresql://nobody@127.0.0.1:1/none", "not a url"):
+        monkeypatch.setenv("DATABASE_URL", url)
+        monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
+        began = time.monotonic()
+        assert offered(shell, "scale", "we") == []
+        assert time.monotonic() - began < 8

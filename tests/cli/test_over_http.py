@@ -1,0 +1,139 @@
+"""With ROLLWAY_URL commands need neither database nor Redis, and say and end as they do with both."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from cli.remote import close
+from domain.tokens import Role
+from tests.cli.conftest import Ended, Rollway
+from tests.support.deployments import make_deployment, read
+from tests.support.people_api import People, people_process
+from tests.support.pictures import READY
+from tests.support.promoted import green_waits
+
+WEB = """
+deployment: shop
+replicas: 3
+revision: {name: v1, command: sleep 60, env: {KEY: s3cret}}
+policy: {strategy: rolling_update, spec: {max_surge: 1}}
+traffic: {hosts: [shop.example.com]}
+"""
+
+
+@pytest.fixture
+def people(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
+    made = People(people_process(database, redis_url, tmp_path), database)
+    made.server.start()
+    yield made
+    close()
+    made.server.end(kill=True)
+    made.engine.dispose()
+
+
+@pytest.fixture
+def laptop(rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch) -> Rollway:
+    """Commands of a machine that has the address and a token, and nothing else."""
+    secret = people.token(Role.ADMIN, name="laptop")
+
+    def run(*arguments: str) -> Ended:
+        with monkeypatch.context() as there:
+            there.delenv("DATABASE_URL", raising=False)
+            there.delenv("REDIS_URL", raising=False)
+            there.setenv("ROLLWAY_URL", people.server.url)
+            there.setenv("ROLLWAY_TOKEN", secret)
+            return rollway(*arguments)
+
+    return run
+
+
+READS = (
+    ("status", "web"),
+    ("status", "web", "--json"),
+    ("history", "web", "-n", "2"),
+    ("history", "web", "--json"),
+    ("routes", "web"),
+    ("routes", "web", "--all", "--json"),
+    ("hosts", "--json"),
+    ("subscriptions", "--json"),
+    ("status", "nope"),
+    ("history", "nope", "--json"),
+    ("logs", "nope"),
+    ("activate", "web", "v9"),
+    ("activate", "web", "v2", "--wait", "--timeout", "0"),
+    ("activate", "web", "v2", "--wait", "--timeout", "0", "--json"),
+    ("abort", "nope", "--json"),
+    ("scale", "WEB", "3"),
+)
+
+
+def without_times(ended: Ended) -> Ended:
+    """What differs from one moment to the next."""
+    moment = re.compile(r'"now": "[^"]*"|"version": \d+|\d+(\.\d+)? (s|min|h)\b')
+    out, err = (re.sub(" +", " ", moment.sub("", said)) for said in (ended.out, ended.err))
+    return Ended(ended.code, out, err)
+
+
+@pytest.mark.usefixtures("servers")
+def test_what_commands_say_and_how_they_end_is_the_same_over_http(
+    rollway: Rollway, laptop: Rollway, engine: Engine
+) -> None:
+    green_waits(engine)
+    for arguments in READS:
+        assert without_times(laptop(*arguments)) == without_times(rollway(*arguments)), arguments
+    listed = json.loads(laptop("status", "--json").out)
+    assert [deployment["name"] for deployment in listed["deployments"]] == ["web"]
+    assert "asked: the server at 127.0.0.1:" in laptop("status").out
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_laptop_drives_a_deployment_and_its_token_is_the_actor(
+    rollway: Rollway, laptop: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(WEB)
+    applied = laptop("apply", "-f", str(file), "--reason", "first day")
+    assert (applied.code, applied.err.splitlines()[1:]) == (0, [])
+    assert applied.out.splitlines()[-1] == "shop: revision v1 activated"
+    assert laptop("apply", "-f", str(file)).out == rollway("apply", "-f", str(file)).out == "shop: nothing to do\n"
+    file.write_text(WEB.replace("s3cret", "another"))
+    refused = laptop("apply", "-f", str(file))
+    assert (refused.code, refused.err) == (1, rollway("apply", "-f", str(file)).err)
+    make_deployment(engine, "■■■", status=READY, name="web")
+    for verb in (
+        ("activate", "web", "v2"),
+        ("pause", "web"),
+        ("resume", "web"),
+        ("abort", "web"),
+        ("scale", "web", "5"),
+    ):
+        assert laptop(*verb).code == 0, verb
+    assert laptop("destroy", "web", "--yes").code == 0
+    actors = read(engine, "SELECT DISTINCT actor FROM deployment_history WHERE phase <> 'check_pending'")
+    assert {row["actor"] for row in actors} >= {"laptop"}
+    assert "s3cret" not in laptop("status", "shop", "--json").out
+
+
+def test_what_needs_the_database_and_what_is_wrong_is_said_in_a_sentence(
+    laptop: Rollway, rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments in (("doctor",), ("token", "list"), ("slots",), ("proxies",), ("migrate",)):
+        ended = laptop(*arguments)
+        assert (ended.code, "needs the database" in ended.err) == (3, True), arguments
+    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
+    assert "ROLLWAY_URL is set and ROLLWAY_TOKEN is not" in rollway("status").err
+    monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, name="guest"))
+    assert "this needs the role admin, and the token guest has viewer" in rollway("forget-host", "rack-7").err
+    monkeypatch.setenv("ROLLWAY_TOKEN", "wrong")
+    refused = rollway("status")
+    assert (refused.code, "unknown, revoked or expired" in refused.err) == (1, True)
+    monkeypatch.setenv("ROLLWAY_URL", "rollway.example.com")
+    assert (rollway("status").code, "must be an address such as https://" in rollway("status").err) == (2, True)
+    people.server.end(kill=True)
+    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
+    away = rollway("status")
+    assert (away.code, f"the server at 127.0.0.1:{people.server.port}" in away.err) == (3, True)

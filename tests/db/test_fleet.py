@@ -1,0 +1,91 @@
+"""What is told of the whole fleet: one snapshot, and rollouts that stay counted."""
+
+import threading
+from typing import LiteralString
+
+from sqlalchemy import Engine
+
+from db.engine import in_transaction, transaction
+from db.fleet.measures import MEASURES
+from db.fleet.read import FleetView, read_fleet
+from tests.support.deployments import ask, make_deployment, read, write
+from tests.support.pictures import PROVISIONING
+from tests.support.waiting import eventually
+
+END: LiteralString = """
+    WITH ended AS (UPDATE rollouts SET outcome = %s, ended_at = started_at + %s * interval '1 second' WHERE id = %s
+                   RETURNING deployment_id)
+    UPDATE deployments SET lifecycle = 'ready', sub_step = NULL, rollout_id = NULL, deploying_revision_id = NULL
+     WHERE id = (SELECT deployment_id FROM ended)
+"""
+
+
+def fleet(engine: Engine) -> FleetView:
+    return in_transaction(engine, read_fleet)
+
+
+def value(engine: Engine, name: str, *labels: str) -> float:
+    """One sample; the labels tell it from its neighbours."""
+    return next(number for its, number in fleet(engine).samples[name] if its == labels)
+
+
+def test_the_fleet_is_told_in_numbers(engine: Engine) -> None:
+    make_deployment(engine, "■■▲◇", name="web", n=3)
+    make_deployment(engine, "■■|◇", name="rolls", n=2, status=PROVISIONING)
+    assert value(engine, "rollway_deployments", "ready") == value(engine, "rollway_deployments", "deploying") == 1
+    assert [value(engine, "rollway_routes", status) for status in ("healthy", "unhealthy", "provisioning")] == [4, 1, 2]
+    assert value(engine, "rollway_replicas_wanted") == 5
+    assert value(engine, "rollway_replicas_serving") == 4
+    assert fleet(engine).samples["rollway_deployment_replicas_missing"] == [(("web",), 1.0)]
+    assert [value(engine, "rollway_rollouts_open", state) for state in ("forward", "back", "waits")] == [1, 0, 0]
+    ask(engine, "pause", deployment="rolls")
+    assert [value(engine, "rollway_rollouts_open", state) for state in ("forward", "back", "waits")] == [0, 0, 1]
+    assert value(engine, "rollway_database_bytes") > value(engine, "rollway_table_bytes", "routes") > 0
+
+
+def test_every_measure_has_a_value_for_each_of_its_labels(engine: Engine) -> None:
+    samples = fleet(engine).samples
+    assert {measure.name: {len(labels) for labels, _ in samples[measure.name]} for measure in MEASURES} == {
+        measure.name: {len(measure.labels)} if samples[measure.name] else set() for measure in MEASURES
+    }
+
+
+def counted(engine: Engine) -> list[tuple[str, str, float, list[int]]]:
+    """Strategy, outcome, seconds, and the buckets in which there are any."""
+    return sorted(
+        (row.strategy, row.outcome, row.seconds, [at for at, n in enumerate(row.buckets) if n])
+        for row in fleet(engine).ended
+    )
+
+
+def test_ended_rollouts_are_counted_once_by_outcome_and_duration_and_stay_counted_without_their_rows(
+    engine: Engine,
+) -> None:
+    ways = [("completed", 4), ("completed", 5), ("rolled_back", 100_000)]
+    for number, (outcome, seconds) in enumerate(ways):
+        made = make_deployment(engine, "■■|", name=f"web{number}", n=2, status=PROVISIONING)
+        write(engine, END, outcome, seconds, made.rollout_id)
+        write(engine, "UPDATE rollouts SET outcome = outcome")
+    expected = [("rolling_update", "completed", 9.0, [0]), ("rolling_update", "rolled_back", 100_000.0, [11])]
+    assert counted(engine) == expected
+    write(engine, "DELETE FROM rollouts")
+    assert counted(engine) == expected
+
+
+def test_commits_that_end_rollouts_at_once_wait_for_each_other_in_no_circle(engine: Engine) -> None:
+    made = [make_deployment(engine, "■|", name=f"web{number}", n=1, status=PROVISIONING) for number in range(4)]
+
+    def end(first: int, second: int) -> None:
+        with transaction(engine) as connection:
+            connection.execute(END, ("completed" if first == 0 else "rolled_back", 1, made[first].rollout_id))
+            connection.execute(END, ("rolled_back" if first == 0 else "completed", 1, made[second].rollout_id))
+            both.wait()
+
+    both = threading.Barrier(2)
+    threads = [threading.Thread(target=end, args=pair) for pair in ((0, 1), (2, 3))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(sum(row.buckets) for row in fleet(engine).ended) == 4
+    assert eventually(lambda: read(engine, "SELECT sum(buckets[1]) AS n FROM rollout_counts")[0]["n"] == 4)

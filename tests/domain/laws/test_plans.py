@@ -1,0 +1,104 @@
+"""Plans against what then happens: rollouts of any policy and size in which nothing fails, in any order of starts."""
+
+import random
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.foresight.course import Stand, course
+from domain.foresight.drawn import LearnedFates
+from domain.foresight.learned import Learned
+from domain.foresight.plan import plan
+from domain.foresight.rehearse import rehearse
+from domain.foresight.subject import Subject
+from domain.foresight.world import cycle, with_status, without
+from domain.model import Deployment, RouteStatus
+from domain.policy import DeploymentPolicy
+from tests.support.pictures import NOW, READY, blue_green, deploying, rolling_update
+from tests.support.simulation import applied
+from tests.support.snapshots import REPLICAS, policies
+
+
+@dataclass
+class Happening:
+    """A rollout in which replicas come up and stop one by one, in an order that chance gives."""
+
+    deployment: Deployment
+    chance: random.Random
+    moves: list[tuple[int, int, int, int]] = field(default_factory=list)
+    stands: list[Stand] = field(default_factory=list)
+
+    def to_the_end(self) -> None:
+        now = NOW
+        for _ in range(2000):
+            decision = cycle(self.deployment, now)
+            self.deployment = applied(decision, now, stopping=True)
+            self.stands.append(Stand.of(self.deployment))
+            if decision.changes_anything:
+                changes = decision.changes
+                drained, promoted = len(changes.drain_route_ids), len(changes.promote_route_ids)
+                self.moves.append((changes.created, drained, promoted, len(changes.park_route_ids)))
+            if decision.to == READY:
+                return
+            if decision.clock_stopped and self.deployment.rollout is not None:
+                asked = replace(self.deployment.rollout, promote_requested=True)
+                self.deployment = replace(self.deployment, rollout=asked)
+            elif decision.due_at is not None and decision.due_at <= now:
+                continue
+            elif not self.something_ends(now):
+                assert decision.due_at is not None, decision.reason
+                now = decision.due_at
+        raise AssertionError("no end")
+
+    def something_ends(self, now: datetime) -> bool:
+        """One start or one stop; False when none is under way."""
+        ending = [r for r in self.deployment.routes if r.status in (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)]
+        if not ending:
+            return False
+        route = self.chance.choice(ending)
+        if route.status is RouteStatus.TERMINATING:
+            self.deployment = without(self.deployment, [route.id])
+        else:
+            self.deployment = with_status(self.deployment, [route.id], RouteStatus.HEALTHY, now)
+        return True
+
+
+def beginning(policy: DeploymentPolicy, n: int) -> Deployment:
+    return deploying("■" * n + "|", n, policy=policy)
+
+
+@settings(max_examples=40)
+@given(policies(), REPLICAS, st.randoms(use_true_random=False))
+def test_what_happens_is_what_the_plan_said_and_stays_within_what_it_promised(
+    policy: DeploymentPolicy, n: int, chance: random.Random
+) -> None:
+    deployment = beginning(policy, n)
+    foreseen = plan(Subject(deployment), NOW, Learned(), random.Random(1).random)
+    happening = Happening(deployment, chance)
+    happening.to_the_end()
+    assert foreseen.ends_ready
+    if foreseen.is_certain:
+        assert happening.moves == [(wave.create, wave.drain, wave.promote, wave.park) for wave in foreseen.waves]
+    assert max(stand.live for stand in happening.stands) <= foreseen.ceiling
+    assert min(stand.serving for stand in happening.stands) >= min(foreseen.floor, n)
+
+
+STARTS = (0.8, 1.1, 1.2, 1.9, 2.0, 2.4, 3.1, 4.0, 5.5, 9.0)
+STOPS = (0.3, 0.5, 0.5, 1.0, 2.2)
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+@pytest.mark.parametrize("policy", [rolling_update(), rolling_update(2, 0), blue_green(auto_promote=True)])
+def test_nine_of_ten_runs_end_within_the_band_of_a_rehearsal(policy: DeploymentPolicy, n: int) -> None:
+    """With draws that are always the same: chance would have it wrong at times."""
+    learned = Learned(STARTS, STOPS)
+    subject = Subject(beginning(policy, n))
+    band = rehearse(subject, NOW, learned, random.Random(7).random, 200).band
+    assert band is not None
+    fates = [LearnedFates(learned=learned, draw=random.Random(run).random) for run in range(200)]
+    took = [course(subject.deployment, NOW, each).seconds or 0 for each in fates]
+    within = sum(band.low - 1e-6 <= seconds <= band.high + 1e-6 for seconds in took)
+    assert 0.85 <= within / len(took) <= 0.95

@@ -1,0 +1,53 @@
+"""A rollout held against its plan: what is named, and what is not."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from domain.foresight.deviation import deviations
+from domain.foresight.learned import Learned
+from domain.foresight.measured import RecordedStep
+from domain.foresight.plan import Plan, plan
+from domain.foresight.subject import Subject
+from tests.support.pictures import NOW, deploying
+from tests.support.recorded import steps_of
+
+LEARNED = Learned(starts=(1.0, 1.0, 2.0), stops=(1.0,))
+
+
+def planned() -> Plan:
+    return plan(Subject(deploying("■■■|")), NOW, LEARNED, lambda: 0.5)
+
+
+def later(steps: list[RecordedStep], seconds: float) -> list[RecordedStep]:
+    """The second wave takes so much longer: all after it comes later."""
+    late = timedelta(seconds=seconds)
+    return [*steps[:2], *(replace(step, at=step.at + late) for step in steps[2:])]
+
+
+def test_a_rollout_that_goes_as_planned_has_no_deviation() -> None:
+    assert list(deviations(planned(), steps_of(deploying("■■■|")))) == []
+    assert list(deviations(planned(), steps_of(deploying("■■■|"))[:2])) == [], "what is still to come is none"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, []), (40, ["wave 2 took 41 s, planned 1.0 s: route {} started slowly"])]
+)
+def test_a_wave_that_takes_much_longer_is_named_with_the_replica_that_started_slowly(
+    seconds: float, said: list[str]
+) -> None:
+    steps = later(steps_of(deploying("■■■|")), seconds)
+    slow = max(steps[2].deployment.routes, key=lambda route: route.created_at).id.hex[-8:]
+    assert list(deviations(planned(), steps)) == [each.format(slow) for each in said]
+
+
+def test_what_was_not_planned_is_named() -> None:
+    steps = steps_of(deploying("■■■|"))
+    more = replace(steps[-1], number=5, decision={**steps[-1].decision, "reason": "expired: too long"})
+    assert list(deviations(planned(), [*steps, more])) == ["wave 5 was not planned: expired: too long"]
+
+
+def test_a_wave_that_did_something_else_is_named() -> None:
+    steps = steps_of(deploying("■■■|", 3, 2, 1))
+    assert next(deviations(planned(), steps)) == "wave 1 did create 2, drain 1, planned create 1, drain 1"

@@ -1,0 +1,52 @@
+"""A rehearsal: what many runs with drawn times and failures come to."""
+
+import random
+
+import pytest
+
+from domain.foresight.learned import Learned
+from domain.foresight.rehearse import Rehearsal, rehearse
+from domain.foresight.subject import Subject
+from domain.model import Deployment
+from tests.support.pictures import NOW, deploying
+
+
+def rehearsed(deployment: Deployment, learned: Learned, runs: int = 100) -> Rehearsal:
+    return rehearse(Subject(deployment), NOW, learned, random.Random(3).random, runs)
+
+
+def test_where_starts_always_take_as_long_every_run_does() -> None:
+    found = rehearsed(deploying("■■■|"), Learned((2.0,), (1.0,)))
+    assert (found.runs, found.completed, found.went_back, found.unsettled) == (100, 100, 0, 0)
+    assert found.done["p50"] == found.done["p99"] == 6
+    assert found.fewest_serving == {2: 100}
+    assert [found.chance_to_be_done_by(seconds) for seconds in (5.9, 6.0)] == [0, 1]
+
+
+@pytest.mark.parametrize(("failed", "least", "most"), [(0, 0.0, 0.0), (1, 0.0, 0.3), (30, 1.0, 1.0)])
+def test_the_chance_to_go_back_follows_the_failures_of_the_past(failed: int, least: float, most: float) -> None:
+    learned = Learned((2.0,) * 10 if failed < 30 else (2.0,) * 1, (1.0,), failed_starts=failed)
+    found = rehearsed(deploying("■■■|"), learned)
+    assert least <= found.chance_to_go_back <= most
+    assert found.completed + found.went_back == found.runs
+    assert bool(found.why_back) is bool(found.went_back)
+    if found.why_back:
+        assert found.why_back == ("3 new replicas failed, the limit is 3",)
+
+
+def test_runs_that_go_back_are_never_done() -> None:
+    found = rehearsed(deploying("■■■|"), Learned((2.0,), (1.0,), failed_starts=2), runs=200)
+    assert 0 < found.completed < found.runs
+    assert found.done["p99"] is None
+    assert found.chance_to_be_done_by(10**6) == found.completed / found.runs
+
+
+def test_the_same_draws_give_the_same_rehearsal() -> None:
+    learned = Learned((1.0, 2.0, 5.0), (1.0,), failed_starts=1)
+    assert rehearsed(deploying("■■■|"), learned) == rehearsed(deploying("■■■|"), learned)
+
+
+def test_a_rehearsal_as_json_is_plain_and_leaves_out_the_single_times() -> None:
+    document = rehearsed(deploying("■■■|"), Learned((1.0,))).as_json()
+    assert document["chance_to_go_back"] == 0
+    assert "seconds" not in document

@@ -1,0 +1,62 @@
+"""What 0.1.0 wrote is understood by this release as it was meant: commands, contents of revisions, recorded steps.
+
+The file was written by the code of 0.1.0 and is never made anew: of each kind of step there is the smallest.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.messages import parse_command
+from domain.replay import is_same_decision, replay_step
+from domain.replicas.revision import RevisionSpec, revision_name
+from domain.replicas.stored import is_same, stored_spec
+
+WRITTEN = json.loads(Path(__file__).with_name("written_by_0_1_0.json").read_text(encoding="utf-8"))
+
+
+def step_id(step: dict[str, Any]) -> str:
+    strategy = step["inputs"]["deployment"]["rollout"]["policy"]["strategy"]
+    return f"{strategy}, {step['phase']}: {step['decision']['reason']}"
+
+
+@pytest.mark.parametrize("step", WRITTEN["steps"], ids=step_id)
+def test_a_step_that_the_version_before_recorded_is_decided_alike(step: dict[str, Any]) -> None:
+    replayed = replay_step(step["inputs"], step["phase"])
+    assert is_same_decision(step["decision"], replayed), f"{step['decision']} is now {replayed}"
+
+
+def test_the_recorded_steps_are_of_each_strategy_both_ways_and_of_each_outcome() -> None:
+    steps = WRITTEN["steps"]
+    assert {step["inputs"]["deployment"]["rollout"]["policy"]["strategy"] for step in steps} == {
+        "blue_green",
+        "recreate",
+        "rolling_update",
+    }
+    assert {step["phase"] for step in steps} == {"deploying_provisioning", "deploying_rolling_back"}
+    assert {"success", "need_retry", "give_up"} <= {step["decision"]["verdict"] for step in steps}
+
+
+@pytest.mark.parametrize("command", WRITTEN["commands"], ids=lambda command: command["task"])
+def test_a_command_of_the_version_before_means_what_it_meant(command: dict[str, Any]) -> None:
+    parsed = parse_command(command["task"], command["payload"]).model_dump(mode="json")
+    assert {name: parsed[name] for name in command["payload"]} == command["payload"]
+
+
+@pytest.mark.parametrize("revision", WRITTEN["revisions"], ids=lambda revision: revision["spec"]["runtime"])
+def test_a_content_keeps_the_name_that_it_had_so_that_applying_a_file_again_changes_nothing(
+    revision: dict[str, Any],
+) -> None:
+    spec = RevisionSpec.model_validate(revision["spec"])
+    assert revision_name("web", spec) == revision["name"]
+    assert is_same(revision["spec"], spec)
+    assert stored_spec(json.dumps(revision["spec"])).unreadable is None
+
+
+def test_a_content_with_a_field_of_a_later_release_is_another_one() -> None:
+    revision = WRITTEN["revisions"][0]
+    spec = RevisionSpec.model_validate(revision["spec"])
+    assert not is_same({**revision["spec"], "colour": "green"}, spec)
+    assert not is_same({**revision["spec"], "drain_seconds": 8.0}, spec)

@@ -1,0 +1,176 @@
+"""From the version before to this one with rollouts under way: workers of both side by side, and back again."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+import redis
+
+from cli.demo.load import Load
+from db.audit.impossible import impossible_combinations
+from tasks.redis.aside import last_aside
+from tests.support.databases import copy_of, replay
+from tests.support.edge import api_process, envoy_process
+from tests.support.queues import answer_of
+from tests.support.server_process import Process
+from tests.support.servers import EmbeddedServer
+from tests.support.stack import ROOT, Fleet
+from tests.support.version_before import REPLICAS, NoVersionBeforeError, apply_with, run_with, unpack_version_before
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def version_before(tmp_path: Path) -> Path:
+    try:
+        return unpack_version_before(tmp_path / "version-before")
+    except NoVersionBeforeError as error:
+        pytest.skip(f"NO VERSION BEFORE, SO NO UPGRADE IS TESTED HERE: {error}")
+
+
+@pytest.fixture
+def fleet(version_before: Path, postgres_server: EmbeddedServer, redis_url: str, tmp_path: Path) -> Iterator[Fleet]:
+    """All of the version before: its tables, a worker, beat. It ends with every step replayed by today's code."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    with copy_of("template1", postgres_server) as database:
+        fleet = Fleet(database, redis_url, home)
+        fleet.code = version_before
+        try:
+            run_with(fleet, "alembic", "upgrade", "head")
+            fleet.start_workers("old-worker")
+            fleet.start_beat("old-beat")
+            yield fleet
+        finally:
+            fleet.end()
+        replay(database)
+
+
+@pytest.fixture
+def api(fleet: Fleet, version_before: Path) -> Iterator[Process]:
+    """The server for proxies of the version before."""
+    api = api_process(fleet.database, fleet.environment["REDIS_URL"], fleet.home)
+    api.code = version_before
+    api.start()
+    yield api
+    api.end(kill=True)
+
+
+@pytest.fixture
+def envoy(api: Process, fleet: Fleet) -> Iterator[Process]:
+    envoy = envoy_process(api.port, fleet.home)
+    envoy.start()
+    yield envoy
+    envoy.end(kill=True)
+
+
+def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_work_side_by_side(
+    fleet: Fleet, api: Process, envoy: Process, version_before: Path, client: redis.Redis
+) -> None:
+    apply_with(fleet, "v1", "--wait")
+    with _no_request_lost(envoy):
+        apply_with(fleet, "v2", STARTUP_SECONDS="2")
+        _wait_for_a_step(fleet)
+        _send(fleet, client, "pause", "web")
+        fleet.code = ROOT
+        run_with(fleet, "cli.main", "migrate")
+        _exchange_worker(fleet, client)
+        api.end()
+        api.code = ROOT
+        api.start()
+        _steer_from(version_before, fleet)
+        fleet.kill("old-beat")
+        fleet.start_beat("new-beat")
+        fleet.wait_until_ready("web", "v2", 4)
+        _go_back(fleet, version_before)
+
+    assert [rollout["outcome"] for rollout in fleet.rollouts("web")] == ["completed", "completed"]
+    assert [route for name in REPLICAS for route in fleet.routes(name, "failed")] == []
+    assert last_aside(client) == []
+    with psycopg.connect(fleet.database) as connection:
+        assert impossible_combinations(connection) == []
+    logs = [file.stem for file in fleet.home.glob("*.log")]
+    assert {name: troubles for name in logs if (troubles := _troubles(fleet, name))} == {}
+
+
+def _exchange_worker(fleet: Fleet, client: redis.Redis) -> None:
+    """An old worker goes on as new senders ask for it; a new one works beside it, and then alone."""
+    fleet.ask("scale", deployment="web", desired_replicas=5)
+    _send(fleet, client, "resume", "web")
+    _wait_for_a_step(fleet)
+    fleet.ask("pause", deployment="web")  # at once: the rollout is not over before the new worker begins
+    fleet.start_workers("new-worker")
+    _send(fleet, client, "resume", "web")
+    _scale_until_both_decide(fleet, "old-worker", "new-worker")
+    assert fleet.ask_to_end("old-worker") == 0
+
+
+def _steer_from(version_before: Path, fleet: Fleet) -> None:
+    """A command line that was not upgraded yet, for workers that were."""
+    fleet.code = version_before
+    run_with(fleet, "cli.main", "promote", "model")
+    run_with(fleet, "cli.main", "scale", "web", "4")
+    fleet.code = ROOT
+    eventually(lambda: fleet.rollouts("model")[-1]["outcome"] == "completed", what="the promotion")
+
+
+def _go_back(fleet: Fleet, version_before: Path) -> None:
+    """The version before alone again, on the tables of this one and what this one wrote."""
+    fleet.kill("new-beat")
+    fleet.code = version_before
+    fleet.start_beat("old-beat-again")
+    fleet.start_workers("old-worker-again")
+    assert fleet.ask_to_end("new-worker") == 0
+    run_with(fleet, "cli.main", "undo", "web", "--wait")
+    fleet.wait_until_ready("web", "v1", 4)
+
+
+@contextmanager
+def _no_request_lost(envoy: Process) -> Iterator[None]:
+    load = Load(envoy.url, "web")
+    load.start()
+    yield
+    load.stop()
+    assert load.tally.failed == 0, str(load.tally)
+
+
+def _wait_for_a_step(fleet: Fleet) -> None:
+    """The rollout has moved."""
+    before = fleet.steps("web")
+    eventually(lambda: fleet.steps("web") != before, what="a step")
+
+
+def _send(fleet: Fleet, client: redis.Redis, command: str, deployment: str) -> None:
+    """A command as a message, which some worker carries out."""
+    payload = {"request_id": uuid4().hex, "deployment": deployment}
+    sent = fleet.producer.send_task(f"rollway.{command}", kwargs={"payload": payload}, queue="commands")
+    answer = answer_of(client, str(sent.id))["result"]
+    assert answer["ok"], answer
+    assert not answer["result"]["already"], answer
+
+
+def _scale_until_both_decide(fleet: Fleet, *workers: str) -> None:
+    """Whichever is quicker has a decision: there are as many as it takes for each to be quicker at times."""
+    before = {worker: _decisions(fleet, worker) for worker in workers}
+    sizes = iter([2, 1] * 50)
+
+    def both_have_decided() -> bool:
+        fleet.ask("scale", deployment="model", desired_replicas=next(sizes))
+        return all(_decisions(fleet, worker) > before[worker] for worker in workers)
+
+    eventually(both_have_decided, what=f"decisions of {workers}")
+
+
+def _decisions(fleet: Fleet, worker: str) -> int:
+    return fleet.log(worker).count("event='decided'")
+
+
+def _troubles(fleet: Fleet, name: str) -> list[str]:
+    """Errors in a log."""
+    trouble = re.compile("level='(error|critical)'|Traceback|^Rollway does not begin")
+    return [line for line in fleet.log(name).splitlines() if trouble.search(line)]

@@ -1,0 +1,109 @@
+"""`make images`: pictures of the page into docs/images/, from a small fleet that really runs."""
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, ViewportSize
+
+from domain.tokens import Role
+from tests.support.browser import MISSING, browser, chromium, log_in
+from tests.support.databases import copy_of, migrated_template
+from tests.support.people_api import People, people_process
+from tests.support.servers import embedded_postgres, embedded_redis
+from tests.support.stack import Fleet
+
+FOLDER = Path("docs/images")
+CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
+WIDE, NARROW = ViewportSize(width=1200, height=620), ViewportSize(width=400, height=760)
+
+
+@contextmanager
+def stack(folder: Path) -> Iterator[tuple[Fleet, People]]:
+    """Servers, a worker, a beat, and the server for people."""
+    homes = [folder / name for name in ("postgres", "valkey", "fleet", "people")]
+    for home in homes:
+        home.mkdir()
+    with (
+        embedded_postgres(homes[0]) as postgres,
+        embedded_redis(homes[1]) as valkey,
+        copy_of(migrated_template(postgres), postgres) as database,
+    ):
+        fleet, people = (
+            Fleet(database, valkey.url, homes[2]),
+            People(people_process(database, valkey.url, homes[3]), database),
+        )
+        people.server.start()
+        try:
+            fleet.start_workers("worker1")
+            fleet.start_beat()
+            yield fleet, people
+        finally:
+            people.server.end(kill=True)
+            people.engine.dispose()
+            fleet.end()
+
+
+def prepare(fleet: Fleet) -> None:
+    """Services in the states that people meet."""
+    for name, replicas, policy in (
+        ("checkout", 4, CAREFUL),
+        ("accounts", 3, BLUE_GREEN),
+        ("search", 3, CAREFUL),
+        ("mail", 2, CAREFUL),
+        ("thumbnails", 6, CAREFUL),
+    ):
+        fleet.deploy_first(name, replicas, policy)
+    for name in ("accounts", "search", "checkout"):
+        fleet.add_revision(name, "v2", **{"BROKEN": "start"} if name == "search" else {"STARTUP_SECONDS": "1.5"})
+
+
+def take(chrome: Browser, fleet: Fleet, people: People) -> None:
+    """The pictures, one after the other, while a rollout moves."""
+    context = chrome.new_context(viewport=WIDE, device_scale_factor=1)
+    page = log_in(context, people.server.url, people.token(Role.OPERATOR, name="ann"), "/deployments/checkout")
+    page.get_by_role("button", name="Roll out").click()
+    page.get_by_text("as past replicas took").wait_for()
+    page.get_by_label("Reason").fill("ticket 7")
+    page.screenshot(path=FOLDER / "plan.png")
+    fleet.ask("activate_revision", deployment="accounts", revision="v2", actor="bob", reason="ticket 9")
+    fleet.ask("activate_revision", deployment="search", revision="v2", actor="eve", reason="a faster index")
+    page.locator("#ask-do").click()
+    page.locator(".wave").nth(2).wait_for()
+    page.screenshot(path=FOLDER / "deployment.png", full_page=True)
+    page.get_by_role("link", name="Deployments").click()
+    page.get_by_role("region", name="Waits for a person").wait_for()
+    page.screenshot(path=FOLDER / "fleet.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
+    dark_and_narrow(page)
+    context.close()
+
+
+def dark_and_narrow(page: Page) -> None:
+    """The same at night, and on a telephone."""
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=FOLDER / "fleet-dark.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
+    page.set_viewport_size(NARROW)
+    page.get_by_role("link", name=re.compile("search")).click()
+    page.get_by_text("rolled back", exact=True).wait_for()
+    page.screenshot(path=FOLDER / "deployment-narrow-dark.png")
+
+
+def main() -> int:
+    """Exit code 1 where there is no browser."""
+    program = chromium()
+    if program is None:
+        sys.stderr.write(f"{MISSING}\n")
+        return 1
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as (fleet, people), browser(program) as chrome:
+        prepare(fleet)
+        take(chrome, fleet, people)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""The reference is what the code says, with a meaning for every field; each example is a file that is accepted."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from api.people.meanings import meanings
+from cli.apply.file import read_file
+from domain.commands import COMMANDS
+from domain.strategies import STRATEGIES
+from reference.environment import READERS
+from reference.file import SECTIONS
+from reference.models import rows_of
+from reference.pages import FOLDER, PAGES
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(ROOT.glob("examples/*.yaml"))
+MODELS: list[type[BaseModel]] = [
+    *SECTIONS.values(),
+    *(strategy.spec_model for strategy in STRATEGIES.values()),
+    *COMMANDS.values(),
+    *dict.fromkeys(command.answer for command in COMMANDS.values()),
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_the_code_says(name: str) -> None:
+    assert (ROOT / FOLDER / name).read_text(encoding="utf-8") == PAGES[name](), "run 'make reference'"
+
+
+def test_nothing_else_lies_beside_the_pages() -> None:
+    assert sorted(path.name for path in (ROOT / FOLDER).iterdir()) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_field_says_what_it_means_and_what_may_stand_there(model: type[BaseModel]) -> None:
+    assert [row.name for row in rows_of(model) if not row.meaning or row.right == "anything"] == []
+
+
+@pytest.mark.parametrize("model", [model for models in READERS.values() for model in models], ids=lambda m: m.__name__)
+def test_every_variable_says_what_it_means_and_what_is_right(model: type[BaseModel]) -> None:
+    variables = [name for name, field in model.model_fields.items() if field.validation_alias]
+    rows = {row.name: row for row in rows_of(model)}
+    assert [name for name in variables if name not in meanings(model) or rows[name].right == "anything"] == []
+
+
+def test_no_variable_of_rollway_is_left_out() -> None:
+    rooms = ("api", "cli", "db", "domain", "runtime", "stack", "tasks", "traffic")
+    files = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+    read = {name for path in files for name in re.findall(r"\bROLLWAY_[A-Z_]+[A-Z]\b", path.read_text("utf-8"))}
+    assert sorted(name for name in read if name not in PAGES["environment.md"]()) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_is_accepted(example: Path) -> None:
+    assert read_file(str(example))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_has_an_example_of_its_own(name: str) -> None:
+    (deployment,) = read_file(str(ROOT / f"examples/{name}.yaml"))
+    assert deployment.parsed_policy is not None
+    assert deployment.parsed_policy.strategy == name

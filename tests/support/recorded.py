@@ -1,0 +1,26 @@
+"""The steps that a rollout of the simulated world leaves on record."""
+
+import json
+
+from domain.foresight.measured import RecordedStep
+from domain.foresight.world import handler_of
+from domain.model import Deployment
+from domain.recording import decision_json, inputs_json
+from tests.support.simulation import world_of
+
+
+def steps_of(deployment: Deployment) -> list[RecordedStep]:
+    """Those of a rollout in which each start and stop takes a second."""
+    world = world_of(deployment, stop_seconds=1.0)
+    world.run(300)
+    changing = [look for look in world.looks if look.decision.changes_anything and look.decision.deployment.rollout]
+    return [
+        RecordedStep.of(
+            number,
+            handler_of(look.decision.deployment).name,
+            look.at,
+            json.loads(inputs_json(look.decision.deployment, look.at)),
+            json.loads(decision_json(look.decision)),
+        )
+        for number, look in enumerate(changing, 1)
+    ]
