@@ -142,7 +142,7 @@ def _no_request_lost(envoy: Process) -> Iterator[None]:
 def _wait_for_a_step(fleet: Fleet) -> None:
     """The rollout has moved."""
     before = fleet.steps("web")
-    eventually(lambda: fleet.steps("web") != before, what="a step")
+    eventually(lambda: fleet.steps("web") != before, 180, "a step")
 
 
 def _send(fleet: Fleet, client: redis.Redis, command: str, deployment: str) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -33,7 +32,7 @@ def hanging(tmp_path: Path) -> Iterator[DockerRuntime]:
         path = str(tmp_path / "engine.sock")
         engine.bind(path)
         engine.listen(100)
-        yield DockerRuntime(HERE, f"unix://{path}", timeout_seconds=20)
+        yield DockerRuntime(HERE, f"unix://{path}", timeout_seconds=600)
     eventually(lambda: gc.collect() >= 0 and not any(_asks_docker(thread) for thread in threading.enumerate()))
 
 
@@ -45,13 +44,13 @@ def _asks_docker(thread: threading.Thread) -> bool:
 def test_an_engine_that_hangs_holds_up_nobody(
     engine: Engine, waker: Waker, client: redis.Redis, runtimes: Runtimes, hanging: DockerRuntime, prober: Prober
 ) -> None:
+    """It is waited for ten minutes each time, by threads of its own: whoever waited with them would come too late."""
     host = HostReplicas(engine, {**runtimes, "docker": hanging}, waker, HERE, timedelta())
     probes = ProbePass(engine, {**runtimes, "docker": hanging}, waker, client, HERE, prober)
     in_docker = {"runtime": "docker", "docker": {"image": "web:1"}, "drain_seconds": 0, "stop_grace_seconds": 0}
     make_deployment(engine, "■■■◇◇◇", name="boxes", n=3, status=SCALING, spec=in_docker)
     web = make_route(engine, SERVICE)
 
-    began = time.monotonic()
     host.start()
     until(engine, web, "healthy", probes.look)
     os.kill(pid_of(runtimes["process"].find(web)), signal.SIGKILL)
@@ -59,5 +58,4 @@ def test_an_engine_that_hangs_holds_up_nobody(
     for name in ("boxes", "web"):
         ask(engine, "destroy", deployment=name)
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: host.stop() is not None and route(engine, web)["stopped_at"] is not None, 10)
-    assert time.monotonic() - began < 15, "the engine is waited for 20 s each time, by threads of its own"
+    eventually(lambda: host.stop() is not None and route(engine, web)["stopped_at"] is not None)
