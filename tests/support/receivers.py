@@ -43,7 +43,7 @@ class Receiver:
         event = json.loads(body)
         self.asked.append(event)
         self.forged += not verified(SECRET, headers, body, time.time()) or headers["webhook-id"] != event["id"]
-        self.goes_on.wait(30)
+        self.goes_on.wait()
         status = self.status(event)
         if status == 204:
             self.taken.append(event)
@@ -75,8 +75,10 @@ def receiving() -> Iterator[Receiver]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     receiver.url = f"http://127.0.0.1:{server.server_port}/events?token=secret"
-    yield receiver
-    receiver.goes_on.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    try:
+        yield receiver
+    finally:
+        receiver.goes_on.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
