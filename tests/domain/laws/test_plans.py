@@ -81,7 +81,7 @@ def test_what_happens_is_what_the_plan_said_and_stays_within_what_it_promised(
     happening.to_the_end()
     assert foreseen.ends_ready
     if foreseen.is_certain:
-        assert happening.moves == [(wave.create, wave.drain, wave.promote, wave.park) for wave in foreseen.waves]
+        assert happening.moves == [wave.moves for wave in foreseen.waves]
     assert max(stand.live for stand in happening.stands) <= foreseen.ceiling
     assert min(stand.serving for stand in happening.stands) >= min(foreseen.floor, n)
 
