@@ -118,7 +118,8 @@ def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
 
 def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw, work: int) -> list[Course]:
     runs = max(_FEWEST_RUNS, min(_MOST_RUNS, _WORK // max(1, work)))
-    return [course(deployment, now, LearnedFates(learned=_varied(learned), draw=draw)) for _ in range(runs)]
+    varied, replicas = _varied(learned), deployment.desired_replicas
+    return [course(deployment, now, LearnedFates(learned=varied, draw=draw, replicas=replicas)) for _ in range(runs)]
 
 
 def _varied(learned: Learned) -> Learned:
