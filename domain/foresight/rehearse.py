@@ -66,7 +66,8 @@ class Rehearsal:
 
 def rehearse(subject: Subject, now: datetime, learned: Learned, draw: Draw, runs: int) -> Rehearsal:
     """Run what follows from the snapshot so often, at least once, each time with other times and other failures."""
-    fates = (LearnedFates(learned=learned, draw=draw, fails=True) for _ in range(runs))
+    replicas = subject.deployment.desired_replicas
+    fates = (LearnedFates(learned=learned, draw=draw, fails=True, replicas=replicas) for _ in range(runs))
     return of_courses([course(subject.deployment, now, each) for each in fates], learned)
 
 
