@@ -13,7 +13,7 @@ from cli.exits import UsageError
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.foresight import Foreseeable, foreseeable
-from db.views.timeline import revision_named
+from db.views.timeline import revision_shown
 from domain.activation import ActivationRequest
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
@@ -70,9 +70,9 @@ def _of_name(reader: Reader, name: str, revision: str | None) -> Asked:
     known = reader.read(foreseeable, view)
     if revision is None:
         runs = view.deploying_revision or view.current_revision
-        found = reader.read(revision_named, view.id, runs) if runs else None
+        found = reader.read(revision_shown, view.id, runs) if runs else None
         return _asked(view, runs or "", known.deployment, known, _is_checked(found.spec if found else {}))
-    found = reader.read(revision_named, view.id, revision)
+    found = reader.read(revision_shown, view.id, revision)
     if found is None:
         raise RevisionNotFoundError(
             f"{name} has no revision {revision}; 'rollway status {name}' lists them",
