@@ -80,7 +80,7 @@ class Reader:
 
 def read_over_http(server: Remote, view: Callable[..., T], *arguments: object, **more: object) -> T:
     """What `view(connection, *arguments)` would read. Raises UnreachableError for what the server has no answer to."""
-    from cli.remote_views import VIEWS  # noqa: PLC0415  (only those who ask over HTTP need it)
+    from cli.remote_views.views import VIEWS  # noqa: PLC0415  (only those who ask over HTTP need it)
 
     if view not in VIEWS:
         raise needs_database()

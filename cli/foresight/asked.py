@@ -10,8 +10,10 @@ from cli.apply.known import known_of
 from cli.apply.plan import ApplyRequest, Known, plan
 from cli.exits import UsageError
 from cli.servers import Reader
+from db.views.deployments import deployment_named
 from db.views.foresight import foreseeable
-from db.views.planned import activated, under_way
+from db.views.planned import planned_activation, planned_rest
+from db.views.timeline import revision_shown
 from domain.activation import ActivationRequest
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
@@ -63,8 +65,12 @@ def asked_for(reader: Reader, deployment: str | None, revision: str | None, file
 
 
 def _of_name(reader: Reader, name: str, revision: str | None) -> Asked:
-    planned = reader.read(under_way, name) if revision is None else reader.read(activated, name, revision)
-    before, to = planned.view.current_revision or "", planned.to_revision
+    view = reader.read(deployment_named, name)
+    known = reader.read(foreseeable, view)
+    to = revision or view.deploying_revision or view.current_revision or ""
+    found = reader.read(revision_shown, view.id, to) if to else None
+    planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
+    before = view.current_revision or ""
     return Asked(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
 
 

@@ -18,7 +18,6 @@ from domain.model import Lifecycle, RouteStatus, TrafficStatus
 from domain.picture import symbol
 from domain.policy import RolloutLimits, StrategySpec
 
-_LATE = timedelta(seconds=15)
 _SHOWN_REVISIONS = 5
 _COLOURS = {
     RouteStatus.HEALTHY: "green",
@@ -27,13 +26,6 @@ _COLOURS = {
     RouteStatus.UNHEALTHY: "red",
     RouteStatus.FAILED: "red",
 }
-
-
-def overdue(view: DeploymentView) -> str:
-    """A sentence when no worker looks at what is due; empty when all is well."""
-    if view.due_at is None or view.now - view.due_at < _LATE or view.lifecycle is Lifecycle.DESTROYED:
-        return ""
-    return f"due for {duration(view.now - view.due_at)}, but no worker has looked: do workers and beat run?"
 
 
 def short_id(route_id: UUID) -> str:
@@ -52,7 +44,7 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     for view in views:
         healthy = sum(route.is_serving for route in view.routes)
         drawn = view.picture
-        why = overdue(view) or view.degraded_reason or _why(view)
+        why = view.overdue or view.degraded_reason or _why(view)
         table.add_row(
             view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
         )
@@ -94,7 +86,7 @@ def _facts(
 ) -> Iterable[tuple[str, str | Text]]:
     drawn = view.picture
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
-    if late := overdue(view):
+    if late := view.overdue:
         yield "late", Text(late, "yellow")
     if why := _why(view):
         yield "why", f"{why} ('rollway why {view.name}' says more)" if why.startswith("waiting") else why

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection
 
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.foresight import foreseeable
+from db.views.foresight import Foreseeable, foreseeable
 from db.views.timeline import RevisionView, revision_named
 from domain.activation import ActivationRequest
 from domain.errors import RevisionNotFoundError
@@ -18,13 +18,8 @@ from domain.strategies import stored_policy
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a plan is made from, at the database's time `now`. `view`: the deployment as it stands.
+    """What a plan is made from, at the database's time `now`."""
 
-    `to_revision`: the name of what is to run, empty where nothing is.
-    """
-
-    view: DeploymentView
-    to_revision: str
     subject: Subject
     learned: Learned
     now: datetime
@@ -33,24 +28,25 @@ class Planned:
 def activated(connection: Connection[Any], name: str, revision: str) -> Planned:
     """As if this revision were activated now. Raises what the activation itself would raise."""
     view = deployment_named(connection, name)
-    found = revision_named(connection, view.id, revision)
+    return planned_activation(
+        view, foreseeable(connection, view), revision_named(connection, view.id, revision), revision
+    )
+
+
+def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:
+    """Of the revision of that name as it was found. Raises RevisionNotFoundError where it was not."""
     if found is None:
-        message = f"{name} has no revision {revision}; 'rollway status {name}' lists them"
-        raise RevisionNotFoundError(message, deployment=name, revision=revision)
-    known = foreseeable(connection, view)
+        message = f"{view.name} has no revision {name}; 'rollway status {view.name}' lists them"
+        raise RevisionNotFoundError(message, deployment=view.name, revision=name)
     policy = stored_policy(view.policy) if view.policy else None
-    request = ActivationRequest(found.id, revision, view.deploying_revision, policy)
+    request = ActivationRequest(found.id, name, view.deploying_revision, policy)
     subject = Subject(after_activation(known.deployment, request, known.now), _is_checked(found))
-    return Planned(view, revision, subject, known.learned, known.now)
+    return Planned(subject, known.learned, known.now)
 
 
-def under_way(connection: Connection[Any], name: str) -> Planned:
-    """As it stands. Raises DeploymentNotFoundError."""
-    view = deployment_named(connection, name)
-    known = foreseeable(connection, view)
-    revision = view.deploying_revision or view.current_revision or ""
-    subject = Subject(known.deployment, _is_checked(revision_named(connection, view.id, revision)))
-    return Planned(view, revision, subject, known.learned, known.now)
+def planned_rest(known: Foreseeable, runs: RevisionView | None) -> Planned:
+    """The deployment as it stands. `runs`: the revision that it goes to, or stands at."""
+    return Planned(Subject(known.deployment, _is_checked(runs)), known.learned, known.now)
 
 
 def _is_checked(revision: RevisionView | None) -> bool:
