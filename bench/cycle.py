@@ -19,6 +19,7 @@ from bench.floor import run_floor
 from bench.stage import migrate
 from db.engine import make_engine
 from db.settings import DatabaseSettings
+from db.silence import AnsweredCursor
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from tests.support.coordinators import coordinator_without_redis
 from tests.support.servers import EmbeddedServer, embedded_postgres
@@ -46,7 +47,7 @@ class Cost:
         return self.client + self.server
 
 
-class _Counted(psycopg.Cursor[Any]):
+class _Counted(AnsweredCursor):
     """Counts what the coordinator sends; the pool's ping too."""
 
     statements: ClassVar[int] = 0

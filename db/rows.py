@@ -60,8 +60,16 @@ class Columns:
         found = list(zip(*rows, strict=True)) or [()] * len(self.types)
         return {**dict(zip(self.types, map(list, found), strict=True)), **others}
 
-    def copy(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
-        """Add rows, whose values stand in the order of the columns, to a table: one binary COPY."""
+    def add(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
+        """Add rows, whose values stand in the order of the columns, to a table: one statement."""
+        if connection.pgconn.pipeline_status:
+            names = ", ".join(self.types)
+            connection.execute(f"INSERT INTO {table} ({names}) SELECT u.* FROM {self}", self.arrays(rows))
+        else:
+            self._copy(connection, table, rows)
+
+    def _copy(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
+        """One binary COPY, which is faster for many rows; no pipeline takes it."""
         names = sql.SQL(", ").join(map(sql.Identifier, self.types))
         query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
         with connection.cursor() as cursor, cursor.copy(query) as copy:

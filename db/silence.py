@@ -11,6 +11,16 @@ KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count":
 """For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""
 
 
+class AnsweredCursor(psycopg.Cursor[Any]):
+    """One that knows in a pipeline, too, how many rows a statement touched."""
+
+    @property
+    def rowcount(self) -> int:
+        """Waits for the answer."""
+        self._fetch_pipeline()
+        return super().rowcount
+
+
 class AnsweredConnection(psycopg.Connection[Any]):
     """Closes itself, with an OperationalError, when an answer takes longer than `patience` seconds; None: no limit.
 
@@ -18,6 +28,10 @@ class AnsweredConnection(psycopg.Connection[Any]):
     """
 
     patience: float | None = None
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.cursor_factory = AnsweredCursor
 
     def wait(self, gen: PQGen[RV], interval: float = _INTERVAL, timeout: float | None = None) -> RV:
         """Wait for what the server answers, as psycopg does in every statement, commit and rollback."""
