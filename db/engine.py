@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_afte
 
 from db.server import refuse_unfit
 from db.settings import DatabaseSettings
-from db.silence import KEEPALIVE, AnsweredConnection
+from db.silence import KEEPALIVE, AnsweredConnection, AnsweredCursor
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -42,6 +42,7 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
             "options": settings.options,
             "application_name": application,
             "connect_timeout": 5,
+            "cursor_factory": AnsweredCursor,
             **KEEPALIVE,
         },
     )
@@ -73,7 +74,7 @@ def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience
     try:
         with transaction(on) as connection:
             return work(connection)
-    except Exception as error:  # noqa: BLE001  (most transactions succeed, and need no machinery for a second try)
+    except Exception as error:
         if not _worth_another_try(error):
             raise
     for attempt in Retrying(

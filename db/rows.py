@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from psycopg import Connection, Cursor, sql
+from psycopg import Connection, Cursor
 from psycopg.rows import RowMaker
 
 Row_co = TypeVar("Row_co", bound=NamedTuple, covariant=True)
@@ -61,21 +61,12 @@ class Columns:
         return {**dict(zip(self.types, map(list, found), strict=True)), **others}
 
     def add(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
-        """Add rows, whose values stand in the order of the columns, to a table: one statement."""
-        if connection.pgconn.pipeline_status:
-            names = ", ".join(self.types)
-            connection.execute(f"INSERT INTO {table} ({names}) SELECT u.* FROM {self}", self.arrays(rows))
-        else:
-            self._copy(connection, table, rows)
+        """Add rows, whose values stand in the order of the columns, to a table: one statement.
 
-    def _copy(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
-        """One binary COPY, which is faster for many rows; no pipeline takes it."""
-        names = sql.SQL(", ").join(map(sql.Identifier, self.types))
-        query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), names)
-        with connection.cursor() as cursor, cursor.copy(query) as copy:
-            copy.set_types(list(self.types.values()))
-            for row in rows:
-                copy.write_row(row)
+        No COPY, which a pipeline does not take: it is no faster here, since indexes and foreign keys take the time.
+        """
+        names = ", ".join(self.types)
+        connection.execute(f"INSERT INTO {table} ({names}) SELECT u.* FROM {self}", self.arrays(rows))
 
 
 def columns(declared: str) -> Columns:

@@ -29,10 +29,6 @@ class AnsweredConnection(psycopg.Connection[Any]):
 
     patience: float | None = None
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self.cursor_factory = AnsweredCursor
-
     def wait(self, gen: PQGen[RV], interval: float = _INTERVAL, timeout: float | None = None) -> RV:
         """Wait for what the server answers, as psycopg does in every statement, commit and rollback."""
         try:
