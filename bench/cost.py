@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import psutil
-import psycopg
 
 from bench.processor import children_seconds
+from db.silence import AnsweredCursor
 
 _PEAK = Path("/proc/self/clear_refs")
 
@@ -47,7 +47,7 @@ class Cost:
         }
 
 
-class Counted(psycopg.Cursor[Any]):
+class Counted(AnsweredCursor):
     """Counts what the coordinator sends; the pool's ping too."""
 
     statements: ClassVar[int] = 0

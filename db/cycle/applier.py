@@ -123,7 +123,7 @@ class StrategyResultApplier:
             for route_id in decision.changes.park_route_ids
         ]
         if created:
-            _CREATED.copy(self.connection, "routes", created)
+            _CREATED.add(self.connection, "routes", created)
         if promoted:
             self.connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
         if parked:

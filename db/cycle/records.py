@@ -77,7 +77,7 @@ def record_steps(connection: Connection, phase: str, changing: Sequence[Classifi
         if decision.deployment.rollout
     ]
     if steps:
-        _STEP.copy(connection, "rollout_steps", steps)
+        _STEP.add(connection, "rollout_steps", steps)
 
 
 def record_history(
@@ -101,7 +101,7 @@ def record_history(
     if repeated:
         connection.execute(_MERGE_HISTORY, _REPEATED.arrays(repeated, at=at))
     if new:
-        _HISTORY.copy(connection, "deployment_history", new)
+        _HISTORY.add(connection, "deployment_history", new)
     return last
 
 

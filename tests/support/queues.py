@@ -17,7 +17,7 @@ def waiting(client: redis.Redis, queue: str) -> list[tuple[str, dict[str, Any]]]
 
 def expiring(client: redis.Redis, queue: str) -> list[str | None]:
     """When each message expires."""
-    return [headers["expires"] for headers, _ in _messages(client, queue)]
+    return [headers.get("expires") for headers, _ in _messages(client, queue)]
 
 
 def drop_all(client: redis.Redis, queue: str) -> int:

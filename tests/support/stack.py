@@ -63,7 +63,7 @@ class Fleet(DeploymentRows):
 
     @property
     def waker(self) -> Waker:
-        return Waker(self._producer, self._redis)
+        return Waker(self._redis)
 
     @property
     def producer(self) -> Celery:
