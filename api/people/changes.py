@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -11,7 +12,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 
-from api.people.listeners import MOST_WAITING, Event, Listener, documents_of, text_of
+from api.people.listeners import Document, Event, Listener, documents_of, give, text_of
 from db.engine import in_transaction
 from db.tokens import still_valid
 from db.views.changes import OVERLAP, Changes, caught_up, changes_since
@@ -48,10 +49,10 @@ class ChangeReader:
         """Until cancelled."""
         checked = asyncio.get_running_loop().time()
         while True:
-            await self._read()
+            await self._try(self._read)
             if asyncio.get_running_loop().time() - checked > _VALID_SECONDS:
                 checked = asyncio.get_running_loop().time()
-                await self._end_invalid()
+                await self._try(self._end_invalid)
             await asyncio.sleep(_PAUSE_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), _READ_SECONDS)
@@ -100,44 +101,42 @@ class ChangeReader:
     def _first(self) -> int:
         return self._kept[0].number if self._kept else self._number + 1
 
-    async def _read(self) -> None:
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Whatever is in trouble may be over soon: who listens must hear of what comes then."""
         try:
-            found = await run_in_threadpool(in_transaction, self._engine, self._look)
-        except Exception as error:  # noqa: BLE001  (whatever Postgres is in trouble with, it may be over soon)
+            await work()
+        except Exception as error:  # noqa: BLE001  (one that is let through would end every stream's news for good)
+            said = str(error).partition("\n")[0]
             if self.fault is None:
-                _log.warning("changes cannot be read", error=str(error).partition("\n")[0])
-            self.fault = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            return
-        self.fault, self._last = None, found
-        self._tell(found)
+                _log.warning("changes cannot be read", error=said)
+            self.fault = f"{type(error).__name__}: {said}"
 
-    def _look(self, connection: Connection) -> Changes:
+    async def _read(self) -> None:
+        found, documents = await run_in_threadpool(in_transaction, self._engine, self._look)
+        self.fault, self._last = None, found
+        self._tell(found, documents)
+
+    def _look(self, connection: Connection) -> tuple[Changes, list[Document]]:
         connection.execute(SNAPSHOT)
         known = self._last.states if self._last else {}
-        return changes_since(connection, known, self._last.at if self._last else None)
+        found = changes_since(connection, known, self._last.at if self._last else None)
+        return found, list(documents_of(found))
 
-    def _tell(self, found: Changes) -> None:
+    def _tell(self, found: Changes, documents: Sequence[Document]) -> None:
         for key, at in tuple(self._told.items()):
             if found.at - at > 3 * OVERLAP:
                 del self._told[key]
-        for kind, deployment, document in documents_of(found):
+        events = []
+        for kind, deployment, document in documents:
             if kind == "history" and (key := (document["id"], document["attempts"])) in self._told:
                 continue
             if kind == "history":
                 self._told[key] = found.at
             self._number += 1
-            event = Event(self._number, deployment, text_of(self.cursor, kind, document))
-            self._kept.append(event)
-            for listener in tuple(self.listeners):
-                self._give(listener, event)
-
-    def _give(self, listener: Listener, event: Event) -> None:
-        if not listener.takes(event.deployment):
-            return
-        if listener.queue.qsize() >= MOST_WAITING:
+            events.append(Event(self._number, deployment, text_of(self.cursor, kind, document)))
+        self._kept.extend(events)
+        for listener in give(tuple(self.listeners), events):
             self._drop(listener)
-        else:
-            listener.queue.put_nowait(event)
 
     def _drop(self, listener: Listener) -> None:
         self.listeners.discard(listener)
@@ -145,7 +144,7 @@ class ChangeReader:
 
     async def _end_invalid(self) -> None:
         names = sorted({listener.token.name for listener in self.listeners})
-        if not names or self.fault is not None:
+        if not names:
             return
         valid = await run_in_threadpool(in_transaction, self._engine, lambda connection: still_valid(connection, names))
         for listener in tuple(self.listeners):

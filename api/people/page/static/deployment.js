@@ -3,9 +3,9 @@ import { offerButtons, buttons } from "./ask.js";
 import { h, morphChildren } from "./dom.js";
 import { history } from "./history.js";
 import { rollout } from "./rollout.js";
-import { ask, follow } from "./stream.js";
+import { ask, follow, insist, isFinal } from "./stream.js";
 import {
-  legend, picture, revisionWords, say, serving, setClock, shape, since, stateWords, symbolOf, tick, tone, why,
+  isOlder, legend, picture, revisionWords, say, serving, setClock, shape, since, stateWords, symbolOf, tick, tone, why,
 } from "./words.js";
 
 const NAME = document.body.dataset.deployment;
@@ -97,7 +97,7 @@ function soon() {
 
 function take(deployment) {
   const known = shown.deployment;
-  if (known && known.id === deployment.id && known.version > deployment.version) return;
+  if (known && isOlder(deployment, known)) return;
   setClock(deployment.now);
   if (known && stateWords(known) !== stateWords(deployment)) say(`${NAME} is ${stateWords(deployment)}: ${why(deployment)}`);
   if (known?.waits_for !== deployment.waits_for && deployment.waits_for) say(`${NAME} waits for you to ${deployment.waits_for} it`);
@@ -105,11 +105,10 @@ function take(deployment) {
   if (!isAsking) readWhy();
   const begun = deployment.rollout;
   const before = shown.rollout;
-  if (begun) shown.rollout = begun;
-  if (begun && begun.id !== before?.id) shown.cycles = [];
+  if (begun) showRollout(begun);
   const hasEnded = !begun && before && !before.outcome;
-  if (hasEnded) readRollout(before.id);
-  if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) readCycles(begun.id);
+  if (hasEnded) insist(() => readRollout(before.id));
+  if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) insist(() => readCycles(begun.id));
   soon();
 }
 
@@ -120,7 +119,7 @@ async function readWhy() {
   isAsking = false;
   const { deployment } = shown;
   const waits = deployment.lifecycle !== "ready" && deployment.lifecycle !== "destroyed";
-  shown.why = waits ? (await ask(`${PATH}/why`)).sentence : "";
+  shown.why = (waits && (await insist(() => ask(`${PATH}/why`)))?.sentence) || "";
   soon();
 }
 
@@ -133,8 +132,15 @@ async function readCycles(id) {
 }
 
 async function readRollout(id) {
-  shown.rollout = await ask(`/v1/rollouts/${id}`);
+  const found = await ask(`/v1/rollouts/${id}`);
+  if (shown.rollout?.id > id) return;
+  showRollout(found);
   await readCycles(id);
+}
+
+function showRollout(found) {
+  if (found?.id !== shown.rollout?.id) shown.cycles = [];
+  shown.rollout = found;
 }
 
 function note(record) {
@@ -143,22 +149,33 @@ function note(record) {
   if (place >= 0) shown.records.splice(place, 1);
   shown.records.unshift(record);
   shown.records.length = Math.min(shown.records.length, 4 * RECORDS);
+  const { rollout_id: id } = record;
+  if (id && shown.rollout?.id !== id && !shown.deployment?.rollout && isNewer(id)) insist(() => readRollout(id));
   soon();
 }
 
+/** Whether it began after the one that is shown, and has ended since: nobody saw it under way. */
+function isNewer(id) {
+  return !shown.rollout || id > shown.rollout.id; // ids begin with the time
+}
+
 async function refresh() {
+  const before = [...shown.records];
   try {
     const [document, records, rollouts] = await Promise.all([
       ask(PATH), ask(`${PATH}/history?limit=${RECORDS}`), ask(`${PATH}/rollouts?limit=1`),
     ]);
-    Object.assign(shown, { document, records: records.items, fault: "" });
-    const last = document.rollout ?? rollouts.items[0] ?? null;
-    if (last?.id !== shown.rollout?.id) shown.cycles = [];
-    shown.rollout = last;
-    take(document);
+    const meanwhile = shown.records.filter((record) => !before.includes(record));
+    Object.assign(shown, { document, records: [...records.items], fault: "" });
+    meanwhile.reverse().forEach(note);
+    if (!shown.deployment || !isOlder(document, shown.deployment)) {
+      showRollout(document.rollout ?? rollouts.items[0] ?? null);
+      take(document);
+    }
+    const last = shown.rollout;
     if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
   } catch (error) {
-    if (!error.status) throw error;
+    if (!isFinal(error)) throw error;
     shown.fault = error.message;
     soon();
   }
