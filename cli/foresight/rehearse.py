@@ -63,7 +63,7 @@ def _lines(rehearsal: Rehearsal) -> Iterator[str]:
         yield f"{_share(rehearsal.unsettled, rehearsal)} neither completed nor went back"
     if rehearsal.is_learned and rehearsal.band is not None:
         band = rehearsal.band
-        yield f"nine of ten completed runs took {in_words(band.low)} to {in_words(band.high)} s"
+        yield f"nine of ten that complete take {in_words(band.low)} to {in_words(band.high)} s"
         done = (f"{share[1:]} % by {_when(at)}" for share, at in rehearsal.done.items())
         yield f"done: {', '.join(done)}"
     worst, often = next(iter(rehearsal.fewest_serving.items()))

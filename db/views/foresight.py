@@ -15,7 +15,7 @@ from domain.errors import RolloutNotFoundError
 from domain.foresight.learned import Learned
 from domain.model import Deployment, Route, StartFailures
 
-_REMEMBERED = 100
+_REMEMBERED = 300
 """So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
 
 _REPLICAS = """
