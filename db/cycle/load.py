@@ -1,8 +1,8 @@
 """What claimed deployments are decided from besides their rows: their routes, and the rules of the ready ones."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from uuid import UUID
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from psycopg import Connection
 
@@ -32,9 +32,10 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     """
     if not claimed:
         return ()
-    routes = _routes(connection, [each.row.id for each in claimed])
+    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": [each.row.id for each in claimed]})
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
+    routes = _routes(asked.fetchall())
     return tuple(
         [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
     )
@@ -48,10 +49,9 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
         return tuple([each.deployment() for each in claimed])
 
 
-def _routes(connection: Connection, ids: Sequence[UUID]) -> dict[int, list[Route]]:
+def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:
     """By the number of their deployment's id: numbers are found faster than ids."""
     routes: dict[int, list[Route]] = defaultdict(list)
-    rows = connection.cursor(binary=True).execute(_ROUTES, {"ids": ids}).fetchall()
     try:
         for deployment_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
             routes[deployment_id.int].append(
