@@ -30,7 +30,8 @@ _INTERVAL = """
 """
 
 _ANSWERS = """
-    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, first_byte) VALUES (%s, %s, %s, %s, %s, %s)
+    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, cut, first_byte)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 
 _COUNTED = columns("node_id text, uptime int4, refused int8, of_revisions jsonb")
@@ -43,7 +44,7 @@ _NOTE_COUNTERS = f"""
 """
 
 _INTERVALS = """
-    SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, a.revision_id, a.done, a.failed, a.first_byte
+    SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, a.revision_id, a.done, a.failed, a.first_byte, a.cut
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
      WHERE i.rollout_id = %s AND i.id > %s
      ORDER BY i.id, a.revision_id
@@ -77,7 +78,7 @@ def record_interval(
         cursor.executemany(
             _ANSWERS,
             [
-                (rollout_id, interval.id, revision, answers.done, answers.failed, list(answers.first_byte))
+                (rollout_id, interval.id, revision, answers.done, answers.failed, answers.cut, list(answers.first_byte))
                 for revision, answers in interval.of.items()
             ],
         )
@@ -94,10 +95,10 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) 
     """
     found: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
-    for number, *fields, revision, done, failed, first_byte in connection.execute(_INTERVALS, (rollout_id, after)):
+    for number, *fields, revision, done, failed, first_byte, cut in connection.execute(_INTERVALS, (rollout_id, after)):
         found[number] = tuple(fields)
         if revision is not None:
-            of[number][revision] = Answers(done, failed, tuple(first_byte))
+            of[number][revision] = Answers(done, failed, tuple(first_byte), cut)
     return [
         Interval(number, at, seconds, of[number], reporting, live, refused)
         for number, (at, seconds, reporting, live, refused) in found.items()
@@ -114,11 +115,11 @@ def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Coun
 
 
 def _to_json(counters: Counters) -> dict[str, Any]:
-    return {str(revision): [its.done, its.failed, its.first_byte] for revision, its in counters.of.items()}
+    return {str(revision): [its.done, its.failed, its.first_byte, its.cut] for revision, its in counters.of.items()}
 
 
 def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:
     return {
-        UUID(revision): Answers(done, failed, tuple(first_byte))
-        for revision, (done, failed, first_byte) in of_revisions.items()
+        UUID(revision): Answers(done, failed, tuple(first_byte), cut)
+        for revision, (done, failed, first_byte, cut) in of_revisions.items()
     }

@@ -18,25 +18,27 @@ _NOBODY_WAITED = (0,) * (len(FIRST_BYTE_MS) + 1)
 class Answers:
     """Answers of one revision. `failed`: of those done, the ones with a 5xx, a reset, a time-out or no connection.
 
-    `first_byte`: how many took how long to their first byte, by `FIRST_BYTE_MS`. One that never came is in none.
+    `first_byte`: how many took how long to their first byte, by `FIRST_BYTE_MS`; proxies add it up to two seconds
+    later. An answer that never began is in none. `cut`: of those failed, the ones that had begun.
     """
 
     done: int = 0
     failed: int = 0
     first_byte: tuple[int, ...] = _NOBODY_WAITED
+    cut: int = 0
 
     def __add__(self, other: Self) -> "Answers":
         first_byte = tuple(map(sum, zip(self.first_byte, other.first_byte, strict=True)))
-        return Answers(self.done + other.done, self.failed + other.failed, first_byte)
+        return Answers(self.done + other.done, self.failed + other.failed, first_byte, self.cut + other.cut)
 
     def __sub__(self, other: Self) -> "Answers":
         first_byte = tuple(mine - its for mine, its in zip(self.first_byte, other.first_byte, strict=True))
-        return Answers(self.done - other.done, self.failed - other.failed, first_byte)
+        return Answers(self.done - other.done, self.failed - other.failed, first_byte, self.cut - other.cut)
 
     @property
     def is_possible(self) -> bool:
         """Whether no count is below 0."""
-        return min(self.done, self.failed, *self.first_byte) >= 0
+        return min(self.done, self.failed, self.cut, *self.first_byte) >= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from tests.support.deployments import Made, make_deployment, write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-SOME = Answers(412, 9, (403, *(0 for _ in FIRST_BYTE_MS)))
+SOME = Answers(412, 9, (403, *(0 for _ in FIRST_BYTE_MS)), 2)
 
 
 def interval(made: Made, number: int, *, quiet: bool = False, reporting: int = 2) -> Interval:
