@@ -94,3 +94,24 @@ def together(parts: Iterable[Counters]) -> tuple[Mapping[UUID, Answers], int]:
         for revision, answers in part.of.items():
             sums[revision] = sums.get(revision, Answers()) + answers
     return {revision: answers for revision, answers in sums.items() if answers != Answers()}, refused
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the proxies showed at one moment: the counters of those that told, by node id, of so many that were live."""
+
+    at: datetime
+    counters: Mapping[str, Counters]
+    live: int
+
+
+def next_interval(last: tuple[int, datetime], before: Mapping[str, Counters], look: Look) -> Interval:
+    """The interval between two looks. `last`: id and end of the one before, or 0 and when the rollout began.
+
+    `before`: the counters that each proxy showed when it told last; one that missed looks tells of all that time.
+    """
+    number, since = last
+    parts = [counted_since(before.get(node), counters) for node, counters in look.counters.items()]
+    of, refused = together(parts)
+    seconds = max(0.0, (look.at - since).total_seconds())
+    return Interval(number + 1, look.at, seconds, of, len(parts), look.live, refused)

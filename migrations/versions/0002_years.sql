@@ -196,6 +196,8 @@ CREATE TABLE receipts (
     CONSTRAINT receipts_number_key UNIQUE (deployment_id, number),
     CONSTRAINT receipts_number_check CHECK (number > 0)
 );
+-- host:port where a proxy tells what it has counted; none: it does not
+ALTER TABLE proxies ADD COLUMN stats_address text;
 -- What proxies told of the answers of a rollout's revisions. They go with the rollout.
 -- at: its end; reporting: the proxies that told what they counted, of those that were live
 -- refused: requests that proxies answered themselves, for there was no replica

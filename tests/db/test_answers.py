@@ -6,8 +6,11 @@ from threading import Barrier, Thread
 
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.audit.receipts import made_from_rows
+from db.engine import in_transaction, transaction
+from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.answers import counters_of, intervals_of, record_interval
+from db.proxies.measured import due_rollouts, live_proxies, record_look
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters, Interval
 from tests.support.deployments import Made, make_deployment, write
@@ -69,6 +72,35 @@ def test_quiet_intervals_are_one_that_grows(engine: Engine) -> None:
     first, *others = recorded(engine, made)
     assert (first.id, first.at, first.seconds) == (3, quiet[-1].at, 6)
     assert others == [interval(made, 4, quiet=True, reporting=1), interval(made, 5)]
+
+
+def test_what_proxies_tell_is_an_interval_since_they_told_last(engine: Engine) -> None:
+    made = make_deployment(engine, "■|■", status=DEPLOYING)
+    make_deployment(engine, "■", name="rests", n=1)
+    proxies = [SeenProxy("edge", "envoy", 10, stats_address="10.0.0.9:9902"), SeenProxy("mute", "traefik", 10)]
+
+    def look(done: int) -> None:
+        with transaction(engine) as connection:
+            note_publisher(connection, "server")
+            note_proxies(connection, proxies)
+            live = live_proxies(connection)
+            assert live == [("edge", "10.0.0.9:9902"), ("mute", None)]
+            (rollout,) = due_rollouts(connection, 0)
+            told = {"edge": Counters(done, {made.v1: Answers(done), made.v2: Answers()})}
+            assert record_look(connection, rollout, told, len(live))
+            assert not record_look(connection, rollout, told, len(live)), "it has been written"
+
+    for done in (70, 75, 78):
+        look(done)
+    with transaction(engine) as connection:
+        assert due_rollouts(connection, 60) == []
+    first, second, third = recorded(engine, made)
+    assert (first.of, second.of, third.of) == ({}, {made.v1: Answers(5)}, {made.v1: Answers(3)})
+    assert [(interval.reporting, interval.live) for interval in (first, third)] == [(1, 2), (1, 2)]
+    assert made.rollout_id is not None
+    with transaction(engine) as connection:
+        requests = made_from_rows(connection, made.rollout_id)["requests"]
+    assert requests["said"] == "v1: 0 of 8 failed; v2: 0 of 0 failed; only 1 of 2 proxies told at the worst time"
 
 
 def test_intervals_go_with_their_rollout(engine: Engine) -> None:
