@@ -52,6 +52,7 @@ class RouteInTraffic:
 
     id: UUID
     revision: str
+    revision_id: UUID
     address: str
     status: RouteStatus
     traffic: TrafficStatus

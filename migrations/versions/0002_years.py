@@ -10,6 +10,10 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
+    "DROP TABLE proxy_counters",
+    "DROP TABLE answers",
+    "DROP TABLE intervals",
+    "ALTER TABLE proxies DROP COLUMN stats_address",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
     "DROP TABLE deployment_group_members",
     "DROP TABLE deployment_groups",
