@@ -127,11 +127,12 @@ def load_assignment(name: str, endpoints: tuple[Upstream, ...]) -> dict[str, Any
 
 
 def _lb_endpoint(upstream: Upstream) -> dict[str, Any]:
+    who = {"revision": upstream.revision, "revision_id": str(upstream.revision_id), "route": str(upstream.route_id)}
     return {
         "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
         "health_status": _HEALTH[upstream.status],
         "load_balancing_weight": upstream.weight,
-        "metadata": {"filter_metadata": {"rollway": {"revision": upstream.revision, "route": str(upstream.route_id)}}},
+        "metadata": {"filter_metadata": {"rollway": who}},
     }
 
 

@@ -35,6 +35,7 @@ class Upstream:
 
     route_id: UUID
     revision: str
+    revision_id: UUID
     ip: str
     port: int
     status: RouteStatus
@@ -175,7 +176,7 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             )
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
-        yield Upstream(route.id, route.revision, ip, port, route.status, weight)
+        yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
 
 
 def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:

@@ -9,10 +9,12 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
+from db.proxies.answers import intervals_of
 from db.views.foresight import learned_of
 from db.views.rollouts import RolloutView
 from db.views.timeline import steps_of
 from domain.errors import RolloutNotFoundError
+from domain.foresight.answered import answered
 from domain.foresight.deviation import deviations
 from domain.foresight.measured import RecordedAct, RecordedStep
 from domain.foresight.plan import plan
@@ -23,7 +25,8 @@ KEPT = 1000
 """So many receipts of each deployment are kept, the newest."""
 
 _ROLLOUT = """
-    SELECT o.id::text, o.deployment_id, d.name AS deployment, f.name AS from_revision, t.name AS to_revision,
+    SELECT o.id::text, o.deployment_id, o.from_revision_id, o.to_revision_id, d.name AS deployment,
+           f.name AS from_revision, t.name AS to_revision,
            jsonb_build_object('strategy', o.strategy, 'spec', o.spec, 'limits', o.limits) AS policy,
            o.ceiling, o.floor, o.count_stopping, o.actor, o.reason, o.started_at, o.ended_at, o.outcome, o.back_reason,
            o.failed_routes
@@ -83,8 +86,10 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
         message = f"there is no rollout {rollout_id}; 'rollway receipt DEPLOYMENT' shows the last one of a deployment"
         raise RolloutNotFoundError(message, rollout_id=rollout_id)
     (row,), steps, acts = rows, _steps(connection, rollout_id), _acts(connection, rollout_id)
-    told = _told(connection, row.pop("deployment_id"), row["started_at"], steps)
-    return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=told))
+    names = {row.pop(f"{end}_revision_id"): row[f"{end}_revision"] for end in ("from", "to")}
+    told = answered(intervals_of(connection, rollout_id), names)
+    otherwise = _told(connection, row.pop("deployment_id"), row["started_at"], steps)
+    return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=otherwise, requests=told))
 
 
 def deviations_of(connection: Connection[Any], rollout: RolloutView, deployment_id: UUID) -> list[str]:

@@ -44,7 +44,7 @@ _WEIGHTS = """
 """
 
 _ROUTES = f"""
-    SELECT r.deployment_id, r.id, v.name AS revision, r.address, r.status, r.traffic_status AS traffic,
+    SELECT r.deployment_id, r.id, v.name AS revision, r.revision_id, r.address, r.status, r.traffic_status AS traffic,
            r.traffic_ratio AS ratio,
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
            r.parked_until IS NOT NULL AS is_parked,

@@ -56,6 +56,7 @@ class RouteInTraffic:
 
     id: UUID
     revision: str
+    revision_id: UUID
     address: str
     status: RouteStatus
     traffic: TrafficStatus

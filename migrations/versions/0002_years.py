@@ -17,6 +17,10 @@ _UNDO: tuple[str, ...] = (
     """
     ALTER TABLE rollouts DROP COLUMN weight_known_at, DROP COLUMN weight_xid, DROP COLUMN weight, DROP COLUMN stage
     """,
+    "DROP TABLE proxy_counters",
+    "DROP TABLE answers",
+    "DROP TABLE intervals",
+    "ALTER TABLE proxies DROP COLUMN stats_address",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
     "DROP TABLE deployment_group_members",
     "DROP TABLE deployment_groups",
