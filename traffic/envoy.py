@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.model import RouteStatus
-from traffic.envoy_routes import ROUTE_CONFIGURATION, preview_cluster, route_configuration
+from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
 from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, resource, together
 from traffic.table import Service, TrafficTable, Upstream
 
@@ -56,13 +56,14 @@ def _cluster_names(table: TrafficTable) -> list[str]:
 
 def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
     """How each deployment is reached and whether it has a preview: all that the route configuration says."""
-    return [(replace(service, live=(), preview=()), bool(service.preview)) for service in table.services]
+    return [(replace(service, live=(), preview=(), canary=None), bool(service.preview)) for service in table.services]
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; the one for its preview only while there is a preview."""
+    """The clusters of a deployment with their endpoints; those for a preview and a canary only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
-    return {service.name: service.live, **preview}
+    canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
+    return {service.name: service.live, **canary, **preview}
 
 
 def cluster(name: str) -> dict[str, Any]:

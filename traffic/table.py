@@ -7,7 +7,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from uuid import UUID
 
-from domain.model import RouteStatus, TrafficStatus
+from domain.model import RouteStatus
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.published import (
     DeploymentInTraffic,
@@ -17,6 +17,7 @@ from domain.traffic.published import (
     RouteInTraffic,
     TrafficSnapshot,
 )
+from domain.traffic.shares import is_preview, sides
 
 ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
@@ -53,7 +54,9 @@ class Prefix:
 class Service:
     """One deployment, as proxies know it.
 
-    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet.
+    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
+    `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
+    None: there is no canary.
     """
 
     name: str
@@ -63,6 +66,8 @@ class Service:
     rules: RequestRules
     live: tuple[Upstream, ...]
     preview: tuple[Upstream, ...]
+    canary: tuple[Upstream, ...] | None = None
+    weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
     services = tuple(
         _service(deployment, *reached[deployment.name], hosts, faults) for deployment in snapshot.deployments
     )
-    return TrafficTable(snapshot.seen, services, tuple(faults))
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +149,8 @@ def _service(
     owners: _Owners,
     faults: list[str],
 ) -> Service:
-    live = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
-    preview = [route for route in deployment.routes if deployment.rules.preview and _is_preview(route)]
+    live, canary = sides(deployment)
+    preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
@@ -156,15 +161,8 @@ def _service(
         rules=deployment.rules,
         live=tuple(_upstreams(deployment.name, live, faults)),
         preview=tuple(_upstreams(deployment.name, preview, faults)),
-    )
-
-
-def _is_preview(route: RouteInTraffic) -> bool:
-    return (
-        route.traffic is TrafficStatus.INACTIVE
-        and route.is_candidate
-        and not route.is_parked
-        and route.status is RouteStatus.HEALTHY
+        canary=tuple(_upstreams(deployment.name, canary or live, faults)) if deployment.has_canary else None,
+        weight=(deployment.weight or 0) if canary else 0,
     )
 
 

@@ -117,6 +117,8 @@ def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
     live = ", ".join((*service.hosts, *prefixes)) or "nowhere"
     preview = ", ".join((*service.preview_hosts, f"header {PREVIEW_HEADER}"))
     yield from _upstreams(service.name, "live", service.live, live)
+    if service.weight and service.canary:
+        yield from _upstreams("", "canary", service.canary, f"{service.weight / 100:g} % of the requests")
     if service.preview:
         yield from _upstreams("", "preview", service.preview, preview)
 

@@ -92,7 +92,7 @@ class DeploymentView:
             return "resume"
         strategy = STRATEGIES.get(rollout.strategy)
         is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
-        if strategy is None or not strategy.can_be_promoted or rollout.promote_requested or is_held:
+        if strategy is None or strategy.promotion is None or rollout.promote_requested or is_held:
             return ""
         return "promote"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from domain.after import back_reason_of
+from domain.foresight.ends import step_ends_at
 from domain.foresight.world import Fates, Look, World
 from domain.model import Deployment, Lifecycle, Route, RouteStatus
 from domain.picture import picture
@@ -134,7 +135,8 @@ class _Run:
     def _promote(self) -> None:
         """Whoever is waited for says so at once."""
         world, rollout = self.world, self.world.deployment.rollout
-        if rollout is None or not world.looks or not world.looks[-1].decision.clock_stopped:
+        last = world.looks[-1].decision if world.looks else None
+        if rollout is None or last is None or not last.clock_stopped or step_ends_at(world.deployment) is not None:
             return
         if not rollout.promote_requested:
             self._promoted.add(len(world.looks))

@@ -10,6 +10,13 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
+    "DROP TRIGGER rollout_weighed ON rollouts",
+    "DROP TRIGGER rollout_begins_weighed ON rollouts",
+    "DROP FUNCTION rollout_weighed",
+    "DROP INDEX rollouts_weighed_idx",
+    """
+    ALTER TABLE rollouts DROP COLUMN weight_known_at, DROP COLUMN weight_xid, DROP COLUMN weight, DROP COLUMN stage
+    """,
     "DROP TABLE proxy_counters",
     "DROP TABLE answers",
     "DROP TABLE intervals",

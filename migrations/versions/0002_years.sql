@@ -196,6 +196,24 @@ CREATE TABLE receipts (
     CONSTRAINT receipts_number_key UNIQUE (deployment_id, number),
     CONSTRAINT receipts_number_check CHECK (number > 0)
 );
+
+-- A canary. weight: how many of 10,000 requests its new revision gets, none where all replicas share them; stage: which of
+-- its weights that is. weight_xid: the transaction that set it, weight_known_at: when every live proxy had acknowledged it.
+ALTER TABLE rollouts ADD COLUMN stage integer DEFAULT 0 NOT NULL, ADD COLUMN weight integer, ADD COLUMN weight_xid xid8,
+    ADD COLUMN weight_known_at timestamptz,
+    ADD CONSTRAINT rollouts_weight_check CHECK (weight >= 0 AND weight < 10000);
+
+CREATE INDEX rollouts_weighed_idx ON rollouts (ended_at) WHERE weight IS NOT NULL OR stage > 0;
+
+CREATE FUNCTION rollout_weighed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.weight_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
+    FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
+CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight ON rollouts
+    FOR EACH ROW WHEN (NEW.weight IS DISTINCT FROM OLD.weight) EXECUTE FUNCTION rollout_weighed();
 -- host:port where a proxy tells what it has counted; none: it does not
 ALTER TABLE proxies ADD COLUMN stats_address text;
 -- What proxies told of the answers of a rollout's revisions. They go with the rollout.

@@ -41,6 +41,7 @@ BROKEN: dict[LiteralString, str] = {
     "UPDATE rollouts SET outcome = 'completed', ended_at = now(), clock_stopped_at = now()": (
         "rollouts_ended_clock_runs_no_more_check"
     ),
+    "UPDATE rollouts SET weight = 10000": "rollouts_weight_check",
     f"UPDATE routes SET status = 'melted' {A_ROUTE}": "routes_status_check",
     f"UPDATE routes SET traffic_status = 'some' {A_ROUTE}": "routes_traffic_status_check",
     f"UPDATE routes SET traffic_ratio = 1.5 {A_ROUTE}": "routes_traffic_ratio_check",
