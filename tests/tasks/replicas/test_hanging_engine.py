@@ -25,6 +25,9 @@ from tests.support.replicas import SERVICE, Runtimes, make_route, route, until
 from tests.support.runtimes import pid_of
 from tests.support.waiting import eventually
 
+HANGS_SECONDS = 600
+"""Longer than any wait of this test: whoever waits for the engine is not done in time."""
+
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[DockerRuntime]:
@@ -32,7 +35,7 @@ def hanging(tmp_path: Path) -> Iterator[DockerRuntime]:
         path = str(tmp_path / "engine.sock")
         engine.bind(path)
         engine.listen(100)
-        yield DockerRuntime(HERE, f"unix://{path}", timeout_seconds=600)
+        yield DockerRuntime(HERE, f"unix://{path}", timeout_seconds=HANGS_SECONDS)
     eventually(lambda: gc.collect() >= 0 and not any(_asks_docker(thread) for thread in threading.enumerate()))
 
 
@@ -44,7 +47,6 @@ def _asks_docker(thread: threading.Thread) -> bool:
 def test_an_engine_that_hangs_holds_up_nobody(
     engine: Engine, waker: Waker, client: redis.Redis, runtimes: Runtimes, hanging: DockerRuntime, prober: Prober
 ) -> None:
-    """It is waited for ten minutes each time, by threads of its own: whoever waited with them would come too late."""
     host = HostReplicas(engine, {**runtimes, "docker": hanging}, waker, HERE, timedelta())
     probes = ProbePass(engine, {**runtimes, "docker": hanging}, waker, client, HERE, prober)
     in_docker = {"runtime": "docker", "docker": {"image": "web:1"}, "drain_seconds": 0, "stop_grace_seconds": 0}
