@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from cli.remote import Remote
+from db.audit.receipts import deviations_of
 from db.freezes import frozen_now
 from db.views.deployments import DeploymentView, deployment_by_id, deployment_named, existing_deployments
 from db.views.documents import deployment_document
@@ -111,6 +112,7 @@ VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     last_failed_route: _last_failed_route,
     history_of: _history_of,
     progress_of: _progress_of,
+    deviations_of: lambda remote, rollout_id: remote.get(f"/v1/rollouts/{rollout_id}/deviations")["items"],
     signs_of_life: lambda remote: _made(SignsOfLife, remote.get("/v1/signs-of-life")),
     frozen_now: lambda _remote, _deployment: None,  # the server looks when the revision is activated
     freezes_shown: lambda remote: [_made(FreezeView, found) for found in remote.get("/v1/freezes")["items"]],

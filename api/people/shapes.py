@@ -59,6 +59,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.rollout: Shape((RolloutView,)),
     reads.steps: Shape((StepView,), "whole"),
     reads.cycles: Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str}),
+    reads.deviations: Shape((str,), "whole"),
     reads.why: Shape((Why,)),
     reads.plan: Shape((Plan,)),
     reads.history: Shape((HistoryView,), "page"),

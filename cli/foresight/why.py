@@ -21,8 +21,7 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     """
     with Reader() as reader:
         seen = reader.read(waiting, deployment)
-        rollout = seen.view.rollout
-        otherwise = reader.read(deviations_of, rollout, seen.view.id) if rollout else []
+        otherwise = reader.read(deviations_of, seen.view.rollout_id) if seen.view.rollout_id else []
     missing = missing_worker(seen.signs) or overdue(seen.view)
     told = found(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
     if as_json:
