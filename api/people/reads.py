@@ -8,6 +8,7 @@ from psycopg import Connection
 from pydantic import TypeAdapter, ValidationError
 
 from api.people.asked import Asked
+from db.audit.receipts import deviations_of
 from db.proxies.acks import list_proxies
 from db.proxies.table import read_traffic
 from db.views.cycles import cycles as cycles_of_step
@@ -95,6 +96,11 @@ def cycles(connection: Connection, asked: Asked) -> Document:
         for cycle in cycles_of_step(step)
     ]
     return {"items": drawn}
+
+
+def deviations(connection: Connection, asked: Asked) -> Document:
+    """What of a rollout came otherwise than planned so far, in words."""
+    return {"items": deviations_of(connection, rollout(connection, asked)["id"])}
 
 
 def history(connection: Connection, asked: Asked) -> Document:

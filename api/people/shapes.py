@@ -70,6 +70,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     decided.learned: Shape((LearnedView,)),
     decided.receipt: Shape((ReceiptView,)),
     decided.last_receipt: Shape((ReceiptView,)),
+    reads.deviations: Shape((str,), "whole"),
     reads.history: Shape((HistoryView,), "page"),
     reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
     reads.progress: Shape((Progress,)),

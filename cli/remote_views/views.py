@@ -6,6 +6,7 @@ from typing import Any
 from cli.remote_views import deployments, rollouts
 from cli.remote_views.asking import made, path_of
 from cli.remote_views.table import table_over_http, table_shown
+from db.audit.receipts import deviations_of
 from db.audit.shown import WhyView, receipt_shown, why_shown
 from db.cycle.rules import rules_of
 from db.freezes import frozen_now
@@ -44,6 +45,7 @@ VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     last_rollout_of: rollouts.last_rollout_of,
     rollout_of_id: lambda remote, rollout_id: made(RolloutView, remote.get(f"/v1/rollouts/{rollout_id}")),
     steps_of: rollouts.steps_of,
+    deviations_of: lambda remote, rollout_id: remote.get(f"/v1/rollouts/{rollout_id}/deviations")["items"],
     signs_of_life: lambda remote: made(SignsOfLife, remote.get("/v1/signs-of-life")),
     frozen_now: lambda _remote, _deployment: None,  # the server looks when the revision is activated
     freezes_shown: lambda remote: [made(FreezeView, found) for found in remote.get("/v1/freezes")["items"]],

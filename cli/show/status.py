@@ -52,12 +52,16 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
 
 
 def deployment_page(
-    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
+    view: DeploymentView,
+    revisions: Sequence[RevisionView],
+    failed: RouteView | None,
+    reached: str,
+    deviations: Sequence[str] = (),
 ) -> RenderableType:
-    """Everything about one deployment. `reached`: where, in words."""
+    """Everything about one deployment. `reached`: where, in words; `deviations`: of its rollout from the plan."""
     facts = columns("", "")
     facts.show_header = False
-    for name, words in _facts(view, revisions, failed, reached):
+    for name, words in _facts(view, revisions, failed, reached, deviations):
         facts.add_row(Text(name, "dim"), words)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
     return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
@@ -82,7 +86,11 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
 
 
 def _facts(
-    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
+    view: DeploymentView,
+    revisions: Sequence[RevisionView],
+    failed: RouteView | None,
+    reached: str,
+    deviations: Sequence[str],
 ) -> Iterable[tuple[str, str | Text]]:
     drawn = view.picture
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
@@ -95,6 +103,8 @@ def _facts(
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
     if view.rollout is not None:
         yield "rollout", _rollout(view)
+    if deviations:
+        yield "not as planned", Text("\n".join(deviations), "yellow")
     yield "revision", _revision(view)
     yield "revisions", _names(view, revisions)
     yield "policy", policy_words(view.policy)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -11,13 +12,13 @@ from psycopg.rows import class_row, dict_row
 
 from db.proxies.answers import intervals_of
 from db.views.foresight import learned_of
-from db.views.rollouts import RolloutView
 from db.views.timeline import steps_of
 from domain.errors import RolloutNotFoundError
 from domain.foresight.answered import answered
 from domain.foresight.deviation import deviations
+from domain.foresight.learned import Learned
 from domain.foresight.measured import RecordedAct, RecordedStep
-from domain.foresight.plan import plan
+from domain.foresight.plan import Plan, plan
 from domain.foresight.receipt import RecordedRollout, Sealed, receipt, sealed
 from domain.foresight.subject import Subject
 
@@ -92,9 +93,11 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
     return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=otherwise, requests=told))
 
 
-def deviations_of(connection: Connection[Any], rollout: RolloutView, deployment_id: UUID) -> list[str]:
-    """What of a rollout, under way or ended, came otherwise than planned, in words."""
-    return _told(connection, deployment_id, rollout.started_at, _steps(connection, rollout.id))
+def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
+    """What of a rollout, under way or ended, came otherwise than planned, in words; none of one that is cut."""
+    found = connection.execute("SELECT deployment_id, started_at FROM rollouts WHERE id = %s", (rollout_id,)).fetchall()
+    steps = _steps(connection, rollout_id)
+    return [said for deployment_id, began in found for said in _told(connection, deployment_id, began, steps)]
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
@@ -113,9 +116,14 @@ def _told(
     """Held against the plan that could be made when it began; the same draws for the same rollout."""
     if not steps:
         return []
-    draw = random.Random(str(began)).random  # noqa: S311  (nobody is to be kept out)
     learned = learned_of(connection, deployment_id, began)
-    return list(deviations(plan(Subject(steps[0].deployment), steps[0].at, learned, draw), steps))
+    return list(deviations(_planned(Subject(steps[0].deployment), steps[0].at, learned, str(began)), steps))
+
+
+@lru_cache(maxsize=64)
+def _planned(subject: Subject, at: datetime, learned: Learned, seed: str) -> Plan:
+    """Of a rollout that is looked at again and again it is made once."""
+    return plan(subject, at, learned, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
 
 
 def _steps(connection: Connection[Any], rollout_id: UUID) -> list[RecordedStep]:

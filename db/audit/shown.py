@@ -31,8 +31,7 @@ class ReceiptView:
 def why_shown(connection: Connection[Any], name: str) -> WhyView:
     """Of the deployment of that name. Raises DeploymentNotFoundError."""
     seen = waiting(connection, name)
-    rollout = seen.view.rollout
-    otherwise = deviations_of(connection, rollout, seen.view.id) if rollout else []
+    otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
     missing = seen.signs.missing_worker or seen.view.overdue
     told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
     return WhyView(**{field.name: getattr(told, field.name) for field in fields(Why)}, deviations=otherwise)
