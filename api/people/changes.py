@@ -11,10 +11,19 @@ from psycopg import Connection
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 
-from api.people.listeners import MOST_WAITING, Event, Listener, documents_of, text_of
+from api.people.listeners import (
+    MOST_WAITING,
+    Event,
+    Listener,
+    Telling,
+    cursor_of,
+    documents_of,
+    instant_of,
+    text_of,
+)
 from db.engine import in_transaction
 from db.tokens import still_valid
-from db.views.changes import OVERLAP, Changes, caught_up, changes_since
+from db.views.changes import Changes, caught_up, changes_since
 from db.views.documents import SNAPSHOT
 from domain.tokens import Token
 
@@ -38,7 +47,7 @@ class ChangeReader:
         self._kept: deque[Event] = deque(maxlen=_KEPT)
         self._number = 0
         self._last: Changes | None = None
-        self._told: dict[tuple[object, object], datetime] = {}
+        self._telling = Telling()
 
     def read_soon(self) -> None:
         """Read as soon as the pause after the last read is over."""
@@ -76,17 +85,17 @@ class ChangeReader:
     def cursor(self) -> str:
         """The id of the event that was told last: with it a listener goes on where it was."""
         at = self._last.at if self._last else datetime.now(UTC) - timedelta(days=1)
-        return f"{self._boot}-{self._number}-{round(at.timestamp() * 1e6)}"
+        return cursor_of(self._boot, self._number, at)
 
     async def missed(self, listener: Listener, last_event_id: str) -> list[str]:
         """What has happened since that event; everything as it is when this process did not tell it, or long ago."""
         boot, _, rest = last_event_id.partition("-")
-        number, _, micros = rest.partition("-")
+        number = rest.partition("-")[0]
         if boot == self._boot and number.isdigit() and self._first <= int(number) + 1:
             return [
                 event.text for event in self._kept if event.number > int(number) and listener.takes(event.deployment)
             ]
-        since = _instant(micros)
+        since = instant_of(last_event_id)
 
         def look(connection: Connection) -> Changes:
             connection.execute(SNAPSHOT)
@@ -117,14 +126,7 @@ class ChangeReader:
         return changes_since(connection, known, self._last.at if self._last else None)
 
     def _tell(self, found: Changes) -> None:
-        for key, at in tuple(self._told.items()):
-            if found.at - at > 3 * OVERLAP:
-                del self._told[key]
-        for kind, deployment, document in documents_of(found):
-            if kind == "history" and (key := (document["id"], document["attempts"])) in self._told:
-                continue
-            if kind == "history":
-                self._told[key] = found.at
+        for kind, deployment, document in self._telling.new(found):
             self._number += 1
             event = Event(self._number, deployment, text_of(self.cursor, kind, document))
             self._kept.append(event)
@@ -151,11 +153,3 @@ class ChangeReader:
         for listener in tuple(self.listeners):
             if listener.token.name not in valid:
                 self._drop(listener)
-
-
-def _instant(micros: str) -> datetime:
-    """Long ago, when it is none."""
-    try:
-        return datetime.fromtimestamp(int(micros) / 1e6, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime(2000, 1, 1, tzinfo=UTC)
