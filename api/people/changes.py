@@ -12,10 +12,10 @@ from psycopg import Connection
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 
-from api.people.listeners import Document, Event, Listener, documents_of, give, text_of
+from api.people.listeners import Document, Event, Listener, Telling, cursor_of, documents_of, give, instant_of, text_of
 from db.engine import in_transaction
 from db.tokens import still_valid
-from db.views.changes import OVERLAP, Changes, caught_up, changes_since
+from db.views.changes import Changes, caught_up, changes_since
 from db.views.documents import SNAPSHOT
 from domain.tokens import Token
 
@@ -39,7 +39,7 @@ class ChangeReader:
         self._kept: deque[Event] = deque(maxlen=_KEPT)
         self._number = 0
         self._last: Changes | None = None
-        self._told: dict[tuple[object, object], datetime] = {}
+        self._telling = Telling()
 
     def read_soon(self) -> None:
         """Read as soon as the pause after the last read is over."""
@@ -77,17 +77,17 @@ class ChangeReader:
     def cursor(self) -> str:
         """The id of the event that was told last: with it a listener goes on where it was."""
         at = self._last.at if self._last else datetime.now(UTC) - timedelta(days=1)
-        return f"{self._boot}-{self._number}-{round(at.timestamp() * 1e6)}"
+        return cursor_of(self._boot, self._number, at)
 
     async def missed(self, listener: Listener, last_event_id: str) -> list[str]:
         """What has happened since that event; everything as it is when this process did not tell it, or long ago."""
         boot, _, rest = last_event_id.partition("-")
-        number, _, micros = rest.partition("-")
+        number = rest.partition("-")[0]
         if boot == self._boot and number.isdigit() and self._first <= int(number) + 1:
             return [
                 event.text for event in self._kept if event.number > int(number) and listener.takes(event.deployment)
             ]
-        since = _instant(micros)
+        since = instant_of(last_event_id)
 
         def look(connection: Connection) -> Changes:
             connection.execute(SNAPSHOT)
@@ -112,26 +112,22 @@ class ChangeReader:
             self.fault = f"{type(error).__name__}: {said}"
 
     async def _read(self) -> None:
-        found, documents = await run_in_threadpool(in_transaction, self._engine, self._look)
+        found, documents = await run_in_threadpool(self._look)
         self.fault, self._last = None, found
-        self._tell(found, documents)
+        self._tell(documents)
 
-    def _look(self, connection: Connection) -> tuple[Changes, list[Document]]:
+    def _look(self) -> tuple[Changes, list[Document]]:
+        found = in_transaction(self._engine, self._changes)
+        return found, list(self._telling.new(found))
+
+    def _changes(self, connection: Connection) -> Changes:
         connection.execute(SNAPSHOT)
         known = self._last.states if self._last else {}
-        found = changes_since(connection, known, self._last.at if self._last else None)
-        return found, list(documents_of(found))
+        return changes_since(connection, known, self._last.at if self._last else None)
 
-    def _tell(self, found: Changes, documents: Sequence[Document]) -> None:
-        for key, at in tuple(self._told.items()):
-            if found.at - at > 3 * OVERLAP:
-                del self._told[key]
+    def _tell(self, documents: Sequence[Document]) -> None:
         events = []
         for kind, deployment, document in documents:
-            if kind == "history" and (key := (document["id"], document["attempts"])) in self._told:
-                continue
-            if kind == "history":
-                self._told[key] = found.at
             self._number += 1
             events.append(Event(self._number, deployment, text_of(self.cursor, kind, document)))
         self._kept.extend(events)
@@ -150,11 +146,3 @@ class ChangeReader:
         for listener in tuple(self.listeners):
             if listener.token.name not in valid:
                 self._drop(listener)
-
-
-def _instant(micros: str) -> datetime:
-    """Long ago, when it is none."""
-    try:
-        return datetime.fromtimestamp(int(micros) / 1e6, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime(2000, 1, 1, tzinfo=UTC)

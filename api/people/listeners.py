@@ -4,8 +4,9 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from db.views.changes import Changes
+from db.views.changes import OVERLAP, Changes
 from db.views.documents import deployment_summary, plain
 from domain.tokens import Token
 
@@ -14,6 +15,8 @@ MOST_WAITING = 100
 Scope = tuple[str | None, Sequence[str]]
 Document = tuple[str, str, dict[str, object]]
 """Of an event: its kind, its deployment, and what it says."""
+
+_TOLD_AGAIN_AFTER = 3 * OVERLAP
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,37 @@ def give(listeners: Iterable[Listener], events: Sequence[Event]) -> list[Listene
         if pieces[listener.scope]:
             listener.queue.put_nowait(pieces[listener.scope])
     return behind
+
+
+@dataclass(slots=True)
+class Telling:
+    """What was told already: a record is read again and again for a while, and told each time that it has changed."""
+
+    _told: dict[tuple[object, object], datetime] = field(default_factory=dict)
+
+    def new(self, found: Changes) -> Iterator[Document]:
+        """What was not told yet; from now on it was."""
+        self._told = {key: at for key, at in self._told.items() if found.at - at <= _TOLD_AGAIN_AFTER}
+        for kind, deployment, document in documents_of(found):
+            if kind == "history":
+                key = (document["id"], document["attempts"])
+                if key in self._told:
+                    continue
+                self._told[key] = found.at
+            yield kind, deployment, document
+
+
+def cursor_of(boot: str, number: int, at: datetime) -> str:
+    """The id of an event: which process told it, as which of its events, and when by the clock of Postgres."""
+    return f"{boot}-{number}-{round(at.timestamp() * 1e6)}"
+
+
+def instant_of(cursor: str) -> datetime:
+    """When the event of this id was told; long ago, when the id is none of ours."""
+    try:
+        return datetime.fromtimestamp(int(cursor.split("-")[2]) / 1e6, UTC)
+    except (ValueError, IndexError, OverflowError, OSError):
+        return datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def documents_of(found: Changes) -> Iterator[Document]:

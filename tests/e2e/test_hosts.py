@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from runtime.process import stop_all
+from tasks.replicas.log_asking import ask_hosts
 from tests.support.runtimes import environments_of, processes_of
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
@@ -62,6 +63,11 @@ def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, h
     for route in two_hosts.routes("web"):
         assert route["address"].startswith(f"{ADDRESSES[route['host']]}:")
         assert route["id"] in running_routes(homes[route["host"]])
+    asked = {host: dict.fromkeys(running_routes(home)) for host, home in homes.items()}
+    logs = ask_hosts(two_hosts.waker.client, asked, 10, patience_seconds=20)
+    assert {host: pieces.keys() for host, pieces in logs.items()} == {
+        host: places.keys() for host, places in asked.items()
+    }
 
 
 def test_a_rollout_ends_as_promised_though_a_host_dies_in_the_middle(two_hosts: Fleet, homes: dict[str, Path]) -> None:
