@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, commands, cycle, decide, foresight, quiet, rollouts, storm
+from bench import backlog, commands, cycle, decide, foresight, page, quiet, rollouts, storm, streams
 from bench.environment import environment
 from bench.plots import draw
 
@@ -25,6 +25,8 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "quiet": quiet.measure,
     "backlog": backlog.measure,
     "foresight": foresight.measure,
+    "streams": streams.measure,
+    "page": page.measure,
 }
 """By name: `measure(full=...)`, whose result is JSON. Its "rows" are shown as a table, its "details" not at all."""
 
