@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from api.people.asked import Asked
+from db.audit.receipts import against_plan
 from db.proxies.acks import list_proxies
 from db.views.cycles import cycles as cycles_of_step
 from db.views.deployments import DeploymentView, deployment_named
@@ -95,6 +96,11 @@ def cycles(connection: Connection, asked: Asked) -> Document:
         for cycle in cycles_of_step(step)
     ]
     return {"items": drawn}
+
+
+def against(connection: Connection, asked: Asked) -> Document:
+    """A rollout held against the plan of its beginning."""
+    return asdict(against_plan(connection, rollout(connection, asked)["id"]))
 
 
 def history(connection: Connection, asked: Asked) -> Document:

@@ -122,6 +122,7 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/rollouts/{rollout}", _VIEWER, reads.rollout),
     Read("GET", "/v1/rollouts/{rollout}/steps", _VIEWER, reads.steps, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/cycles", _VIEWER, reads.cycles, StepParameters),
+    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.against),
     Read("GET", "/v1/hosts", _VIEWER, reads.hosts, is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, reads.proxies, is_of_fleet=True),
     Read("GET", "/v1/subscriptions", _ADMIN, reads.subscriptions, is_of_fleet=True),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from api.people import reads
+from db.audit.receipts import AgainstPlan
 from db.proxies.acks import ProxyView
 from db.views.cycles import Cycle
 from db.views.deployments import DeploymentView
@@ -59,6 +60,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.rollout: Shape((RolloutView,)),
     reads.steps: Shape((StepView,), "whole"),
     reads.cycles: Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str}),
+    reads.against: Shape((AgainstPlan,)),
     reads.why: Shape((Why,)),
     reads.plan: Shape((Plan,)),
     reads.history: Shape((HistoryView,), "page"),

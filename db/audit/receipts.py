@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -14,8 +15,9 @@ from db.views.rollouts import RolloutView
 from db.views.timeline import steps_of
 from domain.errors import RolloutNotFoundError
 from domain.foresight.deviation import deviations
+from domain.foresight.learned import Span
 from domain.foresight.measured import RecordedAct, RecordedStep
-from domain.foresight.plan import plan
+from domain.foresight.plan import Plan, PlannedWave, plan
 from domain.foresight.receipt import RecordedRollout, Sealed, receipt, sealed
 from domain.foresight.subject import Subject
 
@@ -31,6 +33,8 @@ _ROLLOUT = """
       JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
      WHERE o.id = %s
 """
+
+_BEGUN = "SELECT deployment_id, started_at FROM rollouts WHERE id = %s"
 
 _ACTS = """
     SELECT created_at AS at, actor, phase AS what, message AS said FROM deployment_history
@@ -64,6 +68,19 @@ _SEAL = """
 _FORGET = "DELETE FROM receipts WHERE deployment_id = %s AND number <= %s"
 
 
+@dataclass(frozen=True, slots=True)
+class AgainstPlan:
+    """A rollout held against the plan that could be made when it began: its waves, until when, and what came otherwise.
+
+    No waves: it has taken no step yet, so there is nothing to hold. `seconds`: None where nothing was learned before.
+    """
+
+    waves: tuple[PlannedWave, ...] = ()
+    seconds: Span | None = None
+    is_certain: bool = True
+    deviations: tuple[str, ...] = ()
+
+
 def unsealed(connection: Connection[Any], limit: int) -> list[tuple[UUID, UUID]]:
     """Deployment and rollout of those that ended without a receipt, the first that ended first."""
     return connection.execute(_UNSEALED, (limit,)).fetchall()
@@ -92,6 +109,16 @@ def deviations_of(connection: Connection[Any], rollout: RolloutView, deployment_
     return _told(connection, deployment_id, rollout.started_at, _steps(connection, rollout.id))
 
 
+def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
+    """Of a rollout that exists, under way or ended."""
+    ((deployment_id, began),) = connection.execute(_BEGUN, (rollout_id,)).fetchall()
+    steps = _steps(connection, rollout_id)
+    if not steps:
+        return AgainstPlan()
+    made = _planned(connection, deployment_id, began, steps[0])
+    return AgainstPlan(made.waves, made.seconds, made.is_certain, tuple(deviations(made, steps)))
+
+
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
     """As it was sealed, also when the rollout's rows are cut; None: it was not yet."""
     return _read(connection, _OF_ROLLOUT, rollout_id)
@@ -105,12 +132,13 @@ def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | No
 def _told(
     connection: Connection[Any], deployment_id: UUID, began: datetime, steps: Sequence[RecordedStep]
 ) -> list[str]:
-    """Held against the plan that could be made when it began; the same draws for the same rollout."""
-    if not steps:
-        return []
+    return list(deviations(_planned(connection, deployment_id, began, steps[0]), steps)) if steps else []
+
+
+def _planned(connection: Connection[Any], deployment_id: UUID, began: datetime, first: RecordedStep) -> Plan:
+    """The plan that could be made when it began; the same draws for the same rollout."""
     draw = random.Random(str(began)).random  # noqa: S311  (nobody is to be kept out)
-    learned = learned_of(connection, deployment_id, began)
-    return list(deviations(plan(Subject(steps[0].deployment), steps[0].at, learned, draw), steps))
+    return plan(Subject(first.deployment), first.at, learned_of(connection, deployment_id, began), draw)
 
 
 def _steps(connection: Connection[Any], rollout_id: UUID) -> list[RecordedStep]:
