@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, commands, cycle, decide, foresight, quiet, rollouts, storm
+from bench import backlog, commands, cycle, decide, foresight, page, quiet, rollouts, storm, streams
 from bench.environment import environment
 from bench.plots import draw
 from bench.targets import Judgement, Verdict, judged, judgement_table
@@ -27,6 +27,8 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "quiet": quiet.measure,
     "backlog": backlog.measure,
     "foresight": foresight.measure,
+    "streams": streams.measure,
+    "page": page.measure,
 }
 """By name: `measure(full=...)`: JSON with "rows" for the table, "passes" for bench.targets, and perhaps "details"."""
 

@@ -114,7 +114,7 @@ def documents_of(found: Changes) -> Iterator[Document]:
     for noted in found.noted:
         yield "history", noted.deployment, plain(noted)
     for view in found.deployments:
-        yield "deployment", view.name, plain(deployment_summary(view))
+        yield "deployment", view.name, deployment_summary(view)
 
 
 def text_of(cursor: str, kind: str, document: object) -> str:

@@ -8,7 +8,7 @@ from psycopg import Connection
 from pydantic import TypeAdapter, ValidationError
 
 from api.people.asked import Asked
-from db.audit.receipts import deviations_of
+from db.audit.receipts import against_plan
 from db.proxies.acks import list_proxies
 from db.proxies.table import read_traffic
 from db.views.cycles import cycles as cycles_of_step
@@ -98,9 +98,9 @@ def cycles(connection: Connection, asked: Asked) -> Document:
     return {"items": drawn}
 
 
-def deviations(connection: Connection, asked: Asked) -> Document:
-    """What of a rollout came otherwise than planned so far, in words."""
-    return {"items": deviations_of(connection, rollout(connection, asked)["id"])}
+def against(connection: Connection, asked: Asked) -> Document:
+    """A rollout held against the plan of its beginning."""
+    return asdict(against_plan(connection, rollout(connection, asked)["id"]))
 
 
 def history(connection: Connection, asked: Asked) -> Document:

@@ -129,7 +129,7 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/rollouts/{rollout}/cycles", _VIEWER, reads.cycles, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/receipt", _VIEWER, decided.receipt),
     Read("GET", "/v1/traffic", _VIEWER, reads.table),
-    Read("GET", "/v1/rollouts/{rollout}/deviations", _VIEWER, reads.deviations),
+    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.against),
     Read("GET", "/v1/hosts", _VIEWER, reads.hosts, is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, reads.proxies, is_of_fleet=True),
     Read("GET", "/v1/subscriptions", _ADMIN, reads.subscriptions, is_of_fleet=True),

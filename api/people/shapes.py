@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from api.people import decided, reads, set_up
+from db.audit.receipts import AgainstPlan
 from db.audit.shown import ReceiptView, WhyView
 from db.proxies.acks import ProxyView
 from db.views.cycles import Cycle
@@ -70,7 +71,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     decided.learned: Shape((LearnedView,)),
     decided.receipt: Shape((ReceiptView,)),
     decided.last_receipt: Shape((ReceiptView,)),
-    reads.deviations: Shape((str,), "whole"),
+    reads.against: Shape((AgainstPlan,)),
     reads.history: Shape((HistoryView,), "page"),
     reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
     reads.progress: Shape((Progress,)),

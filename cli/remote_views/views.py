@@ -45,7 +45,7 @@ VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     last_rollout_of: rollouts.last_rollout_of,
     rollout_of_id: lambda remote, rollout_id: made(RolloutView, remote.get(f"/v1/rollouts/{rollout_id}")),
     steps_of: rollouts.steps_of,
-    deviations_of: lambda remote, rollout_id: remote.get(f"/v1/rollouts/{rollout_id}/deviations")["items"],
+    deviations_of: lambda remote, rollout_id: remote.get(f"/v1/rollouts/{rollout_id}/plan")["deviations"],
     signs_of_life: lambda remote: made(SignsOfLife, remote.get("/v1/signs-of-life")),
     frozen_now: lambda _remote, _deployment: None,  # the server looks when the revision is activated
     freezes_shown: lambda remote: [made(FreezeView, found) for found in remote.get("/v1/freezes")["items"]],

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, LiteralString
@@ -16,9 +17,9 @@ from db.views.timeline import steps_of
 from domain.errors import RolloutNotFoundError
 from domain.foresight.answered import answered
 from domain.foresight.deviation import deviations
-from domain.foresight.learned import Learned
+from domain.foresight.learned import Learned, Span
 from domain.foresight.measured import RecordedAct, RecordedStep
-from domain.foresight.plan import Plan, plan
+from domain.foresight.plan import Plan, PlannedWave, plan
 from domain.foresight.receipt import RecordedRollout, Sealed, receipt, sealed
 from domain.foresight.subject import Subject
 
@@ -35,6 +36,8 @@ _ROLLOUT = """
       JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
      WHERE o.id = %s
 """
+
+_BEGUN = "SELECT deployment_id, started_at FROM rollouts WHERE id = %s"
 
 _ACTS = """
     SELECT created_at AS at, actor, phase AS what, message AS said FROM deployment_history
@@ -68,6 +71,19 @@ _SEAL = """
 _FORGET = "DELETE FROM receipts WHERE deployment_id = %s AND number <= %s"
 
 
+@dataclass(frozen=True, slots=True)
+class AgainstPlan:
+    """A rollout held against the plan that could be made when it began: its waves, until when, and what came otherwise.
+
+    No waves: it has taken no step yet, so there is nothing to hold. `seconds`: None where nothing was learned before.
+    """
+
+    waves: tuple[PlannedWave, ...] = ()
+    seconds: Span | None = None
+    is_certain: bool = True
+    deviations: tuple[str, ...] = ()
+
+
 def unsealed(connection: Connection[Any], limit: int) -> list[tuple[UUID, UUID]]:
     """Deployment and rollout of those that ended without a receipt, the first that ended first."""
     return connection.execute(_UNSEALED, (limit,)).fetchall()
@@ -89,15 +105,22 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
     (row,), steps, acts = rows, _steps(connection, rollout_id), _acts(connection, rollout_id)
     names = {row.pop(f"{end}_revision_id"): row[f"{end}_revision"] for end in ("from", "to")}
     told = answered(intervals_of(connection, rollout_id), names)
-    otherwise = _told(connection, row.pop("deployment_id"), row["started_at"], steps)
+    otherwise = _against_plan(connection, row.pop("deployment_id"), row["started_at"], steps).deviations
     return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=otherwise, requests=told))
 
 
 def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
     """What of a rollout, under way or ended, came otherwise than planned, in words; none of one that is cut."""
-    found = connection.execute("SELECT deployment_id, started_at FROM rollouts WHERE id = %s", (rollout_id,)).fetchall()
-    steps = _steps(connection, rollout_id)
-    return [said for deployment_id, began in found for said in _told(connection, deployment_id, began, steps)]
+    return list(against_plan(connection, rollout_id).deviations)
+
+
+def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
+    """Of a rollout, under way or ended; nothing of one that is cut."""
+    found = connection.execute(_BEGUN, (rollout_id,)).fetchone()
+    if found is None:
+        return AgainstPlan()
+    deployment_id, began = found
+    return _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
@@ -110,14 +133,15 @@ def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | No
     return _read(connection, _BEFORE, rollout_id)
 
 
-def _told(
+def _against_plan(
     connection: Connection[Any], deployment_id: UUID, began: datetime, steps: Sequence[RecordedStep]
-) -> list[str]:
-    """Held against the plan that could be made when it began; the same draws for the same rollout."""
+) -> AgainstPlan:
+    """The plan is drawn alike for the same rollout."""
     if not steps:
-        return []
+        return AgainstPlan()
     learned = learned_of(connection, deployment_id, began)
-    return list(deviations(_planned(Subject(steps[0].deployment), steps[0].at, learned, str(began)), steps))
+    made = _planned(Subject(steps[0].deployment), steps[0].at, learned, str(began))
+    return AgainstPlan(made.waves, made.seconds, made.is_certain, tuple(deviations(made, steps)))
 
 
 @lru_cache(maxsize=64)

@@ -11,8 +11,10 @@ import {
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], records: [], fault: "" };
+const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], plan: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
+const PLAN_PAUSE = 1000;
+let isPlanning = false;
 let isDrawing = false;
 let isAsking = false;
 
@@ -71,7 +73,7 @@ function reached(document) {
 }
 
 function made() {
-  const { deployment, document, records, cycles } = shown;
+  const { deployment, document, records, cycles, plan } = shown;
   if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "One moment.")];
   const past = shown.rollout;
   return [
@@ -80,7 +82,7 @@ function made() {
     buttons(deployment, past),
     reached(document),
     replicas(deployment),
-    past ? rollout(past, cycles, deployment) : null,
+    past ? rollout(past, cycles, plan, deployment) : null,
     history(records),
   ].filter(Boolean);
 }
@@ -129,6 +131,20 @@ async function readCycles(id) {
   const last = shown.cycles.at(-1)?.step_no ?? 0;
   shown.cycles.push(...items.filter((cycle) => cycle.step_no > last));
   soon();
+  if (items.length && !isPlanning) readPlan();
+}
+
+/** Held against its plan by the server, which makes that plan anew: so not at once for each of many steps. */
+async function readPlan() {
+  isPlanning = true;
+  if (shown.plan) await new Promise((resolve) => setTimeout(resolve, PLAN_PAUSE));
+  isPlanning = false;
+  const id = shown.rollout?.id;
+  if (!id) return;
+  const plan = await insist(() => ask(`/v1/rollouts/${id}/plan`));
+  if (shown.rollout?.id !== id) return;
+  shown.plan = plan ?? null;
+  soon();
 }
 
 async function readRollout(id) {
@@ -139,7 +155,7 @@ async function readRollout(id) {
 }
 
 function showRollout(found) {
-  if (found?.id !== shown.rollout?.id) shown.cycles = [];
+  if (found?.id !== shown.rollout?.id) Object.assign(shown, { cycles: [], plan: null });
   shown.rollout = found;
 }
 
