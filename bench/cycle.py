@@ -56,10 +56,6 @@ class _Counted(AnsweredCursor):
         _Counted.statements += 1
         return super().execute(*arguments, **options)
 
-    def copy(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401  (psycopg's)
-        _Counted.statements += 1
-        return super().copy(*arguments, **options)
-
 
 @dataclass(frozen=True, slots=True)
 class _Bench:

@@ -3,6 +3,7 @@
 Statements with BEGIN and COMMIT, commands to Redis, and processor time of this process and of its Postgres backend.
 """
 
+import logging
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,12 +19,13 @@ from bench.stage import migrate
 from db.engine import make_engine
 from db.settings import DatabaseSettings
 from db.silence import AnsweredCursor
+from tasks.log import configure_logging
 from tasks.redis.wake import Waker
 from tests.support.deployments import read, write
 from tests.support.servers import embedded_postgres, embedded_redis
 from tests.support.stations import STATIONS, Station
 
-_TIMES = 60
+_TIMES = 30
 
 
 class Cost(NamedTuple):
@@ -89,6 +91,8 @@ def _nanoseconds(pid: int) -> int:
 
 
 def main() -> None:
+    """The table, for docs/performance.md."""
+    configure_logging(logging.ERROR)
     print("| station | statements | commands to Redis | worker, ms | Postgres, ms |\n|---|---|---|---|---|")
     for name, cost in measure().items():
         millis = f"{cost.client_us / 1e3:.2f} | {cost.server_us / 1e3:.2f}"

@@ -155,12 +155,9 @@ def record_reports(
     if not reports:
         return ()
     lock(connection, {report.deployment_id for report in reports})
-    written = (
-        connection.cursor(row_factory=named_row(ReportedRoute))
-        .execute(_REPORT, _REPORTS.arrays(map(_report_values, reports)))
-        .fetchall()
-    )
-    became = tuple(route for route in written if route.was != route.status)
+    cursor = connection.cursor(row_factory=named_row(ReportedRoute))
+    cursor.execute(_REPORT, _REPORTS.arrays(map(_report_values, reports)))
+    became = tuple(route for route in cursor if route.was != route.status)
     if not became:
         return ()
     news: dict[UUID, list[Became]] = defaultdict(list)
@@ -169,9 +166,8 @@ def record_reports(
         why = "" if status is RouteStatus.HEALTHY else failure_in_short(route.reason, route.log_tail)
         news[route.deployment_id].append(Became(route.revision_id, RouteStatus(route.was), status, why))
     changed(connection, news.keys(), mark=ALWAYS)
-    _count(
-        connection, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, became[0].at
-    )
+    counting = {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}
+    _count(connection, counting, became[0].at)
     write_events(connection, [_failed(route) for route in became if route.status == RouteStatus.FAILED])
     return became
 

@@ -36,8 +36,8 @@ class Forwarder:
         for thread in self._threads:
             thread.join(10)
 
-    def _run(self, work: object, *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)  # type: ignore[arg-type]
+    def _run(self, work: object, *arguments: object, **more: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, kwargs=more, daemon=True)  # type: ignore[arg-type]
         self._threads.append(thread)
         thread.start()
 
@@ -47,10 +47,10 @@ class Forwarder:
                 near, _ = self._listener.accept()
                 far = socket.create_connection(("127.0.0.1", self._target))
                 self._sockets += [near, far]
-                self._run(self._forward, near, far, (b"", b""), True)
-                self._run(self._forward, far, near, self._said, False)
+                self._run(self._forward, near, far, (b"", b""), asks=True)
+                self._run(self._forward, far, near, self._said, asks=False)
 
-    def _forward(self, source: socket.socket, sink: socket.socket, said: tuple[bytes, bytes], asks: bool) -> None:  # noqa: FBT001
+    def _forward(self, source: socket.socket, sink: socket.socket, said: tuple[bytes, bytes], *, asks: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
                 self.is_forwarding.wait()
