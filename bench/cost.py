@@ -57,11 +57,6 @@ class Counted(AnsweredCursor):
         Counted.statements += 1
         return super().execute(*arguments, **options)
 
-    def copy(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401  (psycopg's)
-        """As psycopg does it."""
-        Counted.statements += 1
-        return super().copy(*arguments, **options)
-
 
 def cost_of(work: Callable[[], int], postgres: psutil.Process) -> Cost:
     """`work`: one pass, which returns how many deployments there were."""

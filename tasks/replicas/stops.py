@@ -8,6 +8,7 @@ from functools import partial
 from uuid import UUID
 
 import structlog
+from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
@@ -62,10 +63,7 @@ class Stops:
 
     def look(self) -> bool:
         """Take each leaving replica one step further. True while one is still leaving whose runtime answers."""
-        in_transaction(self.engine, release_drained)
-        routes, now = in_transaction(
-            self.engine, lambda connection: (routes_to_stop(connection, self.host), database_now(connection))
-        )
+        routes, now = in_transaction(self.engine, self._read)
         known = {route.id: route for route in routes}
         self._troubles = {route_id: trouble for route_id, trouble in self._troubles.items() if route_id in known}
         due = self._due(routes)
@@ -74,13 +72,18 @@ class Stops:
             self._note_trouble(route_id, end.why_not)
         asked = [route_id for route_id, end in taken.items() if end.step is StopStep.ASK]
         first_asked = [route_id for route_id in asked if route_id in known and not known[route_id].stop_requested_at]
-        in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
+        if first_asked:
+            in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
         self._tell_kills([known[route_id] for route_id, end in taken.items() if end.is_kill and route_id in known])
         gone = [route_id for route_id, end in taken.items() if end.step is StopStep.GONE]
         if gone:
             change_and_wake(self.engine, self.waker, partial(record_stopped, route_ids=gone))
             log_gone((known[route_id] for route_id in gone if route_id in known), self.host)
         return len(gone) < len(due) or self._turns.is_behind
+
+    def _read(self, connection: Connection) -> tuple[list[RouteRow], datetime]:
+        release_drained(connection)
+        return routes_to_stop(connection, self.host), database_now(connection)
 
     def _tell_kills(self, killed: Sequence[RouteRow]) -> None:
         """Whose requests were cut off must be able to find out why."""
