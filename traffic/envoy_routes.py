@@ -108,6 +108,7 @@ def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -
 def _routed(cluster: str, service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     action = {
         "cluster": cluster,
+        "metadata_match": {"filter_metadata": {"envoy.lb": {"serving": "yes"}}},
         "timeout": f"{service.rules.timeout_seconds or 0:.3f}s",
         "idle_timeout": f"{service.rules.idle_timeout_seconds or 0:.3f}s",
         **rewrite,

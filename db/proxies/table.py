@@ -41,7 +41,8 @@ _ROUTES = f"""
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
            r.parked_until IS NOT NULL AS is_parked
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE r.{RUNNING} AND r.address IS NOT NULL
+     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+       AND r.address IS NOT NULL
      ORDER BY r.id
 """
 
