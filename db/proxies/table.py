@@ -35,11 +35,15 @@ _DEPLOYMENTS = """
 
 _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORDER BY kind, value"
 
-# what proxies were told of a canary that has ended they hold until they know the next table
-_WEIGHTS = """
+_DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
+
+# what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
+# still answer they tell of its own cluster
+_WEIGHTS = f"""
     SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END FROM rollouts
      WHERE (weight IS NOT NULL OR stage > 0)
-       AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute')
+       AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute'
+            OR to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}))
      ORDER BY started_at
 """
 
@@ -50,7 +54,8 @@ _ROUTES = f"""
            r.parked_until IS NOT NULL AS is_parked,
            coalesce(r.revision_id = d.current_revision_id, false) AS is_current
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE r.{RUNNING} AND r.address IS NOT NULL
+     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+       AND r.address IS NOT NULL
      ORDER BY r.id
 """
 
