@@ -86,6 +86,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         stage=stage.number if stage else before.stage,
         weight=stage.weight if stage else before.weight,
         weight_known_at=None if stage else before.weight_known_at,
+        evidence=before.evidence,
     )
     return without_weight(rollout) if turns else rollout
 

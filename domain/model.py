@@ -8,6 +8,7 @@ from uuid import UUID
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
 from domain.holds import Hold
+from domain.judge.evidence import Evidence
 from domain.policy import DeploymentPolicy
 
 
@@ -121,7 +122,8 @@ class Rollout:
     `clock_stopped_at` is set while it waits for a person, or is held; the deadlines then stand still.
     `is_undo`: asked for as the way back. `last_failure`: why a new replica failed last, with the end of its log.
     `weight`: how many of 10,000 requests the new revision gets; None: all replicas share them. `stage`: which of its
-    weights that is. `weight_known_at`: when every live proxy had acknowledged it; None: not yet.
+    weights that is. `weight_known_at`: when every live proxy had acknowledged it; None: not yet. `evidence`: what its
+    judge has seen.
     """
 
     id: UUID
@@ -142,6 +144,7 @@ class Rollout:
     stage: int = 0
     weight: int | None = None
     weight_known_at: datetime | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,11 @@ def without_weight(rollout: Rollout) -> Rollout:
     return replace(rollout, weight=0, weight_known_at=None) if rollout.weight else rollout
 
 
+def is_judged(rollout: Rollout) -> bool:
+    """Whether a judge looks at what proxies count."""
+    return bool(rollout.weight) and getattr(rollout.policy.spec, "judge", None) is not None
+
+
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:
     """No longer paused. The time of a canary's weight goes on where it stood still."""
     rollout, paused_at = deployment.rollout, deployment.paused_at

@@ -10,6 +10,7 @@ from domain.foresight.world import handler_of
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route
 from domain.rollout import with_clock_running
 from domain.strategies.buckets import Buckets, grace_ends_at
+from domain.strategies.canary_judge import judged_until
 from domain.strategies.canary_steps import CanarySpec, ends_at
 
 NEVER = "no clock ends this wait"
@@ -50,6 +51,13 @@ def step_ends_at(deployment: Deployment) -> datetime | None:
     rollout = deployment.rollout
     spec = rollout.policy.spec if rollout else None
     return ends_at(rollout, spec) if rollout and isinstance(spec, CanarySpec) else None
+
+
+def judge_gives_up_at(deployment: Deployment) -> datetime | None:
+    """When the judge of a canary is undecided for good; None where none decides."""
+    rollout = deployment.rollout
+    spec = rollout.policy.spec if rollout else None
+    return judged_until(rollout, spec) if rollout and isinstance(spec, CanarySpec) else None
 
 
 def promote_delay(deployment: Deployment) -> timedelta:

@@ -3,13 +3,15 @@
 The share of step k is `weight`; its replicas are ceil(n x weight), at least 1, or a number. Old and new are held apart
 and each is kept complete, within the budget of a rolling update: n + surge live, n - unavailable serving.
 
+    0  its judge finds harm                             -> give up: back at once
     1  past the last step, an undo, or none wanted      -> the rest, as a rolling update does it
     2  old not n, or n + surge - canary where that is
        less; or canary not as many as its step wants    -> create, bring in, drain: both from one snapshot
     3  canary not ready                                 -> wait
     4  a live proxy does not know the weight yet        -> wait
     5  the canary is there and has no weight yet, its
-       step's seconds are over, or promote was asked    -> the next weight; after the last one: the rest
+       step's seconds are over, its judge finds it good
+       enough, or promote was asked                     -> the next weight; after the last one: the rest
     6  otherwise                                        -> look on: until then, or until a person says so
 
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
@@ -29,6 +31,7 @@ from domain.model import Deployment, Rollout, RouteStatus
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
+from domain.strategies.canary_judge import Judgement, judgement
 from domain.strategies.canary_steps import CanarySpec, ends, ends_at, percent, size_at, weight_of
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
@@ -54,8 +57,11 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         if rollout is None or rollout.weight is None or not deployment.desired_replicas:
             return _REST.evaluate_cycle(deployment, spec, now)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
+        judged = judgement(rollout, spec, now)
+        if judged.gives_up:
+            return Decision.give_up(judged.sentence)
         over_at = ends_at(rollout, spec)
-        is_over = ends(rollout, over_at, now)
+        is_over = judged.is_over or ends(rollout, over_at, now)
         wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
         sides = _sides(deployment, buckets, self.budget_of(deployment, spec), wanted, now)
         changes = _above_floor(deployment, sides[0].changes + sides[1].changes, self.budget_of(deployment, spec))
@@ -70,10 +76,9 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             said = f"waiting: every live proxy acknowledges {percent(rollout.weight)} for the canary"
             return Decision.wait(said, recheck_at)
         if is_over:
-            return _next(rollout, spec, now)
-        looking = Decision.look_on(_looking(deployment.name, rollout, over_at, now), over_at)
-        soonest = min((at for at in (over_at, recheck_at) if at is not None), default=None)
-        return replace(looking, recheck_at=soonest)
+            return _next(rollout, spec, judged.sentence, now)
+        soonest = min((at for at in (over_at, recheck_at, judged.next_at) if at is not None), default=None)
+        return Decision.look_on(_looking(deployment.name, rollout, over_at, judged, now), soonest)
 
 
 def _sides(
@@ -105,12 +110,13 @@ def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) 
     return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
 
 
-def _next(rollout: Rollout, spec: CanarySpec, now: datetime) -> Decision:
+def _next(rollout: Rollout, spec: CanarySpec, because: str, now: datetime) -> Decision:
     if rollout.stage >= len(spec.steps):
         said, weight = "the last step of the canary is over: the rest follows", None
     else:
         weight = weight_of(spec.steps[rollout.stage].weight)
         said = f"the canary gets {percent(weight)} of the requests"
+    said = f"{said}, for {because}" if because else said
     return Decision.moved(said, RouteChanges(stage=Stage(rollout.stage + 1, weight)), now)
 
 
@@ -133,8 +139,10 @@ def _still_coming(buckets: Buckets, wanted: int) -> str:
     )
 
 
-def _looking(name: str, rollout: Rollout, over_at: datetime | None, now: datetime) -> str:
+def _looking(name: str, rollout: Rollout, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
     share = f"waiting: the canary has {percent(rollout.weight or 0)} of the requests"
-    if over_at is None:
-        return f"{share}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back"
-    return f"{share}, for {(over_at - now).total_seconds():.0f} more s"
+    if over_at is not None:
+        share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
+    said = f"{share}; {judged.sentence}" if judged.sentence else share
+    waits = over_at is None and not judged.decides
+    return f"{said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back" if waits else said

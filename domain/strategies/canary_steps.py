@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from domain.judge.settings import Judge
 from domain.model import Rollout
 from domain.strategies.budget import is_zero
 from domain.strategies.rolling_update import RollingUpdateSpec
@@ -52,6 +53,9 @@ class CanarySpec(RollingUpdateSpec):
     replicas: Literal["auto"] | Annotated[int, Field(ge=1, le=10_000)] = "auto"
     """How many replicas the new revision has at a step. auto: as many as its weight needs, ceil(n x weight)."""
 
+    judge: Judge | None = None
+    """What says from the answers of both revisions when a step is over. Left out: its seconds, or a person."""
+
     @model_validator(mode="after")
     def _can_stand_beside(self) -> Self:
         if is_zero(self.max_surge):
@@ -59,6 +63,8 @@ class CanarySpec(RollingUpdateSpec):
         weights = [weight_of(step.weight) for step in self.steps]
         if sorted(set(weights)) != weights:
             raise ValueError("steps must have rising weights, such as [5%, 25%, 50%]")
+        if self.judge and not self.judge.dry_run and any(step.seconds for step in self.steps):
+            raise ValueError("steps have no seconds where a judge says when they are over; its at_least has some")
         return self
 
 

@@ -1,6 +1,7 @@
 """`make soak`: the proofs in their long form, with a summary as text and as JSON in bench/results/soak.json.
 
 machine    whole rollouts of the pure core, by Hypothesis
+judge      canaries in simulated worlds: how often their judge is wrong
 storm      coordinators, probers, users and cut connections on a real Postgres
 chaos      real processes, killed at random moments
 inputs     files, command lines, payloads, messages and HTTP that nobody should send
@@ -37,6 +38,7 @@ class Part:
 
 PARTS = (
     Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
+    Part("judge", "tests/domain/laws/test_judge.py", 2_000),
     Part("storm", "tests/tasks/test_storm.py", 200),
     Part("chaos", "tests/e2e/test_random_faults.py", 20),
     Part("inputs", "tests/fuzz/test_inputs.py", 5_000),
