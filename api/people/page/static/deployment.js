@@ -2,10 +2,11 @@
 import { offerButtons, buttons } from "./ask.js";
 import { h, morphChildren } from "./dom.js";
 import { history } from "./history.js";
+import { replicas } from "./replicas.js";
 import { rollout } from "./rollout.js";
 import { ask, follow, insist, isFinal } from "./stream.js";
 import {
-  isOlder, legend, picture, revisionWords, say, serving, setClock, shape, since, stateWords, symbolOf, tick, tone, why,
+  isOlder, legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why,
 } from "./words.js";
 
 const NAME = document.body.dataset.deployment;
@@ -36,34 +37,6 @@ function sentence(deployment) {
   const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
   const more = shown.why ? h("span", { class: "dim" }, ` ${shown.why}.`) : null;
   return h("p", { class: `why ${tone(deployment)}` }, waits, why(deployment), retry, more);
-}
-
-function routeCard(route) {
-  const symbol = symbolOf(route);
-  const word = symbol === "□" ? "healthy, no traffic" : route.status;
-  const reason = route.status === "healthy" ? null : h("span", { class: "reason" }, route.reason);
-  return h(
-    "li",
-    { class: `route ${route.status}`, "data-key": route.id },
-    h("span", { class: "status" }, symbol ? shape(symbol) : h("i", { class: "shape gone" }), word),
-    h("span", { class: "revision" }, route.revision),
-    h("code", { title: route.id }, route.id.replaceAll("-", "").slice(-8)),
-    h("span", { class: "address" }, route.address ?? "no address yet"),
-    h("span", { class: "host" }, `${route.host ?? "no host yet"}, `, since(route.status_changed_at, " ")),
-    reason,
-  );
-}
-
-function replicas(deployment) {
-  const cards = deployment.routes.map(routeCard);
-  const none = cards.length ? null : h("p", { class: "empty" }, "None.");
-  return h(
-    "section",
-    { class: "card", "aria-labelledby": "replicas-head", "data-key": "replicas" },
-    h("h2", { id: "replicas-head" }, "Replicas"),
-    h("ul", { class: "routes" }, cards),
-    none,
-  );
 }
 
 function reached(document) {
