@@ -19,14 +19,16 @@ _SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _REASONS = 3
 _BEYOND = 0.05
 """The share of rollouts that end sooner than the band, and as many later."""
+_OF_A_CHANGE = 2
+"""So many rollouts show one change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
     """Nine of ten such rollouts end from `low` to `high` seconds after the beginning: one in twenty sooner, one later.
 
-    Few past rollouts show less than there is: where `taught` is how many there were, the next one is expected below
-    the k-th of their times in `k / (taught + 1)` of all cases, so the band begins there, and ends as far from the top.
+    A short past shows less than there is. Where it shows `taught` changes from one rollout to the next, the next one
+    is expected below the k-th of them in `k / (taught + 1)` of all cases: so the band of a short past is wider.
     """
 
     low: float
@@ -45,6 +47,7 @@ class Rehearsal:
 
     `done`: by the share of all runs that was done by then, such as {"p50": 12.0}; None where so many were never done.
     `fewest_serving`: how many runs had at worst so many serving. `why_back`: the most frequent reasons.
+    `learned_starts`: from how many past starts the times are.
     """
 
     runs: int
@@ -59,6 +62,7 @@ class Rehearsal:
     why_back: tuple[str, ...]
     failure_rate: float
     is_learned: bool
+    learned_starts: int
     seconds: tuple[float, ...]
 
     @property
@@ -81,7 +85,7 @@ def rehearse(subject: Subject, now: datetime, learned: Learned, draw: Draw, runs
     replicas = subject.deployment.desired_replicas
     fates = (LearnedFates(learned=learned, draw=draw, fails=True, replicas=replicas) for _ in range(runs))
     courses = [course(subject.deployment, now, each) for each in fates]
-    return _of_courses(courses, learned, taught=len(learned.starts) // max(1, replicas))
+    return _of_courses(courses, learned, taught=len(learned.starts) // max(1, _OF_A_CHANGE * replicas))
 
 
 def _of_courses(courses: Sequence[Course], learned: Learned, taught: int) -> Rehearsal:
@@ -101,6 +105,7 @@ def _of_courses(courses: Sequence[Course], learned: Learned, taught: int) -> Reh
         why_back=tuple(reason for reason, _ in reasons.most_common(_REASONS)),
         failure_rate=learned.failure_rate,
         is_learned=bool(learned.starts),
+        learned_starts=len(learned.starts),
         seconds=tuple(done),
     )
 

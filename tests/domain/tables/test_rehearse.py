@@ -40,7 +40,7 @@ def test_the_fewer_rollouts_taught_the_wider_is_the_band(policy: DeploymentPolic
     chance = random.Random(5)
     starts = tuple(chance.lognormvariate(1, 0.5) for _ in range(150))
     found = rehearsed(deploying("■■■|", policy=policy), Learned(starts, (1.0,)))
-    assert found.band == Band.of(found.seconds, taught=50)
+    assert found.band == Band.of(found.seconds, taught=25)
     widths = [band.high - band.low for band in (Band.of(found.seconds, taught) for taught in (1, 20, 50, 1000))]
     assert widths == sorted(widths, reverse=True)
     assert Band.of(found.seconds, 1) == Band(found.seconds[0], found.seconds[-1])
