@@ -123,7 +123,7 @@ def test_without_redis_a_wake_is_lost_quickly_quietly_and_told(without_redis: Wa
     with capture_logs() as told:
         without_redis.deployments([PROVISIONING])
         without_redis.arrived("deploying/provisioning")
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
     assert [(line["log_level"], line["key"]) for line in told] == [("warning", "deploying/provisioning")] * 2
 
 
@@ -132,5 +132,5 @@ def test_a_message_that_cannot_be_sent_is_a_lost_wake_and_no_more(client: redis.
     began = time.monotonic()
     with capture_logs() as told:
         half.deployments([PROVISIONING])
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
     assert [line["log_level"] for line in told] == ["warning"]
