@@ -62,6 +62,7 @@ def test_a_stale_etag_is_refused_with_the_version_that_there_is(people: People, 
         stale = client.post(f"{path}/scale", json={"desired_replicas": 7}, headers={"if-match": seen})
         assert (stale.status_code, stale.json()["code"]) == (412, "stale_version")
         assert f"is at version {changed.json()['version']}, not {seen.strip(chr(34))}" in stale.json()["detail"]
+        assert f"the last to steer it was {stale.json()['values']['last_actor']} (scale)" in stale.json()["detail"]
         assert client.post(f"{path}/scale", json={"desired_replicas": 7}, headers={"if-match": "*"}).status_code == 200
         assert client.post(f"{path}/restart", headers={"if-match": "7"}).json()["field"] == "If-Match"
 
