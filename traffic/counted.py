@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ COUNTERS_PAGE = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
+_UNDER_WAY = {"rq_active", "rq_pending_active"}
 _NAME = re.compile(r"rollway\.(done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
 
 
@@ -39,6 +41,34 @@ class _Stat(BaseModel):
 
 class _Page(BaseModel):
     stats: list[_Stat]
+
+
+class _Gauge(BaseModel):
+    name: str
+    value: int = 0
+
+
+class _Socket(BaseModel):
+    address: str
+    port_value: int = 0
+
+
+class _Address(BaseModel):
+    socket_address: _Socket
+
+
+class _Host(BaseModel):
+    address: _Address
+    stats: list[_Gauge] = []
+
+
+class _Cluster(BaseModel):
+    name: str
+    host_statuses: list[_Host] = []
+
+
+class _Clusters(BaseModel):
+    cluster_statuses: list[_Cluster] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +127,28 @@ def counted(page: bytes) -> Counted:
             of[cluster][UUID(revision)] = values.answers
     refused = {cluster: values.answers.done for (cluster, revision), values in found.items() if not revision}
     return Counted(uptime, of, refused)
+
+
+def clusters_page(deployments: Iterable[str]) -> str:
+    """The page that says how many answers are under way at each replica of these deployments."""
+    names = "|".join(re.escape(name) for name in sorted(deployments))
+    return f"/clusters?{urlencode({'format': 'json', 'filter': f'^({names})(/canary)?$'})}"
+
+
+def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
+    """The answers under way by deployment, IP address and port, requests that wait for a connection among them.
+
+    A replica may be in the cluster of a canary too: it counts there and here.
+
+    Raises ValueError for what is no page of clusters.
+    """
+    found: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+    for cluster in _Clusters.model_validate_json(page).cluster_statuses:
+        for host in cluster.host_statuses:
+            at = host.address.socket_address
+            gauges = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
+            found[cluster.name.partition("/")[0], at.address, at.port_value] += gauges
+    return dict(found)
 
 
 def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:

@@ -119,6 +119,7 @@ def _routed(
 ) -> Iterator[dict[str, Any]]:
     action = {
         **where,
+        "metadata_match": {"filter_metadata": {"envoy.lb": {"serving": "yes"}}},
         "timeout": f"{service.rules.timeout_seconds or 0:.3f}s",
         "idle_timeout": f"{service.rules.idle_timeout_seconds or 0:.3f}s",
         **rewrite,

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model import RouteStatus
@@ -18,6 +16,7 @@ from domain.traffic.published import (
     TrafficSnapshot,
 )
 from domain.traffic.shares import is_preview, sides
+from traffic.addresses import read_address
 
 ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
@@ -54,7 +53,8 @@ class Prefix:
 class Service:
     """One deployment, as proxies know it.
 
-    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
+    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `draining`: replicas that
+    get no new request, and of which proxies still tell how many answers are under way. `canary`: those that get
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
     None: there is no canary.
     """
@@ -66,6 +66,7 @@ class Service:
     rules: RequestRules
     live: tuple[Upstream, ...]
     preview: tuple[Upstream, ...]
+    draining: tuple[Upstream, ...] = ()
     canary: tuple[Upstream, ...] | None = None
     weight: int = 0
 
@@ -149,8 +150,13 @@ def _service(
     owners: _Owners,
     faults: list[str],
 ) -> Service:
-    live, canary = sides(deployment)
+    live, candidates = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
+    leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
+    upstreams, previewed, draining, canary = (
+        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, preview, leaving, candidates or live)
+    )
+    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *previewed, *canary)}
     previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
@@ -159,10 +165,12 @@ def _service(
         preview_hosts=tuple(host for host in previews if owners.take_if_free(host, deployment.name)),
         prefixes=prefixes,
         rules=deployment.rules,
-        live=tuple(_upstreams(deployment.name, live, faults)),
-        preview=tuple(_upstreams(deployment.name, preview, faults)),
-        canary=tuple(_upstreams(deployment.name, canary or live, faults)) if deployment.has_canary else None,
-        weight=(deployment.weight or 0) if canary else 0,
+        live=upstreams,
+        preview=previewed,
+        # where a new replica has the address of one that is gone, that one is asked nothing any more
+        draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
+        canary=canary if deployment.has_canary else None,
+        weight=(deployment.weight or 0) if candidates else 0,
     )
 
 
@@ -182,13 +190,3 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
 def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
     """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
     return [route for route in routes if route.ratio > 0] or routes
-
-
-@lru_cache(maxsize=65_536)
-def read_address(address: str) -> tuple[str, int]:
-    """The IP address and port of "10.0.0.1:80" or "[::1]:80". Raises ValueError for anything else, names included."""
-    host, _, port = address.rpartition(":")
-    number = int(port) if port.isascii() and port.isdigit() else 0
-    if not 0 < number < 65536:  # noqa: PLR2004  (the ports there are)
-        raise ValueError(address)
-    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

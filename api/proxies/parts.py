@@ -52,7 +52,7 @@ class Parts:
             polls=Polls(publisher, recorder, observed),
             whole_tables=WholeTables(publisher, recorder),
             notices=Notices(redis_url, publisher.read_soon),
-            measurer=Measurer(engine, observed),
+            measurer=Measurer(engine, publisher, observed, on_release),
             names=names,
             observed=observed,
             fleet=FleetReader(engine, redis_url),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -84,9 +84,17 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
             route.host or "-",
             route.address or "-",
             roughly(view.now - route.status_changed_at),
-            Text("" if route.status is RouteStatus.HEALTHY else route.reason, "dim"),
+            Text("" if route.status is RouteStatus.HEALTHY else f"{route.reason}{_under_way(route, view.now)}", "dim"),
         )
     return table
+
+
+def _under_way(route: RouteView, now: datetime) -> str:
+    """None has begun after the drain did."""
+    if not route.answers_under_way or route.drain_started_at is None:
+        return ""
+    answers = "1 answer" if route.answers_under_way == 1 else f"{route.answers_under_way} answers"
+    return f"; {answers} under way for {duration(now - route.drain_started_at)} or longer"
 
 
 def _facts(

@@ -48,8 +48,9 @@ USUAL = RequestRules()
 
 @dataclass(frozen=True, slots=True)
 class RouteInTraffic:
-    """A route whose replica runs and is not on its way out. `ratio`: its share of requests against the others' (0..1).
+    """A route whose replica runs and was not asked to end yet.
 
+    `ratio`: its share of requests against the others' (0..1).
     `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
     `is_current`: of the revision that is to be replaced, or that runs while there is no rollout.
     """

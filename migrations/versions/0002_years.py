@@ -21,6 +21,7 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE answers",
     "DROP TABLE intervals",
     "ALTER TABLE proxies DROP COLUMN stats_address",
+    "DROP TABLE drain_looks",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
     "DROP TABLE deployment_group_members",
     "DROP TABLE deployment_groups",

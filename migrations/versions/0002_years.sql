@@ -214,6 +214,17 @@ CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
     FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
 CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight ON rollouts
     FOR EACH ROW WHEN (NEW.weight IS DISTINCT FROM OLD.weight) EXECUTE FUNCTION rollout_weighed();
+-- What all live proxies told of a draining route at the last look: answers under way, 0 for so many
+-- looks in a row.
+CREATE TABLE drain_looks (
+    route_id uuid NOT NULL,
+    under_way integer NOT NULL,
+    idle_looks integer NOT NULL,
+    looked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT drain_looks_pkey PRIMARY KEY (route_id),
+    CONSTRAINT drain_looks_counts_check CHECK (under_way >= 0 AND idle_looks >= 0 AND (under_way = 0) = (idle_looks > 0)),
+    CONSTRAINT drain_looks_route_id_fkey FOREIGN KEY(route_id) REFERENCES routes (id) ON DELETE CASCADE
+);
 -- host:port where a proxy tells what it has counted; none: it does not
 ALTER TABLE proxies ADD COLUMN stats_address text;
 -- What proxies told of the answers of a rollout's revisions. They go with the rollout.
