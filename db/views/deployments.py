@@ -14,7 +14,6 @@ from db.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.errors import DeploymentNotFoundError
-from domain.foresight.ends import judge_gives_up_at, step_ends_at
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.picture import picture
 from domain.strategies import STRATEGIES
@@ -90,11 +89,10 @@ class DeploymentView:
             return "resume"
         strategy = STRATEGIES.get(rollout.strategy)
         is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
-        canary_ends = (step_ends_at(self.snapshot), judge_gives_up_at(self.snapshot))
-        is_held = is_held or any(at is not None and at > self.now for at in canary_ends)
         if strategy is None or strategy.promotion is None or rollout.promote_requested or is_held:
             return ""
-        return "promote"
+        goes_on_at = strategy.goes_on_at(rollout.snapshot)
+        return "" if goes_on_at is not None and goes_on_at > self.now else "promote"
 
     @property
     def picture(self) -> str:
