@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.model import RouteStatus
+from domain.traffic.published import Protocol
 from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
 from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, resource, together
 from traffic.table import Service, TrafficTable, Upstream
@@ -20,6 +21,7 @@ _CLUSTER = f"{_TYPE}.config.cluster.v3.Cluster"
 _ROUTES = f"{_TYPE}.config.route.v3.RouteConfiguration"
 _ENDPOINTS = f"{_TYPE}.config.endpoint.v3.ClusterLoadAssignment"
 _HTTP = f"{_TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
+_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
 _HEALTH = {
     RouteStatus.HEALTHY: "HEALTHY",
@@ -43,7 +45,7 @@ def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[Subscriptio
     found: dict[Subscription, Resource] = {}
     names, routes = _cluster_names(table), Subscription(ResourceKind.ROUTES, ROUTE_CONFIGURATION)
     same = CLUSTERS in kept and _cluster_names(old) == names
-    found[CLUSTERS] = kept[CLUSTERS] if same else resource(_CLUSTER, [cluster(name) for name in names])
+    found[CLUSTERS] = kept[CLUSTERS] if same else resource(_CLUSTER, [cluster(*each) for each in names])
     same = routes in kept and _ways(old) == _ways(table)
     found[routes] = kept[routes] if same else resource(_ROUTES, [route_configuration(table)])
     old_services = {service.name: service for service in old.services}
@@ -55,8 +57,8 @@ def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[Subscriptio
     return together(found)
 
 
-def _cluster_names(table: TrafficTable) -> list[str]:
-    return [name for service in table.services for name in clusters_of(service)]
+def _cluster_names(table: TrafficTable) -> list[tuple[str, Protocol]]:
+    return [(name, service.rules.protocol) for service in table.services for name in clusters_of(service)]
 
 
 def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
@@ -75,7 +77,7 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
 
 
-def cluster(name: str) -> dict[str, Any]:
+def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
     """A cluster whose endpoints, and their health, come in a subscription of its own."""
     return {
         "name": name,
@@ -102,7 +104,9 @@ def cluster(name: str) -> dict[str, Any]:
             ]
         },
         "outlier_detection": _OUTLIERS,
-        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM[protocol]
+        },
     }
 
 
@@ -125,11 +129,14 @@ _OUTLIERS = {
 }
 
 _UPSTREAM = {
-    "@type": _HTTP,
-    "explicit_http_config": {"http_protocol_options": {}},
-    # many servers close an idle connection after 2 s (gunicorn) or 5 s (uvicorn, Node.js); a POST that is sent just
-    # then cannot be sent again, so the proxy closes first
-    "common_http_protocol_options": {"idle_timeout": "1.5s"},
+    protocol: {
+        "@type": _HTTP,
+        "explicit_http_config": {options: {}},
+        # many servers close an idle connection after 2 s (gunicorn) or 5 s (uvicorn, Node.js); a POST that is sent just
+        # then cannot be sent again, so the proxy closes first
+        "common_http_protocol_options": {"idle_timeout": "1.5s"},
+    }
+    for protocol, options in {Protocol.HTTP1: "http_protocol_options", Protocol.HTTP2: "http2_protocol_options"}.items()
 }
 
 
