@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, commands, cycle, decide, foresight, quiet, rollouts, storm
+from bench import backlog, commands, cycle, decide, discovery, foresight, quiet, rollouts, storm
 from bench.environment import environment
 from bench.plots import draw
 
@@ -24,6 +24,7 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "storm": storm.measure,
     "quiet": quiet.measure,
     "backlog": backlog.measure,
+    "discovery": discovery.measure,
     "foresight": foresight.measure,
 }
 """By name: `measure(full=...)`, whose result is JSON. Its "rows" are shown as a table, its "details" not at all."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 
 from domain.traffic.nodes import token_of
-from traffic.envoy import POLL_TIMEOUT, REFRESH_DELAY, XDS_CLUSTER
+from traffic.envoy import XDS_CLUSTER
 from traffic.envoy_routes import ROUTE_CONFIGURATION
 
 
@@ -38,7 +38,5 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         xds_port=xds[1],
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
-        refresh_delay=REFRESH_DELAY,
-        poll_timeout=POLL_TIMEOUT,
         types="type.googleapis.com/envoy.extensions",
     )

@@ -49,7 +49,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         listen=(HOST, ports.envoy),
         admin=(HOST, ports.envoy_admin),
         admin_paths=_ADMIN_PATHS,
-        xds=(HOST, ports.api),
+        xds=(HOST, ports.discovery),
     )
     file = home.envoy / "bootstrap.yaml"
     with folder_errors(home.envoy):

@@ -9,7 +9,6 @@ from tests.support.asking import page
 from tests.support.databases import engine_on
 from tests.support.deployments import Made, make_deployment
 from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
-from tests.support.polling import Node
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
@@ -44,7 +43,7 @@ def api(database: str, redis_url: str, tmp_path: Path) -> Iterator[Process]:
 @pytest.fixture
 def envoy(api: Process, tmp_path: Path) -> Iterator[Process]:
     """A real Envoy that polls it."""
-    made = envoy_process(api.port, tmp_path)
+    made = envoy_process(api, tmp_path)
     made.start()
     yield made
     made.end(kill=True)
@@ -71,11 +70,6 @@ def web(shared: tuple[EdgeRoutes, Process]) -> Made:
     routes.tell()
     eventually(lambda: made.name in [service["name"] for service in page(api.url, "/v1/traffic").json()["services"]])
     return made
-
-
-@pytest.fixture
-def node(shared: tuple[EdgeRoutes, Process]) -> Node:
-    return Node(shared[1])
 
 
 @pytest.fixture
