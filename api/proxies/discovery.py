@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import grpc
 from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
+from google.protobuf.message import DecodeError
 from grpc.aio import ServicerContext
 
 from api.proxies.access import Access
@@ -24,6 +25,7 @@ LARGEST_REQUEST = 4_194_304
 _FIRST_WORD_SECONDS = 10
 _MOST_WORDLESS = 256
 _NO_NODE = "node.id must be 1 to 200 printable ASCII characters without blanks, such as edge-1."
+_UNREADABLE = "This is no DeltaDiscoveryRequest: it cannot be read."
 _OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second server on this port is refused
     # a proxy that hangs, or vanished without a word, is noticed within 20 s
@@ -57,7 +59,14 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         requests: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest],
         context: _Context,
     ) -> None:
-        """One stream of a proxy, which shows its token with its first word."""
+        """One stream of a proxy, until one of them ends it."""
+        try:
+            await self._serve(requests, context)
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
+
+    async def _serve(self, requests: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest], context: _Context) -> None:
+        """The proxy shows its token with its first word. Raises DecodeError when one cannot be read."""
         first = await self._first(requests)
         if first is None:
             await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "A stream begins with a request.")

@@ -49,7 +49,7 @@ def processes(home: Home, *, with_envoy: bool) -> list[Part]:
 
 def test_envoy_is_left_out_when_a_person_says_so(tmp_path: Path) -> None:
     home = made_home(tmp_path)
-    assert [part.name for part in processes(home, with_envoy=True)][-1] == "envoy"
+    assert "envoy" in [part.name for part in processes(home, with_envoy=True)]
     assert "envoy" not in [part.name for part in processes(home, with_envoy=False)]
     assert [envoy_wanted({"ROLLWAY_ENVOY": said}) for said in ("", "on", "off", "OFF")] == [True, True, False, False]
     with pytest.raises(StackError, match="ROLLWAY_ENVOY must be on or off"):
