@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import grpc
 from envoy.service.discovery.v3 import discovery_pb2
@@ -21,7 +22,7 @@ def send_stream(world: World, dice: Random) -> None:
     """One stream of a few messages, which the server ends with a status that is no fault of its own."""
     bodies = [_hostile_message(dice) for _ in range(dice.randrange(1, 6))]
     with grpc.insecure_channel(f"127.0.0.1:{discovery_port(world.api)}") as channel:
-        call = channel.stream_stream(METHOD, request_serializer=bytes)(iter(bodies), timeout=_ENDED_WITHIN)
+        call: Any = channel.stream_stream(METHOD, request_serializer=bytes)(iter(bodies), timeout=_ENDED_WITHIN)
         with suppress(grpc.RpcError):
             for _ in call:
                 pass
