@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import redis
-from celery import Celery
 
 from db.engine import make_engine
 from db.settings import DatabaseSettings
 from runtime.base import Replica
 from runtime.probes import Prober
 from runtime.process import ProcessRuntime
-from tasks.queues import celery_settings
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
-from tasks.settings import TaskSettings
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
@@ -49,13 +46,11 @@ def work(
     """Probe until killed: passes of 10 s, begun again, or one look at each tick. Counts finds."""
     engine = make_engine(DatabaseSettings(url=postgres))
     client = redis.Redis.from_url(valkey)
-    app = Celery("bench", set_as_current=False)
-    app.conf.update(celery_settings(TaskSettings(redis_url=valkey)))
     runtimes: dict[str, Any] = {"process": Everywhere(home, processes, finds)}
     prober = Prober()
     while True:
         began = time.monotonic()
-        probing = ProbePass(engine, runtimes, Waker(app, client), client, HOST, prober)
+        probing = ProbePass(engine, runtimes, Waker(client), client, HOST, prober)
         while probing.look() and time.monotonic() < began + WORK_SECONDS:
             time.sleep(PAUSE_SECONDS)
         time.sleep(max(0.0, began + TICK_SECONDS - time.monotonic()))

@@ -83,7 +83,7 @@ class Stage(Fleet):
     @property
     def waker(self) -> Waker:
         """For changes that are made past the commands."""
-        return Waker(self._producer, self._redis)
+        return Waker(self._redis)
 
     def send(self, command: str, **payload: object) -> None:
         """A command as a message, as another service sends it."""

@@ -20,7 +20,6 @@ from queue import Empty, SimpleQueue
 from uuid import UUID
 
 import redis
-from celery import Celery
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
@@ -32,10 +31,10 @@ from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes
 from db.settings import DatabaseSettings
 from domain.model import RouteStatus
 from domain.replicas.events import RouteLifecycleType
-from tasks.queues import celery_settings, host_queue
+from tasks.queues import host_queue
 from tasks.redis.wake import Waker, route_key
 from tasks.replicas.signs_of_life import keep_showing_signs_of_life
-from tasks.settings import KEY_PREFIX, settings
+from tasks.settings import KEY_PREFIX
 
 HOST = "simulated"
 ADDRESS = "127.0.0.1:9"
@@ -167,12 +166,10 @@ def main() -> None:
     until = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: until.set())
     engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
-    app = Celery("world", set_as_current=False)
-    app.conf.update(celery_settings(settings()))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
         keep_showing_signs_of_life(engine, given.host, "127.0.0.1", until)
         print(READY, flush=True)
-        World(engine, Waker(app, client), client, given.host, given.start_seconds).run(until)
+        World(engine, Waker(client), client, given.host, given.start_seconds).run(until)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,30 @@
 """The engine, made in the process that uses it, and transactions that are tried again when Postgres says so."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import psycopg
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy.pool import ConnectionPoolEntry
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from db.server import refuse_unfit
 from db.settings import DatabaseSettings
-from db.silence import KEEPALIVE, AnsweredConnection
+from db.silence import KEEPALIVE, AnsweredConnection, AnsweredCursor
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine.interfaces import DBAPIConnection
 
 T = TypeVar("T")
 _ATTEMPTS = 5
+_RESTED_SECONDS = 1.0
+"""A connection that nobody used for so long is asked whether it lives, before it is used again."""
 _TRY_AGAIN = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable)
 
 
@@ -30,15 +37,17 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
         settings.url,
         pool_size=settings.pool_size,
         max_overflow=2,
-        pool_pre_ping=True,
         pool_recycle=1800,
         connect_args={
             "options": settings.options,
             "application_name": application,
             "connect_timeout": 5,
+            "cursor_factory": AnsweredCursor,
             **KEEPALIVE,
         },
     )
+
+    _ping_what_has_rested(made)
 
     @event.listens_for(made, "do_connect")
     def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
@@ -62,8 +71,14 @@ def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience
     Some attempts are made at once, and further ones for as long as the patience lasts. A connection lost while
     committing leaves open whether it was committed: `work` must be safe to repeat.
     """
+    try:
+        with transaction(on) as connection:
+            return work(connection)
+    except Exception as error:
+        if not _worth_another_try(error):
+            raise
     for attempt in Retrying(
-        stop=stop_after_attempt(_ATTEMPTS) & stop_after_delay(patience_seconds),
+        stop=stop_after_attempt(_ATTEMPTS - 1) & stop_after_delay(patience_seconds),
         wait=wait_random_exponential(multiplier=0.02, max=1),
         retry=retry_if_exception(_worth_another_try),
         reraise=True,
@@ -75,11 +90,25 @@ def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience
 
 @contextmanager
 def transaction(on: Engine) -> Iterator[psycopg.Connection]:
-    """A connection of the pool in a transaction: committed at the end, rolled back when the body raises."""
-    with on.begin() as pooled:
+    """A connection of the pool in a transaction: committed at the end, rolled back when the body raises.
+
+    It is a pipeline: a statement is sent without waiting for the one before, and who fetches rows, or asks how many
+    there were, waits for all that was sent. So what Postgres refuses may be raised later than where it was executed,
+    at the end of the body at the latest.
+    """
+    with on.connect() as pooled:
         connection = pooled.connection.driver_connection
         assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
-        yield connection
+        connection.autocommit = True  # or psycopg waits for the answer to its own BEGIN
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN", prepare=False)
+                yield connection
+                connection.execute("COMMIT", prepare=False)
+        finally:
+            connection.rollback()  # sends nothing after a COMMIT
+            if not connection.closed:
+                connection.autocommit = False
 
 
 def database_now(connection: psycopg.Connection) -> datetime:
@@ -87,6 +116,24 @@ def database_now(connection: psycopg.Connection) -> datetime:
     ((now,),) = connection.execute("SELECT clock_timestamp()").fetchall()
     assert isinstance(now, datetime)  # noqa: S101  (narrows the type)
     return now
+
+
+def _ping_what_has_rested(made: Engine) -> None:
+    """Where one connection is dead, all are made anew: the server was restarted."""
+
+    @event.listens_for(made, "connect")
+    @event.listens_for(made, "checkin")
+    def _note(_connection: object, record: ConnectionPoolEntry) -> None:
+        record.info["used_at"] = time.monotonic()
+
+    @event.listens_for(made, "checkout")
+    def _ping(connection: psycopg.Connection, record: ConnectionPoolEntry, _proxy: object) -> None:
+        if not connection.closed and time.monotonic() - record.info["used_at"] < _RESTED_SECONDS:
+            return
+        try:
+            made.dialect.do_ping(cast("DBAPIConnection", connection))
+        except psycopg.Error as error:
+            raise InvalidatePoolError from error
 
 
 def _worth_another_try(error: BaseException) -> bool:

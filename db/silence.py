@@ -11,6 +11,16 @@ KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count":
 """For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""
 
 
+class AnsweredCursor(psycopg.Cursor[Any]):
+    """One that knows in a pipeline, too, how many rows a statement touched."""
+
+    @property
+    def rowcount(self) -> int:
+        """Waits for the answer."""
+        self._fetch_pipeline()
+        return super().rowcount
+
+
 class AnsweredConnection(psycopg.Connection[Any]):
     """Closes itself, with an OperationalError, when an answer takes longer than `patience` seconds; None: no limit.
 

@@ -1,6 +1,7 @@
 """The commands and queries as Celery tasks, for services that know only a task's name and its JSON payload."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -10,9 +11,9 @@ from sqlalchemy.exc import DBAPIError
 
 from db.commands.execute import execute
 from db.engine import database_now, engine, in_transaction
+from db.replicas.secrets import UnaskedSecretsError
 from db.views.documents import answer_of
 from domain.commands import COMMANDS
-from domain.commands.rollout import ActivateRevision, Restart
 from domain.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from domain.messages import parse_command, parse_query
 from domain.queries import QUERIES
@@ -21,7 +22,7 @@ from tasks.app import app
 from tasks.command_log import log_answer
 from tasks.connections import waker
 from tasks.keys import command_keys
-from tasks.replicas.secret_checks import ask_for_revision
+from tasks.replicas.secret_checks import ask_hosts
 from tasks.tracing import traceparent_of
 
 PATIENCE_SECONDS = 30.0
@@ -36,13 +37,12 @@ def run_command(
     `traceparent`: the trace that asked for it. Returns {"result": what was done, "repeated": whether an earlier request
     with this id had done it}.
     """
-    command = parse_command(task, payload)
-    match command:
-        case ActivateRevision():
-            ask_for_revision(engine(), command.deployment, command.revision, patience_seconds)
-        case Restart():
-            ask_for_revision(engine(), command.deployment, None, patience_seconds)
-    done = execute(engine(), command, patience_seconds, traceparent)
+    carry_out = partial(execute, engine(), parse_command(task, payload), patience_seconds, traceparent)
+    try:
+        done = carry_out(asked=())
+    except UnaskedSecretsError as unasked:
+        ask_hosts(engine(), unasked.references)
+        done = carry_out()
     waker().after_change([] if done.status is None else [done.status])
     return {"result": done.result, "repeated": done.repeated}
 

@@ -6,7 +6,6 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tasks.app import app
 from tasks.redis.wake import Waker
 from tasks.settings import settings
 
@@ -22,4 +21,4 @@ def redis_client() -> redis.Redis:
 @cache
 def waker() -> Waker:
     """Sends the events that follow a change."""
-    return Waker(app, redis_client())
+    return Waker(redis_client())

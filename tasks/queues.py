@@ -39,6 +39,7 @@ def celery_settings(given: TaskSettings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_transport_options": {
             "global_keyprefix": KEY_PREFIX,
+            "ack_emulation": False,  # acknowledged before they begin, tasks need no copy of their messages in Redis
             "socket_timeout": 10,
             "socket_connect_timeout": 3,
             "socket_keepalive": True,

@@ -138,18 +138,11 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def waker(client: redis.Redis, redis_url: str) -> Iterator[Waker]:
+def waker(client: redis.Redis) -> Waker:
     """A real one; what it sends waits in Valkey, because no worker runs."""
-    from celery import Celery
-
-    from tasks.queues import celery_settings
     from tasks.redis.wake import Waker
-    from tasks.settings import TaskSettings
 
-    app = Celery("test", set_as_current=False)
-    app.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))
-    yield Waker(app, client)
-    app.close()
+    return Waker(client)
 
 
 @pytest.fixture(scope="session")

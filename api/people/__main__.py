@@ -41,7 +41,7 @@ def main() -> None:
         sys.exit(error.message)
     compare_installation()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
-        _Server(config(app, where.host, where.port, most_connections()), app).run()
+        _Server(config(app, where.host, where.port, most_connections(), is_forwarded=True), app).run()
 
 
 if __name__ == "__main__":

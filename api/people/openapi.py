@@ -33,9 +33,9 @@ _PROBLEM: Schema = {
         "type": "urn:rollway:stale_version",
         "title": "The caller's version of the deployment is no longer the current one",
         "status": 412,
-        "detail": "web is at version 8, not 7; look at it again, then repeat",
+        "detail": "web is at version 8, not 7; the last to steer it was ann (scale); look at it again, then repeat",
         "code": "stale_version",
-        "values": {"deployment": "web", "version": "8", "expected": "7"},
+        "values": {"deployment": "web", "version": "8", "expected": "7", "last_actor": "ann"},
     },
 }
 

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import grpc
 from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
@@ -25,6 +26,7 @@ LARGEST_REQUEST = 4_194_304
 _FIRST_WORD_SECONDS = 10
 _MOST_WORDLESS = 256
 _NO_NODE = "node.id must be 1 to 200 printable ASCII characters without blanks, such as edge-1."
+_NO_PORT = "node.metadata.rollway_stats_port must be a whole number from 1 to 65535, such as 9902."
 _UNREADABLE = "This is no DeltaDiscoveryRequest: it cannot be read."
 _OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second server on this port is refused
@@ -74,6 +76,9 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         if not is_node_id(node):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _NO_NODE)
         shown = first.node.metadata.fields
+        port = shown["rollway_stats_port"].number_value if "rollway_stats_port" in shown else None
+        if port is not None and port not in range(1, 65_536):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _NO_PORT)
         token = shown["rollway_token"].string_value if "rollway_token" in shown else ""
         why_not = self.access.why_not(node, token)
         if why_not is not None:
@@ -83,7 +88,8 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         async def send(response: Response[Published]) -> None:
             await context.write(_message(response))
 
-        await self.streams.serve(node, _requests(first, requests), send)
+        stats = None if port is None else stats_address(context.peer(), int(port))
+        await self.streams.serve(node, stats, _requests(first, requests), send)
 
     async def _first(
         self, requests: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest]
@@ -115,6 +121,12 @@ async def serve(discovery: Discovery, host: str, port: int, most_connections: in
         await asyncio.Event().wait()
     finally:
         await server.stop(grace=None)
+
+
+def stats_address(peer: str, port: int) -> str:
+    """Where it tells what it has counted: on the host that its stream comes from, ipv4:10.0.0.7:50321 to gRPC."""
+    host = unquote(peer).partition(":")[2].rpartition(":")[0]
+    return f"{host}:{port}"
 
 
 async def _requests(

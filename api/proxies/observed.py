@@ -20,6 +20,11 @@ class Observed:
             "rollway_traffic_tables", "Tables that differed from the one before", registry=self.registry
         )
         self.proxies_live = Gauge("rollway_proxies_live", "Proxies that this server tells", registry=self.registry)
+        self.proxies_reporting = Gauge(
+            "rollway_proxies_reporting",
+            "Proxies that told what they have counted at the last look of a rollout",
+            registry=self.registry,
+        )
         self.streams = Gauge("rollway_proxy_streams", "Streams on which Envoys are told", registry=self.registry)
         self.refused = Counter(
             "rollway_refused_answers", "Answers that a proxy did not take over", registry=self.registry

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -31,8 +31,12 @@ class Streams:
     observed: Observed
     _doubles: Doubles = field(default_factory=Doubles)
 
-    async def serve(self, node: str, requests: AsyncIterator[Request], send: Send) -> None:
-        """One stream of the proxy `node`, until it hangs up or the server stops."""
+    async def serve(self, node: str, stats_address: str | None, requests: AsyncIterator[Request], send: Send) -> None:
+        """One stream of the proxy `node`, until it hangs up or the server stops.
+
+        `stats_address`: host:port where it tells what it has counted.
+        """
+        proxy = SeenProxy(node, "envoy", SILENCE_SECONDS, stats_address=stats_address)
         stream, news = Stream[Published](), asyncio.Event()
         with (
             self.recorder.presence.open_stream(node),
@@ -40,27 +44,27 @@ class Streams:
             self.observed.streams.track_inprogress(),
             self.publisher.tells(news),
         ):
-            await self._hear_of(node)
+            await self._hear_of(proxy)
             first = await anext(requests, None)
             if first is None:
                 return
             self._hear(node, stream, first)
-            reading = asyncio.ensure_future(self._read(node, stream, requests, news, speaks))
+            reading = asyncio.ensure_future(self._read(proxy, stream, requests, news, speaks))
             try:
                 if first.holds:
                     await self._catch_up(reading)
-                await self._tell(node, stream, news, reading, send)
+                await self._tell(proxy, stream, news, reading, send)
             finally:
                 reading.cancel()
                 with suppress(asyncio.CancelledError):
                     await reading
 
-    async def _hear_of(self, node: str) -> None:
-        await self.recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS, self._doubles.are_two(node)))
+    async def _hear_of(self, proxy: SeenProxy) -> None:
+        await self.recorder.hear(replace(proxy, is_doubled=self._doubles.are_two(proxy.node_id)))
 
     async def _read(
         self,
-        node: str,
+        proxy: SeenProxy,
         stream: Stream[Published],
         requests: AsyncIterator[Request],
         news: asyncio.Event,
@@ -69,9 +73,9 @@ class Streams:
         try:
             async for request in requests:
                 speaks()
-                self._hear(node, stream, request)
+                self._hear(proxy.node_id, stream, request)
                 news.set()
-                await self._hear_of(node)
+                await self._hear_of(proxy)
         finally:
             news.set()
 
@@ -96,7 +100,12 @@ class Streams:
             newer.cancel()
 
     async def _tell(
-        self, node: str, stream: Stream[Published], news: asyncio.Event, reading: asyncio.Future[None], send: Send
+        self,
+        proxy: SeenProxy,
+        stream: Stream[Published],
+        news: asyncio.Event,
+        reading: asyncio.Future[None],
+        send: Send,
     ) -> None:
         noted = 0
         while not (self.publisher.stopping or reading.done()):
@@ -106,11 +115,13 @@ class Streams:
             if response is not None:
                 await send(response)
                 continue
-            if node not in self.recorder.presence.nodes:  # Postgres refused it; it may be another matter by now
-                await self._hear_of(node)
+            if (
+                proxy.node_id not in self.recorder.presence.nodes
+            ):  # Postgres refused it; it may be another matter by now
+                await self._hear_of(proxy)
             if published is not None and stream.known is not None and stream.known.number > noted:
                 noted = stream.known.number
-                self.recorder.knows(node, stream.known, is_news=published.is_news)
+                self.recorder.knows(proxy.node_id, stream.known, is_news=published.is_news)
             until = stream.next_try(now)
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), None if until is None else until - now)

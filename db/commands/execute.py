@@ -1,9 +1,9 @@
 """The users' writes: each command once, in one transaction, with what it did as its answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import dict_row
@@ -12,7 +12,8 @@ from sqlalchemy import Engine
 
 from db.commands import autoscaling, windows
 from db.commands.entrances import set_traffic, take_default_entrances
-from db.commands.locked import lock_named, note, touch
+from db.commands.locked import lock_named, note
+from db.commands.policies import set_policy, store_policy
 from db.commands.repeated import is_asked_again
 from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
@@ -23,20 +24,25 @@ from db.outbox.written import write_events
 from db.replicas.hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
-from domain.commands.base import Command
+from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
 from domain.errors import DeploymentExistsError, RequestIdReusedError, RevisionExistsError
 from domain.model import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.policy import DeploymentPolicy
 from domain.replicas.reported import status_told
 from domain.replicas.revision import revision_name
 from domain.replicas.stored import is_same
 from domain.strategies import parse_policy
 
 Result = dict[str, Any]
+
+# the status of the deployment as the command leaves it; no row for a command that is not about one
+_ANSWER = """
+    WITH answered AS (UPDATE commands SET result = %s WHERE request_id = %s)
+    SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +55,25 @@ class CommandResult:
 
 
 def execute(
-    engine: Engine, command: Command, patience_seconds: float = 0, traceparent: str | None = None
+    engine: Engine,
+    command: Command,
+    patience_seconds: float = 0,
+    traceparent: str | None = None,
+    asked: Collection[str] | None = None,
 ) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`.
 
     `patience_seconds`: how long to go on trying while Postgres is away. `traceparent`: the trace that asked for it.
+    `asked`: the secrets that hosts were asked for; others that it needs raise UnaskedSecretsError. None: what hosts
+    said before counts.
     """
-    return in_transaction(engine, lambda connection: _execute_once(connection, command, traceparent), patience_seconds)
+    work = partial(_execute_once, command=command, traceparent=traceparent, asked=asked)
+    return in_transaction(engine, work, patience_seconds)
 
 
-def _execute_once(connection: Connection, command: Command, traceparent: str | None) -> CommandResult:
+def _execute_once(
+    connection: Connection, command: Command, traceparent: str | None, asked: Collection[str] | None
+) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
     cursor = connection.cursor(row_factory=dict_row)
     first = cursor.execute(
@@ -67,17 +82,14 @@ def _execute_once(connection: Connection, command: Command, traceparent: str | N
     ).rowcount
     if not first:
         return _answer_again(connection, command, payload)
-    result = _EFFECTS[type(command)](connection, command)
+    if isinstance(command, DeploymentCommand) and type(command) in RULES:
+        result = steer(connection, command, asked)
+    else:
+        result = _EFFECTS[type(command)](connection, command)
     keep_trace(connection, result.get("rollout_id"), traceparent)
-    cursor.execute("UPDATE commands SET result = %s WHERE request_id = %s", (Jsonb(result), command.request_id))
-    return CommandResult(result, status=_status(connection, result.get("deployment")))
-
-
-def _status(connection: Connection, name: str | None) -> DeploymentLifecycleStatus | None:
-    """Of the deployment as the command leaves it; None for a command that is not about one."""
-    query = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
-    row = connection.execute(query, (name,)).fetchone()
-    return lifecycle_status(*row) if row else None
+    known = (Jsonb(result), command.request_id, result.get("deployment"))
+    row = connection.execute(_ANSWER, known).fetchone()
+    return CommandResult(result, status=lifecycle_status(*row) if row else None)
 
 
 def _answer_again(connection: Connection, command: Command, payload: Result) -> CommandResult:
@@ -110,7 +122,7 @@ def _create_deployment(connection: Connection, command: CreateDeployment) -> Res
             deployment=command.deployment,
         )
     take_default_entrances(connection, row[0], command.deployment)
-    _store_policy(connection, row[0], policy)
+    store_policy(connection, row[0], policy)
     sentence = f"created with {command.desired_replicas} replicas wanted"
     note(connection, row[0], command, "create", sentence)
     write_events(connection, [CloudEvent(CloudEventType.DEPLOYMENT_CREATED, row[0], command.actor, sentence)])
@@ -136,35 +148,6 @@ def _add_revision(connection: Connection, command: AddRevision) -> Result:
     return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
 
 
-def _set_policy(connection: Connection, command: SetPolicy) -> Result:
-    policy = parse_policy(command.policy) if command.policy is not None else None
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    _store_policy(connection, deployment.id, policy)
-    message = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"
-    note(connection, deployment.id, command, "set_policy", message)
-    version = touch(connection, deployment)
-    return {"deployment": command.deployment, "policy": policy.as_json() if policy else None, "version": version}
-
-
-def _store_policy(connection: Connection, deployment_id: UUID, policy: DeploymentPolicy | None) -> None:
-    """Whether stopping replicas count stands in the deployment's own row: outside a rollout it holds at once."""
-    counts = policy is not None and policy.spec.count_stopping
-    connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, deployment_id))
-    if policy is None:
-        connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment_id,))
-        return
-    stored = policy.as_json()
-    connection.execute(
-        """
-        INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)
-        ON CONFLICT (deployment_id) DO UPDATE
-           SET strategy = excluded.strategy, spec = excluded.spec, limits = excluded.limits,
-               updated_at = clock_timestamp()
-        """,
-        (deployment_id, stored["strategy"], Jsonb(stored["spec"]), Jsonb(stored["limits"])),
-    )
-
-
 def _report_route(connection: Connection, command: ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
     status = status_told(command.status, row.spec.runtime, row.address or command.address)
@@ -184,11 +167,10 @@ def _forget_host(connection: Connection, command: ForgetHost) -> Result:
 _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     CreateDeployment: _create_deployment,
     AddRevision: _add_revision,
-    SetPolicy: _set_policy,
+    SetPolicy: set_policy,
     SetTraffic: set_traffic,
     SetAutoscalingRules: autoscaling.set_rules,
     PushMetric: autoscaling.push_metric,
-    **dict.fromkeys(RULES, steer),
     ForgetHost: _forget_host,
     ReportRoute: _report_route,
     SetSubscription: set_subscription,

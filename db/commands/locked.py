@@ -1,36 +1,63 @@
 """One deployment locked for a user's write: found by its name, noted in its history, marked and versioned."""
 
+from datetime import datetime
 from uuid import UUID, uuid4
 
 from psycopg import Connection
-from psycopg.rows import scalar_row
 
-from db.cycle.claim import claim_these
+from db.cycle.claim import claim_named
 from db.cycle.load import load
 from db.locked import ALWAYS, changed
 from domain.commands.base import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
-from domain.model import Deployment, Lifecycle
+from domain.model import Deployment
+
+_NOTE = """
+    INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)
+    SELECT %s, id, rollout_id, %s, 'asked', concat_ws('/', lifecycle, sub_step), %s, %s
+      FROM deployments WHERE id = %s
+"""
+
+_POINT_TO_NOTE = "UPDATE deployments SET history_id = %s, history_key = NULL WHERE id = %s"
+
+_LAST_ASKED = """
+    SELECT actor, phase FROM deployment_history
+     WHERE deployment_id = %s AND result = 'asked' ORDER BY updated_at DESC, id DESC LIMIT 1
+"""
 
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
     """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    query = "SELECT id FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
-    ids = connection.cursor(row_factory=scalar_row).execute(query, (name,)).fetchall()
-    locked = load(connection, claim_these(connection, ids).deployments)
-    deployment = next((found for found in locked if found.status.lifecycle is not Lifecycle.DESTROYED), None)
+    return lock_named_at(connection, name, expected_version)[0]
+
+
+def lock_named_at(
+    connection: Connection, name: str, expected_version: int | None = None
+) -> tuple[Deployment, datetime]:
+    """The same, and the database's time after the lock was taken."""
+    claim = claim_named(connection, name)
+    deployment = next(iter(load(connection, claim.deployments)), None)
     if deployment is None:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
         )
     if expected_version not in (None, deployment.version):
-        raise StaleVersionError(
-            f"{name} is at version {deployment.version}, not {expected_version}; look at it again, then repeat",
-            deployment=name,
-            version=deployment.version,
-            expected=expected_version,
-        )
-    return deployment
+        raise _stale(connection, deployment, expected_version)
+    return deployment, claim.now
+
+
+def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
+    """Names who steered last, who may have been faster."""
+    asked = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
+    who = "; the last to steer it was {} ({})".format(*asked) if asked else ""
+    return StaleVersionError(
+        f"{deployment.name} is at version {deployment.version}, not {expected_version}{who}; "
+        "look at it again, then repeat",
+        deployment=deployment.name,
+        version=deployment.version,
+        expected=expected_version,
+        **({"last_actor": asked[0]} if asked else {}),
+    )
 
 
 def touch(connection: Connection, deployment: Deployment) -> int:
@@ -42,16 +69,13 @@ def touch(connection: Connection, deployment: Deployment) -> int:
 def note(connection: Connection, deployment_id: UUID, command: Command, phase: str, message: str) -> None:
     """A record in the timeline with who and why; a user's record is never merged."""
     record_id = uuid4()
+    write_note(connection, record_id, deployment_id, command, phase, message)
+    connection.execute(_POINT_TO_NOTE, (record_id, deployment_id))
+
+
+def write_note(  # noqa: PLR0913  (a record's values)
+    connection: Connection, record_id: UUID, deployment_id: UUID, command: Command, phase: str, message: str
+) -> None:
+    """The record alone; the deployment's row must name it as its last one, which nothing merges into."""
     sentence = f"{message}: {command.reason}" if command.reason else message
-    cursor = connection.cursor()
-    cursor.execute(
-        """
-        INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)
-        SELECT %s, id, rollout_id, %s, 'asked', concat_ws('/', lifecycle, sub_step), %s, %s
-          FROM deployments WHERE id = %s
-        """,
-        (record_id, phase, command.actor, sentence, deployment_id),
-    )
-    cursor.execute(
-        "UPDATE deployments SET history_id = %s, history_key = NULL WHERE id = %s", (record_id, deployment_id)
-    )
+    connection.execute(_NOTE, (record_id, phase, command.actor, sentence, deployment_id))

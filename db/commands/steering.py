@@ -1,16 +1,16 @@
 """Commands that steer a deployment: the domain decides, one effect writes. Adding one is a line in RULES."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
-from db.commands.locked import lock_named
+from db.commands.locked import lock_named_at
 from db.commands.written import write_steered
 from db.freezes import frozen_now
-from db.replicas.secrets import references_of_revision, secret_checks
+from db.replicas.secrets import UnaskedSecretsError, ask_references, secret_checks
 from domain.activation import ActivationRequest, activate
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Destroy, Scale
@@ -18,13 +18,14 @@ from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Res
 from domain.errors import RevisionNotFoundError
 from domain.model import Deployment, RolloutOutcome
 from domain.past import EndedRollout, KnownRevision, way_back
-from domain.policy import DeploymentPolicy
 from domain.replicas.restarts import restarted_name
 from domain.steered import Asking, Steered
 from domain.steering import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
 from domain.strategies import parse_policy
 
-_NOW = "SELECT clock_timestamp() AS now, uuidv7() AS rollout_id"
+_REVISIONS = "SELECT id, name FROM revisions WHERE deployment_id = %s AND (name = %s OR id = %s)"
+
+_POLICY = "SELECT strategy, spec, limits FROM policies WHERE deployment_id = %s"
 
 _ENDED = """
     SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.is_undo, o.desired_at_start,
@@ -48,9 +49,12 @@ _LAST_ROLLOUT = """
 """
 
 
-def steer(connection: Connection, command: DeploymentCommand) -> dict[str, Any]:
-    """Carry out one of the commands of RULES. Raises what its rule raises, and what finding the deployment raises."""
-    case = case_of(connection, command)
+def steer(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> dict[str, Any]:
+    """Carry out one of the commands of RULES. Raises what its rule raises, and what finding the deployment raises.
+
+    `asked`: as in `db.commands.execute`.
+    """
+    case = case_of(connection, command, asked)
     steered = RULES[type(command)](case)
     if not steered.already:
         write_steered(connection, case.deployment, steered, command, case.asking)
@@ -64,12 +68,13 @@ def steer(connection: Connection, command: DeploymentCommand) -> dict[str, Any]:
     }
 
 
-def case_of(connection: Connection, command: DeploymentCommand) -> "Case":
+def case_of(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> "Case":
     """The command with its deployment, which is locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    now, rollout_id = connection.execute(_NOW).fetchall()[0]
+    drawn = connection.execute("SELECT uuidv7()")
+    deployment, now = lock_named_at(connection, command.deployment, command.expected_version)
+    ((rollout_id,),) = drawn.fetchall()
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
-    return Case(connection, deployment, command, Asking(why, now, rollout_id))
+    return Case(connection, deployment, command, Asking(why, now, rollout_id), asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +85,16 @@ class Case:
     deployment: Deployment
     command: Any
     asking: Asking
+    asked: Collection[str] | None
 
     def activation(self, revision: str, *, supersede: bool = False, desired: int | None = None) -> ActivationRequest:
         """Of the revision with that name. Raises RevisionNotFoundError."""
-        ids = {row["name"]: row["id"] for row in self._revisions(revision)}
+        known = (self.deployment.id, revision, self.deployment.deploying_revision_id)
+        revisions = self._rows().execute(_REVISIONS, known)
+        policies = self._rows().execute(_POLICY, (self.deployment.id,))
+        freeze = frozen_now(self.connection, self.deployment.name, self.asking.at)
+        ids = {row["name"]: row["id"] for row in revisions.fetchall()}
+        policy = policies.fetchone()
         if revision not in ids:
             raise RevisionNotFoundError(
                 f"{self.deployment.name} has no revision {revision}; "
@@ -96,18 +107,19 @@ class Case:
             revision_id=ids[revision],
             revision_name=revision,
             deploying_name=next((name for name, revision_id in ids.items() if revision_id == deploying), None),
-            policy=self._policy(),
+            policy=parse_policy(policy) if policy else None,
             supersede=supersede,
             desired=desired,
-            frozen=frozen_now(self.connection, self.deployment.name, self.asking.at),
+            frozen=freeze,
             through_freeze=isinstance(self.command, StartingCommand) and self.command.through_freeze,
         )
 
     def asked_for(self) -> ActivationRequest:
         """What an activation names. Raises RevisionNotFoundError."""
         command = self.command
+        references = ask_references(self.connection, self.deployment.name, command.revision)
         asked = self.activation(command.revision, supersede=command.supersede, desired=command.desired_replicas)
-        return self._with_secrets(asked)
+        return self._with_secrets(asked, references.fetchall())
 
     def way_back(self) -> ActivationRequest | None:
         """To the revision that the command names, else to what ran before; None where a rollout can turn back.
@@ -134,7 +146,8 @@ class Case:
         names = dict[Any, str](rows)
         name = restarted_name(names[current], names.values())
         self.connection.execute(_SAME_AGAIN, (name, current))
-        return self._with_secrets(self.activation(name))
+        references = ask_references(self.connection, self.deployment.name, name)
+        return self._with_secrets(self.activation(name), references.fetchall())
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """Its revision, with the size that came with it, and its outcome."""
@@ -144,19 +157,10 @@ class Case:
         outcome = RolloutOutcome(row["outcome"]) if row["outcome"] else None
         return self.activation(row["name"], desired=row["desired"]), outcome
 
-    def _with_secrets(self, asked: ActivationRequest) -> ActivationRequest:
-        references = references_of_revision(self.connection, self.deployment.name, asked.revision_name)
+    def _with_secrets(self, asked: ActivationRequest, references: Sequence[str]) -> ActivationRequest:
+        if self.asked is not None and not set(references) <= set(self.asked):
+            raise UnaskedSecretsError(references)
         return replace(asked, secrets=tuple(secret_checks(self.connection, references)) if references else ())
-
-    def _revisions(self, name: str) -> list[dict[str, Any]]:
-        query = "SELECT id, name FROM revisions WHERE deployment_id = %s AND (name = %s OR id = %s)"
-        known = (self.deployment.id, name, self.deployment.deploying_revision_id)
-        return self._rows().execute(query, known).fetchall()
-
-    def _policy(self) -> DeploymentPolicy | None:
-        query = "SELECT strategy, spec, limits FROM policies WHERE deployment_id = %s"
-        row = self._rows().execute(query, (self.deployment.id,)).fetchone()
-        return parse_policy(row) if row else None
 
     def _rows(self) -> Cursor[DictRow]:
         return self.connection.cursor(row_factory=dict_row)
@@ -166,8 +170,8 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
     Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
     Pause: lambda case: pause(case.deployment, case.asking),
-    Resume: lambda case: resume(case.deployment),
-    Promote: lambda case: promote(case.deployment),
+    Resume: lambda case: resume(case.deployment, case.asking),
+    Promote: lambda case: promote(case.deployment, full=case.command.full),
     Abort: lambda case: abort(case.deployment, case.asking),
     Undo: lambda case: undo(case.deployment, case.way_back(), case.asking),
     Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking),

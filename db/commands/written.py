@@ -1,9 +1,11 @@
 """A steered deployment becomes rows: its own, its rollout's, and the record in the timeline. Values are copied."""
 
+from uuid import uuid4
+
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from db.commands.locked import note
+from db.commands.locked import write_note
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from db.outbox.written import write_events
 from domain.commands.base import DeploymentCommand, StartingCommand
@@ -31,7 +33,10 @@ _BEGIN_ROLLOUT = f"""
 """
 
 _CHANGE_DEPLOYMENT = f"""
-    UPDATE deployments d SET {assigned(DEPLOYMENT)}, version = %(version)s, due_at = %(now)s
+    UPDATE deployments d
+       SET {assigned(DEPLOYMENT)}, version = %(version)s, due_at = %(now)s,
+           history_id = coalesce(%(record_id)s, d.history_id),
+           history_key = CASE WHEN %(record_id)s::uuid IS NULL THEN d.history_key END
       FROM {DEPLOYMENT} WHERE d.id = u.id
 """
 
@@ -55,13 +60,14 @@ def write_steered(
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
     if after.rollout is not None:
         _write_rollout(connection, before, after.rollout, steered, command)
-    values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now)
+    record_id = uuid4() if steered.said else None
+    values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, record_id=record_id)
     connection.execute(_CHANGE_DEPLOYMENT, values)
     if steered.gives_up_replicas:
         connection.execute(_GIVE_UP_REPLICAS, {"id": after.id, "now": now})
-    if steered.said:
+    if record_id is not None:
         verb = command.task.rpartition(".")[2].removesuffix("_revision")
-        note(connection, after.id, command, verb, steered.said)
+        write_note(connection, record_id, after.id, command, verb, steered.said)
     write_events(connection, told_by_command(before, steered, asking, command.actor))
 
 

@@ -1,11 +1,12 @@
 """The bulk write: a chunk of classified decisions becomes rows, set by set, in the transaction that claimed it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Self
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 
 from db.cycle.claim import Claim, HistoryHead
 from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
@@ -14,7 +15,7 @@ from db.outbox.written import write_events
 from db.rows import columns
 from db.statuses import ACTIVE
 from domain.after import deployment_after, rollout_after, turns_clock
-from domain.model import Rollout
+from domain.model import Deployment, Rollout
 from domain.outbox.cloud_events import CloudEvent, told_by_decision
 from domain.transitions import ClassifiedDecision
 
@@ -77,6 +78,23 @@ class StrategyApplyResult:
         )
 
 
+@dataclass(frozen=True)
+class _Left:
+    """What a decision leaves behind: its rollout, and its deployment, which is worked out where it is asked for."""
+
+    decision: ClassifiedDecision
+    rollout: Rollout | None
+    at: datetime
+
+    @classmethod
+    def by(cls, decision: ClassifiedDecision, at: datetime) -> Self:
+        return cls(decision, rollout_after(decision, at), at)
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        return deployment_after(self.decision, self.rollout, self.at)
+
+
 @dataclass(frozen=True, slots=True)
 class StrategyResultApplier:
     """The one write. `phase` is the handler's name, kept as the actor of each history record."""
@@ -97,15 +115,17 @@ class StrategyResultApplier:
             (changing if decision.changes_anything else waiting).append(decision)
         result = self._routes(changing, at)
         heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
-        rollouts = [rollout_after(decision, at) for decision in changing]
-        written = self._change(changing, rollouts, heads, at) + self._wait(waiting)
+        left = [_Left.by(decision, at) for decision in changing]
+        sent = [*self._change(left, heads), *self._wait(waiting)]
+        turning = [_Left.by(decision, at) for decision in waiting if turns_clock(decision)]
+        record_rollouts(self.connection, ((after.decision, after.rollout) for after in (*left, *turning)), at)
+        record_steps(self.connection, self.phase, changing, at)
+        write_events(self.connection, self._told((*left, *turning)))
+        written = sum(cursor.rowcount for cursor in sent)  # asked for last, so that Postgres works while steps are made
         if written != len(decisions):
             raise StaleSnapshotError(
                 f"{len(decisions) - written} of {len(decisions)} deployments changed while they were locked"
             )
-        record_rollouts(self.connection, zip(changing, rollouts, strict=True), waiting, at)
-        record_steps(self.connection, self.phase, changing, at)
-        write_events(self.connection, self._told(decisions, at))
         return result
 
     def _routes(self, changing: Sequence[ClassifiedDecision], at: datetime) -> StrategyApplyResult:
@@ -123,7 +143,7 @@ class StrategyResultApplier:
             for route_id in decision.changes.park_route_ids
         ]
         if created:
-            _CREATED.copy(self.connection, "routes", created)
+            _CREATED.add(self.connection, "routes", created)
         if promoted:
             self.connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
         if parked:
@@ -132,46 +152,35 @@ class StrategyResultApplier:
             self.connection.execute(_DRAIN_ROUTES, {"ids": drained, "at": at})
         return StrategyApplyResult(len(created), len(promoted), len(drained))
 
-    def _told(self, decisions: Sequence[ClassifiedDecision], at: datetime) -> list[CloudEvent]:
-        """Steps that bring nothing into traffic and waits that stop no clock are told to nobody: most of them."""
+    def _told(self, left: Sequence[_Left]) -> list[CloudEvent]:
+        """Steps that bring nothing into traffic are told to nobody: most of them."""
         telling = (
-            decision
-            for decision in decisions
-            if not decision.stays or decision.changes.promote_route_ids or turns_clock(decision)
+            after
+            for after in left
+            if not after.decision.stays or after.decision.changes.promote_route_ids or turns_clock(after.decision)
         )
-        return [
-            event
-            for decision in telling
-            for event in told_by_decision(
-                decision, self.phase, deployment_after(decision, rollout_after(decision, at), at)
-            )
-        ]
+        return [event for after in telling for event in told_by_decision(after.decision, self.phase, after.deployment)]
 
-    def _wait(self, waiting: Sequence[ClassifiedDecision]) -> int:
+    def _wait(self, waiting: Sequence[ClassifiedDecision]) -> Iterator[Cursor]:
         """Of a deployment that waits only the next look and the reason are written."""
-        if not waiting:
-            return 0
         rows = [
             (decision.deployment.id, decision.deployment.version, decision.due_at, decision.reason)
             for decision in waiting
         ]
-        return self.connection.execute(_WAIT, _WAITING.arrays(rows)).rowcount
+        if rows:
+            yield self.connection.execute(_WAIT, _WAITING.arrays(rows))
 
-    def _change(
-        self,
-        changing: Sequence[ClassifiedDecision],
-        rollouts: Sequence[Rollout | None],
-        heads: Sequence[HistoryHead],
-        at: datetime,
-    ) -> int:
+    def _change(self, left: Sequence[_Left], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
         """Most decisions are one step of many, for which few columns have to travel."""
         steps, moves = [], []
-        for decision, rollout, head in zip(changing, rollouts, heads, strict=True):
-            version = decision.deployment.version + 1
-            told = (version, decision.due_at, decision.reason, head.id, head.key)
+        for after, head in zip(left, heads, strict=True):
+            decision = after.decision
+            told = (decision.deployment.version + 1, decision.due_at, decision.reason, head.id, head.key)
             if decision.stays:
                 steps.append((decision.deployment.id, decision.attempts, *told))
             else:
-                moves.append((*deployment_values(deployment_after(decision, rollout, at)), *told))
-        written = self.connection.execute(_TAKE_STEP, _STEP.arrays(steps)).rowcount if steps else 0
-        return written + (self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves)).rowcount if moves else 0)
+                moves.append((*deployment_values(after.deployment), *told))
+        if steps:
+            yield self.connection.execute(_TAKE_STEP, _STEP.arrays(steps))
+        if moves:
+            yield self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves))

@@ -1,6 +1,6 @@
 """Deployments locked for a cycle, each with what its row and its rollout say; `db.cycle.load` brings the rest."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -38,6 +38,8 @@ _CLAIM = f"""
 """
 
 _CLAIM_THESE = f"{DEPLOYMENTS} WHERE d.id = ANY(%(ids)b) {IN_ID_ORDER}"
+
+_CLAIM_NAMED = f"{DEPLOYMENTS} WHERE d.name = %(name)s AND d.lifecycle <> 'destroyed' {IN_ID_ORDER}"
 
 
 class HistoryHead(NamedTuple):
@@ -105,6 +107,11 @@ def claim_these(connection: Connection, ids: Iterable[UUID]) -> Claim:
     return _claim(connection, _CLAIM_THESE, {"ids": list(ids)})
 
 
+def claim_named(connection: Connection, name: str) -> Claim:
+    """The live deployment of that name, if there is one, waiting for whoever holds it."""
+    return _claim(connection, _CLAIM_NAMED, {"name": name})
+
+
 def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[str]]:
     """Statuses as their two columns store them, no sub-step as an empty one."""
     pairs = [(status.lifecycle.value, status.sub_step.value if status.sub_step else "") for status in statuses]
@@ -114,22 +121,34 @@ def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[
 def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
     cursor = connection.cursor(binary=True, row_factory=named_row(DeploymentRow))
     rows = cursor.execute(query, parameters).fetchall()
-    found = _rollouts(connection, [row.rollout_id for row in rows if row.rollout_id])
-    rollouts = {number: (rollout_of(row), counts_of(row)) for number, row in found.items()}
-    gates = None
+    found, now = _rollouts_and_time(connection, [row.rollout_id for row in rows if row.rollout_id])
+    rollouts = {number: rollout_of(row) for number, row in found.items()}
+    holds: Mapping[UUID, Hold] = {}
     if any(row.may_be_held for row in found.values()):
-        going = ((row, row.rollout_id.int) for row in rows if row.rollout_id)
-        forward = (GoingForward(row, rollouts[key][0], found[key].through_freeze) for row, key in going)
-        gates = read_gates(connection, forward)
-    now = database_now(connection)
-    holds = gates.holds(now) if gates else {}
-    alone = (None, None)
-    claimed = ((row, *(rollouts[row.rollout_id.int] if row.rollout_id else alone), holds.get(row.id)) for row in rows)
-    return Claim(tuple([Claimed(*each) for each in claimed]), now)
+        gates = read_gates(connection, _going_forward(rows, found, rollouts))
+        now = database_now(connection)  # after the locks of groups
+        holds = gates.holds(now)
+    claimed = []
+    for row in rows:
+        number = row.rollout_id.int if row.rollout_id else None
+        counts = counts_of(found[number]) if number else None
+        claimed.append(Claimed(row, rollouts[number] if number else None, counts, holds.get(row.id)))
+    return Claim(tuple(claimed), now)
 
 
-def _rollouts(connection: Connection, ids: Sequence[UUID]) -> dict[int, RolloutRow]:
-    """By the number of their id: numbers are found faster than ids."""
+def _going_forward(
+    rows: Iterable[DeploymentRow], found: Mapping[int, RolloutRow], rollouts: Mapping[int, Rollout]
+) -> Iterator[GoingForward]:
+    for row in rows:
+        if row.rollout_id is not None:
+            number = row.rollout_id.int
+            yield GoingForward(row, rollouts[number], found[number].through_freeze)
+
+
+def _rollouts_and_time(connection: Connection, ids: Sequence[UUID]) -> tuple[dict[int, RolloutRow], datetime]:
+    """The first by the number of their id, since numbers are found faster than ids; both asked for at once."""
     cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
-    rows = cursor.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else ()
-    return {row.id.int: row for row in rows}
+    if ids:
+        cursor.execute(ROLLOUTS, {"ids": ids})
+    now = database_now(connection)
+    return {row.id.int: row for row in cursor.fetchall()} if ids else {}, now

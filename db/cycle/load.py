@@ -1,16 +1,19 @@
 """What claimed deployments are decided from besides their rows: their routes, and the rules of the ready ones."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from uuid import UUID
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from psycopg import Connection
 
 from db.cycle.claim import Claimed
+from db.cycle.evidence import evidence_of
 from db.cycle.rules import NO_RULES, rules_of
 from db.statuses import PRESENT
 from domain.errors import UnreadableError
 from domain.model import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
+from domain.rollout import is_judged
 
 _ROUTES = f"""
     SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
@@ -26,15 +29,17 @@ _TRAFFIC = {status.value: status for status in TrafficStatus}
 
 
 def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
-    """The snapshots that decisions are made from, in the order of `claimed`: two statements at most.
+    """The snapshots that decisions are made from, in the order of `claimed`: three statements at most.
 
     Raises UnreadableError when one of them has a route or a rule that only a newer release understands.
     """
     if not claimed:
         return ()
-    routes = _routes(connection, [each.row.id for each in claimed])
+    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": [each.row.id for each in claimed]})
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
+    routes = _routes(asked.fetchall())
+    claimed = _with_evidence(connection, claimed)
     return tuple(
         [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
     )
@@ -48,10 +53,23 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
         return tuple([each.deployment() for each in claimed])
 
 
-def _routes(connection: Connection, ids: Sequence[UUID]) -> dict[int, list[Route]]:
+def _with_evidence(connection: Connection, claimed: Sequence[Claimed]) -> Sequence[Claimed]:
+    """Those whose rollouts are judged with what their judges have seen."""
+    judged = [each.rollout.id for each in claimed if each.rollout is not None and is_judged(each.rollout)]
+    if not judged:
+        return claimed
+    evidence = evidence_of(connection, judged)
+    return [
+        each._replace(rollout=replace(each.rollout, evidence=evidence[each.rollout.id]))
+        if each.rollout is not None and each.rollout.id in evidence
+        else each
+        for each in claimed
+    ]
+
+
+def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:
     """By the number of their deployment's id: numbers are found faster than ids."""
     routes: dict[int, list[Route]] = defaultdict(list)
-    rows = connection.cursor(binary=True).execute(_ROUTES, {"ids": ids}).fetchall()
     try:
         for deployment_id, route_id, revision_id, status, traffic, created_at, changed_at, parked_until in rows:
             routes[deployment_id.int].append(

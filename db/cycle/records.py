@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from db.cycle.claim import HistoryHead
 from db.cycle.values import COUNTED, assigned, counted_values
 from db.rows import columns
-from domain.after import back_reason_of, outcome_of, rollout_after, turns_clock
+from domain.after import back_reason_of, outcome_of
 from domain.history import history_key
 from domain.model import Rollout
 from domain.recording import decision_json, inputs_json
@@ -42,19 +42,12 @@ _MERGE_HISTORY = f"""
 
 
 def record_rollouts(
-    connection: Connection,
-    changing: Iterable[tuple[ClassifiedDecision, Rollout | None]],
-    waiting: Iterable[ClassifiedDecision],
-    at: datetime,
+    connection: Connection, left: Iterable[tuple[ClassifiedDecision, Rollout | None]], at: datetime
 ) -> None:
-    """Clocks, counters, direction and outcome of rollouts: of decisions that change something, with what they leave.
-
-    A wait changes its rollout only where a clock stops or goes on.
-    """
-    turning = ((decision, rollout_after(decision, at)) for decision in waiting if turns_clock(decision))
+    """Clocks, counters, direction and outcome of rollouts, of decisions with what they leave of theirs."""
     rows = [
         (*counted_values(rollout), back_reason_of(decision), outcome_of(decision))
-        for decision, rollout in (*changing, *turning)
+        for decision, rollout in left
         if rollout is not None
     ]
     if rows:
@@ -77,7 +70,7 @@ def record_steps(connection: Connection, phase: str, changing: Sequence[Classifi
         if decision.deployment.rollout
     ]
     if steps:
-        _STEP.copy(connection, "rollout_steps", steps)
+        _STEP.add(connection, "rollout_steps", steps)
 
 
 def record_history(
@@ -101,7 +94,7 @@ def record_history(
     if repeated:
         connection.execute(_MERGE_HISTORY, _REPEATED.arrays(repeated, at=at))
     if new:
-        _HISTORY.copy(connection, "deployment_history", new)
+        _HISTORY.add(connection, "deployment_history", new)
     return last
 
 

@@ -1,7 +1,9 @@
 """The read for Prometheus: what is true of the whole fleet, in one snapshot of Postgres. No lock is taken."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from psycopg import Connection
@@ -10,7 +12,15 @@ from db.fleet.measures import MEASURES
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-_ENDED = "SELECT strategy, outcome, seconds, buckets FROM rollout_counts"
+_ENDED = """
+    SELECT c.strategy, c.outcome, c.bucket, sum(c.count)::int8 AS count, sum(c.seconds) AS seconds
+      FROM (SELECT * FROM rollout_counts
+            UNION ALL
+            SELECT kept.* FROM rollouts o, LATERAL count_ended(o) kept WHERE o.outcome IS NOT NULL) c
+     GROUP BY c.strategy, c.outcome, c.bucket ORDER BY c.strategy, c.outcome, c.bucket
+"""
+"""Those whose rows were cut, and those that are there."""
+
 _BOUNDS = "SELECT rollout_seconds()"
 
 
@@ -41,9 +51,18 @@ def read_fleet(connection: Connection[Any]) -> FleetView:
         measure.name: [(tuple(labels), float(value)) for *labels, value in cursor.execute(measure.query).fetchall()]
         for measure in MEASURES
     }
-    ended = [
-        EndedRollouts(strategy, outcome, seconds, tuple(buckets))
-        for strategy, outcome, seconds, buckets in cursor.execute(_ENDED).fetchall()
-    ]
     ((bounds,),) = cursor.execute(_BOUNDS).fetchall()
+    ended = _by_way(cursor.execute(_ENDED).fetchall(), len(bounds) + 1)
     return FleetView(samples, ended, tuple(bounds))
+
+
+def _by_way(rows: Iterable[tuple[str, str, int, int, float]], size: int) -> list[EndedRollouts]:
+    """`size`: how many buckets there are."""
+    found = []
+    for (strategy, outcome), same_way in groupby(rows, itemgetter(0, 1)):
+        buckets, seconds = [0] * size, 0.0
+        for *_, bucket, count, took in same_way:
+            buckets[bucket - 1] = count
+            seconds += took
+        found.append(EndedRollouts(strategy, outcome, seconds, tuple(buckets)))
+    return found

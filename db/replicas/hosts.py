@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import class_row, scalar_row
 
 from db.locked import changed, lock
@@ -77,20 +77,23 @@ def show_sign_of_life(connection: Connection, host: str, address: str, clock_off
 
 def place_routes(connection: Connection, limit: int) -> int:
     """Give up to `limit` routes that have no host one that is up; returns how many got one."""
-    cursor = connection.cursor()
-    waiting = _unplaced(connection, None, limit)
+    waiting = _unplaced(connection, None, limit).fetchall()
     if not waiting:
         return 0
     owners = list({route.deployment_id for route in waiting})
     lock(connection, owners)
+    unplaced = _unplaced(connection, owners, limit)
+    offsets = connection.execute(_OFFSETS)
+    of_deployment = connection.execute(_OF_DEPLOYMENT, (owners,))
+    of_all = connection.execute(_OF_ALL)
     chosen = place(
-        _unplaced(connection, owners, limit),
-        hosts_in_time(dict(cursor.execute(_OFFSETS).fetchall())),
-        {(deployment, host): n for deployment, host, n in cursor.execute(_OF_DEPLOYMENT, (owners,)).fetchall()},
-        dict(cursor.execute(_OF_ALL).fetchall()),
+        unplaced.fetchall(),
+        hosts_in_time(dict(offsets.fetchall())),
+        {(deployment, host): n for deployment, host, n in of_deployment.fetchall()},
+        dict(of_all.fetchall()),
     )
     if chosen:
-        cursor.execute(_PLACE, _PLACED.arrays(chosen.items()))
+        connection.execute(_PLACE, _PLACED.arrays(chosen.items()))
         changed(connection, owners)
     return len(chosen)
 
@@ -186,6 +189,6 @@ def _values(connection: Connection, query: str, parameters: Sequence[object] = (
     return connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall()
 
 
-def _unplaced(connection: Connection, owners: Iterable[UUID] | None, limit: int) -> list[Unplaced]:
+def _unplaced(connection: Connection, owners: Iterable[UUID] | None, limit: int) -> Cursor[Unplaced]:
     parameters = {"owners": None if owners is None else list(owners), "limit": limit}
-    return connection.cursor(row_factory=class_row(Unplaced)).execute(_UNPLACED, parameters).fetchall()
+    return connection.cursor(row_factory=class_row(Unplaced)).execute(_UNPLACED, parameters)

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.engine import database_now
 from db.failures import start_failures
 from db.locked import ALWAYS, changed, lock
 from db.outbox.written import write_events
@@ -48,21 +47,22 @@ _REPORTS = columns("""
 _report_values: Callable[[RouteReport], tuple[object, ...]] = attrgetter(*_REPORTS.types)
 
 _REPORT = f"""
+    WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS at)
     UPDATE routes r
        SET status = u.status, probe_streak = u.streak,
-           status_changed_at = CASE WHEN u.status <> r.status THEN %(at)s ELSE r.status_changed_at END,
+           status_changed_at = CASE WHEN u.status <> r.status THEN clock.at ELSE r.status_changed_at END,
            status_reason = CASE WHEN u.status <> r.status OR u.handle IS NOT NULL THEN coalesce(u.reason, '')
                                 WHEN u.status = 'provisioning' THEN coalesce(u.reason, r.status_reason)
                                 ELSE r.status_reason END,
            traffic_status = CASE WHEN u.status = 'failed' THEN 'inactive' ELSE r.traffic_status END,
            log_tail = coalesce(u.log_tail, r.log_tail), address = coalesce(u.address, r.address),
            replica_handle = coalesce(u.handle, r.replica_handle),
-           started_at = coalesce(r.started_at, CASE WHEN coalesce(u.address, u.handle) IS NOT NULL THEN %(at)s END),
-           healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN %(at)s END)
-      FROM {_REPORTS}, deployments d, revisions v
+           started_at = coalesce(r.started_at, CASE WHEN coalesce(u.address, u.handle) IS NOT NULL THEN clock.at END),
+           healthy_at = coalesce(r.healthy_at, CASE WHEN u.status = 'healthy' THEN clock.at END)
+      FROM {_REPORTS}, clock, deployments d, revisions v
      WHERE r.id = u.route_id AND r.status = u.was AND r.{ACTIVE} AND d.id = r.deployment_id AND v.id = r.revision_id
     RETURNING r.id, r.deployment_id, r.revision_id, old.status AS was, new.status, new.status_reason AS reason,
-              new.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host
+              new.log_tail, d.name AS deployment, v.name AS revision, d.rollout_id, r.host, clock.at
 """
 
 _COUNTERS = """
@@ -98,7 +98,7 @@ _COUNT_IN_ROLLOUTS = f"""
 
 
 class ReportedRoute(NamedTuple):
-    """A route that a report was written to: its status before and after it and why, and where it belongs."""
+    """A route that a report was written to: its status before and after it and why, where it belongs, and when."""
 
     id: UUID
     deployment_id: UUID
@@ -111,6 +111,7 @@ class ReportedRoute(NamedTuple):
     revision: str
     rollout_id: UUID | None
     host: str | None
+    at: datetime
 
 
 class _Counters(NamedTuple):
@@ -154,13 +155,9 @@ def record_reports(
     if not reports:
         return ()
     lock(connection, {report.deployment_id for report in reports})
-    at = database_now(connection)
-    written = (
-        connection.cursor(row_factory=named_row(ReportedRoute))
-        .execute(_REPORT, _REPORTS.arrays(map(_report_values, reports), at=at))
-        .fetchall()
-    )
-    became = tuple(route for route in written if route.was != route.status)
+    cursor = connection.cursor(row_factory=named_row(ReportedRoute))
+    cursor.execute(_REPORT, _REPORTS.arrays(map(_report_values, reports)))
+    became = tuple(route for route in cursor if route.was != route.status)
     if not became:
         return ()
     news: dict[UUID, list[Became]] = defaultdict(list)
@@ -169,7 +166,8 @@ def record_reports(
         why = "" if status is RouteStatus.HEALTHY else failure_in_short(route.reason, route.log_tail)
         news[route.deployment_id].append(Became(route.revision_id, RouteStatus(route.was), status, why))
     changed(connection, news.keys(), mark=ALWAYS)
-    _count(connection, {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}, at)
+    counting = {owner: news_of(statuses, blame=blame_revisions) for owner, statuses in news.items()}
+    _count(connection, counting, became[0].at)
     write_events(connection, [_failed(route) for route in became if route.status == RouteStatus.FAILED])
     return became
 

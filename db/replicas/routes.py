@@ -104,8 +104,6 @@ def routes_to_start(connection: Connection, host: str, limit: int, but: Iterable
 
 def postpone_starts(connection: Connection, postponed: Sequence[PostponedStart]) -> None:
     """Remember why the replicas of these routes were not started, and when each is tried again."""
-    if not postponed:
-        return
     lock(connection, _owners(connection, [start.route_id for start in postponed]))
     rows = [(start.route_id, start.why, start.pause) for start in postponed]
     cursor = connection.cursor(row_factory=scalar_row).execute(_POSTPONE, _POSTPONED.arrays(rows))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import scalar_row
 
 from db.rows import columns, named_row
@@ -18,7 +18,7 @@ _OF_REVISION = f"""
     SELECT DISTINCT reference
       FROM deployments d JOIN revisions v ON v.deployment_id = d.id, LATERAL ({REFERENCES}) r (reference)
      WHERE d.name = %(deployment)s AND d.lifecycle <> 'destroyed' AND v.spec->>'runtime' IS DISTINCT FROM 'external'
-       AND (v.name = %(revision)s OR %(revision)s::text IS NULL AND v.id = d.current_revision_id)
+       AND v.name = %(revision)s
 """
 
 _UP = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
@@ -68,10 +68,18 @@ class Asked(NamedTuple):
     asked_at: datetime
 
 
-def references_of_revision(connection: Connection, deployment: str, revision: str | None) -> list[str]:
-    """What the revision of that name, or the current one, refers to; nothing when there is no such revision."""
+class UnaskedSecretsError(Exception):
+    """A command starts a revision whose secrets no host was asked for. Nobody is told: ask, and try again."""
+
+    def __init__(self, references: Sequence[str]) -> None:
+        super().__init__(*references)
+        self.references = references
+
+
+def ask_references(connection: Connection, deployment: str, revision: str) -> Cursor[str]:
+    """Ask what the revision of that name refers to; nothing when there is no such revision."""
     named = {"deployment": deployment, "revision": revision}
-    return connection.cursor(row_factory=scalar_row).execute(_OF_REVISION, named).fetchall()
+    return connection.cursor(row_factory=scalar_row).execute(_OF_REVISION, named)
 
 
 def ask_for_secrets(connection: Connection, references: Sequence[str]) -> None:

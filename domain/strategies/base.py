@@ -22,8 +22,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     """One way to get from the current revision to the deploying one. Stateless; `now` is the database's."""
 
     spec_model: ClassVar[type[StrategySpec]]
-    can_be_promoted: ClassVar[bool] = False
-    """Whether a person's `promote` means anything to it."""
+    promotion: ClassVar[str | None] = None
+    """What a person's `promote` comes to, in words; None where it means nothing."""
+    weighs: ClassVar[bool] = False
+    """Whether its new revision gets a share of the requests by weight, stage by stage."""
 
     @abstractmethod
     def budget(self, spec: SpecT, desired: int, before: int) -> Budget:

@@ -10,6 +10,18 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
+    "DROP TRIGGER rollout_weighed ON rollouts",
+    "DROP TRIGGER rollout_begins_weighed ON rollouts",
+    "DROP FUNCTION rollout_weighed",
+    "DROP INDEX rollouts_weighed_idx",
+    """
+    ALTER TABLE rollouts DROP COLUMN weight_known_at, DROP COLUMN weight_xid, DROP COLUMN weight, DROP COLUMN stage
+    """,
+    "DROP TABLE proxy_counters",
+    "DROP TABLE answers",
+    "DROP TABLE intervals",
+    "ALTER TABLE proxies DROP COLUMN stats_address",
+    "DROP TABLE drain_looks",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
     "DROP TABLE deployment_group_members",
     "DROP TABLE deployment_groups",
@@ -26,9 +38,12 @@ _UNDO: tuple[str, ...] = (
     "UPDATE installation SET contract = 1",
     "ALTER TABLE deployments DROP COLUMN idle_timeout_seconds",
     "DROP TABLE host_secrets",
-    "DROP TRIGGER rollout_ended ON rollouts",
-    "DROP FUNCTION rollout_ended",
-    "DROP FUNCTION count_rollout",
+    "ALTER TABLE routes ADD CONSTRAINT routes_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",
+    "ALTER TABLE rollouts ADD CONSTRAINT rollouts_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",
+    "ALTER TABLE rollout_steps RESET (toast_tuple_target)",
+    "DROP TRIGGER rollouts_cut ON rollouts",
+    "DROP FUNCTION count_cut_rollouts",
+    "DROP FUNCTION count_ended",
     "DROP FUNCTION rollout_seconds",
     "DROP TABLE rollout_counts",
     "ALTER TABLE rollouts DROP COLUMN last_failure, DROP COLUMN is_undo",

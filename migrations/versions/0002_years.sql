@@ -26,45 +26,49 @@ CREATE TABLE host_secrets (
     CONSTRAINT host_secrets_pkey PRIMARY KEY (host, reference),
     CONSTRAINT host_secrets_host_fkey FOREIGN KEY(host) REFERENCES hosts (name) ON DELETE CASCADE
 );
--- How rollouts ended and how long they took, by strategy and outcome. They stay counted when their rows are cut, whoever
--- ended them. buckets[i]: those that took no longer than the i-th of rollout_seconds(), and longer than the one before it; the
+-- How rollouts ended whose rows were cut, by strategy, outcome and how long they took; who counts adds the rows that are kept.
+-- bucket: those that took no longer than the one of rollout_seconds() in that place, and longer than the one before it; the
 -- last bucket holds those that took longer than all.
 CREATE TABLE rollout_counts (
     strategy text NOT NULL,
     outcome text NOT NULL,
+    bucket integer NOT NULL,
+    count bigint NOT NULL,
     seconds double precision NOT NULL,
-    buckets bigint[] NOT NULL,
-    CONSTRAINT rollout_counts_pkey PRIMARY KEY (strategy, outcome)
+    CONSTRAINT rollout_counts_pkey PRIMARY KEY (strategy, outcome, bucket)
 );
 
 CREATE FUNCTION rollout_seconds() RETURNS double precision[] LANGUAGE sql IMMUTABLE
     AS $$ SELECT ARRAY[5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400]::double precision[] $$;
 
-CREATE FUNCTION count_rollout(ended rollouts) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    took double precision := greatest(0, extract(epoch FROM ended.ended_at - ended.started_at));
-    bucket integer := 1 + (SELECT count(*) FROM unnest(rollout_seconds()) bound WHERE bound < took);
-BEGIN
-    INSERT INTO rollout_counts (strategy, outcome, seconds, buckets)
-    VALUES (ended.strategy, ended.outcome, 0, array_fill(0::bigint, ARRAY[1 + array_length(rollout_seconds(), 1)]))
-    ON CONFLICT DO NOTHING;
-    UPDATE rollout_counts c SET seconds = c.seconds + took, buckets[bucket] = c.buckets[bucket] + 1
-     WHERE c.strategy = ended.strategy AND c.outcome = ended.outcome;
-END $$;
+-- count: how many rollouts the row stands for
+CREATE FUNCTION count_ended(ended rollouts) RETURNS rollout_counts LANGUAGE sql STABLE AS $$
+    SELECT ended.strategy, ended.outcome, 1 + (SELECT count(*)::int FROM unnest(rollout_seconds()) bound WHERE bound < took),
+           1::bigint, took
+      FROM (SELECT greatest(0, extract(epoch FROM ended.ended_at - ended.started_at))::double precision AS took) t
+$$;
 
-CREATE FUNCTION rollout_ended() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_cut_rollouts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    -- one lock for all rows: two commits that count several outcomes never wait for each other in a circle
-    PERFORM pg_advisory_xact_lock(hashtext('rollway rollout_counts'));
-    PERFORM count_rollout(NEW);
+    INSERT INTO rollout_counts AS known (strategy, outcome, bucket, count, seconds)
+    SELECT c.strategy, c.outcome, c.bucket, count(*), sum(c.seconds)
+      FROM cut, LATERAL count_ended(cut) c
+     WHERE cut.outcome IS NOT NULL
+     GROUP BY c.strategy, c.outcome, c.bucket
+     ORDER BY c.strategy, c.outcome, c.bucket -- one order for all, so that two cuts never wait for each other in a circle
+        ON CONFLICT (strategy, outcome, bucket) DO UPDATE
+       SET count = known.count + excluded.count, seconds = known.seconds + excluded.seconds;
     RETURN NULL;
 END $$;
 
-SELECT count_rollout(o) FROM rollouts o WHERE o.outcome IS NOT NULL;
+CREATE TRIGGER rollouts_cut AFTER DELETE ON rollouts REFERENCING OLD TABLE AS cut
+    FOR EACH STATEMENT EXECUTE FUNCTION count_cut_rollouts();
 
--- deferred, so that the lock is held for the commit alone
-CREATE CONSTRAINT TRIGGER rollout_ended AFTER UPDATE OF outcome ON rollouts DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (OLD.outcome IS NULL AND NEW.outcome IS NOT NULL) EXECUTE FUNCTION rollout_ended();
+-- A step is 2.5 kB of JSON, and Postgres compresses rows from 2 kB on, which took a tenth of a cycle: from 8 kB on is soon enough.
+ALTER TABLE rollout_steps SET (toast_tuple_target = 8160);
+-- That the deployment is there follows from its revision, which another foreign key names with it.
+ALTER TABLE rollouts DROP CONSTRAINT rollouts_deployment_id_fkey;
+ALTER TABLE routes DROP CONSTRAINT routes_deployment_id_fkey;
 -- is_undo: a person asked for the way back, which waits for no second word
 -- last_failure: why the new replica that failed or sickened last did so, with the end of its log
 ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text;
@@ -195,4 +199,75 @@ CREATE TABLE receipts (
     CONSTRAINT receipts_pkey PRIMARY KEY (rollout_id),
     CONSTRAINT receipts_number_key UNIQUE (deployment_id, number),
     CONSTRAINT receipts_number_check CHECK (number > 0)
+);
+
+-- A canary. weight: how many of 10,000 requests its new revision gets, none where all replicas share them; stage: which of
+-- its weights that is. weight_xid: the transaction that set it, weight_known_at: when every live proxy had acknowledged it.
+ALTER TABLE rollouts ADD COLUMN stage integer DEFAULT 0 NOT NULL, ADD COLUMN weight integer, ADD COLUMN weight_xid xid8,
+    ADD COLUMN weight_known_at timestamptz,
+    ADD CONSTRAINT rollouts_weight_check CHECK (weight >= 0 AND weight < 10000);
+
+CREATE INDEX rollouts_weighed_idx ON rollouts (ended_at) WHERE weight IS NOT NULL OR stage > 0;
+
+CREATE FUNCTION rollout_weighed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.weight_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
+    FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
+CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight ON rollouts
+    FOR EACH ROW WHEN (NEW.weight IS DISTINCT FROM OLD.weight) EXECUTE FUNCTION rollout_weighed();
+-- What all live proxies told of a draining route at the last look: answers under way, 0 for so many
+-- looks in a row.
+CREATE TABLE drain_looks (
+    route_id uuid NOT NULL,
+    under_way integer NOT NULL,
+    idle_looks integer NOT NULL,
+    looked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT drain_looks_pkey PRIMARY KEY (route_id),
+    CONSTRAINT drain_looks_counts_check CHECK (under_way >= 0 AND idle_looks >= 0 AND (under_way = 0) = (idle_looks > 0)),
+    CONSTRAINT drain_looks_route_id_fkey FOREIGN KEY(route_id) REFERENCES routes (id) ON DELETE CASCADE
+);
+-- host:port where a proxy tells what it has counted; none: it does not
+ALTER TABLE proxies ADD COLUMN stats_address text;
+-- What proxies told of the answers of a rollout's revisions. They go with the rollout.
+-- at: its end; reporting: the proxies that told what they counted, of those that were live
+-- refused: requests that proxies answered themselves, for there was no replica
+CREATE TABLE intervals (
+    rollout_id uuid NOT NULL,
+    id integer NOT NULL,
+    at timestamptz NOT NULL,
+    seconds double precision NOT NULL,
+    reporting integer NOT NULL,
+    live integer NOT NULL,
+    refused integer NOT NULL,
+    CONSTRAINT intervals_pkey PRIMARY KEY (rollout_id, id),
+    CONSTRAINT intervals_counts_check CHECK (id > 0 AND seconds >= 0 AND refused >= 0 AND reporting BETWEEN 0 AND live),
+    CONSTRAINT intervals_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
+);
+-- first_byte: how many took how long to their first byte; FIRST_BYTE_MS in domain/traffic/answers.py are the bucket's edges
+CREATE TABLE answers (
+    rollout_id uuid NOT NULL,
+    interval_id integer NOT NULL,
+    revision_id uuid NOT NULL,
+    done integer NOT NULL,
+    failed integer NOT NULL,
+    cut integer NOT NULL, -- of those failed: they had begun
+    first_byte integer[] NOT NULL,
+    CONSTRAINT answers_pkey PRIMARY KEY (rollout_id, interval_id, revision_id),
+    CONSTRAINT answers_counts_check CHECK (done >= 0 AND failed >= 0 AND cut >= 0 AND 0 <= ALL (first_byte)),
+    CONSTRAINT answers_interval_id_fkey FOREIGN KEY(rollout_id, interval_id)
+        REFERENCES intervals (rollout_id, id) ON DELETE CASCADE ON UPDATE CASCADE
+);
+-- what each proxy's counters showed at the last look of a rollout: the next one counts from there
+-- of_revisions: {revision id: [done, failed, first_byte, cut]}
+CREATE TABLE proxy_counters (
+    rollout_id uuid NOT NULL,
+    node_id text NOT NULL,
+    uptime integer NOT NULL,
+    refused bigint NOT NULL,
+    of_revisions jsonb NOT NULL,
+    CONSTRAINT proxy_counters_pkey PRIMARY KEY (rollout_id, node_id),
+    CONSTRAINT proxy_counters_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );

@@ -1,13 +1,14 @@
 """Wakes: events that are sent right after the commit of a change, so that nothing waits for a tick."""
 
+import base64
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from uuid import uuid4
 
 import redis
 import structlog
-from celery import Celery
-from kombu.entity import Queue
-from kombu.exceptions import OperationalError
+from celery.signals import after_task_publish
 from redis.exceptions import RedisError
 
 from domain.events import DoDeploymentLifecycleEvent
@@ -15,13 +16,22 @@ from domain.handlers import HANDLERS, woken_by
 from domain.model import DeploymentLifecycleStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from tasks.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue, queue
+from tasks.envelope import made_anew
+from tasks.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
 from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
 from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL
 
 _QUEUED_SECONDS = 5
 MOST_WAITING = 100
 """Events in a queue. No more are sent there: whoever comes back to it has enough to begin with."""
+_SEND = """
+for n = 1, #KEYS, 2 do
+    if redis.call('SET', KEYS[n], 1, 'NX', 'EX', ARGV[1]) and redis.call('LLEN', KEYS[n + 1]) < tonumber(ARGV[2]) then
+        redis.call('LPUSH', KEYS[n + 1], ARGV[2 + (n + 1) / 2])
+    end
+end
+"""
+"""For pairs of a mark and a queue: the message goes into a queue with room, where the mark was not set."""
 _log = structlog.get_logger(__name__)
 
 
@@ -29,7 +39,6 @@ _log = structlog.get_logger(__name__)
 class Waker:
     """Sends events that are not queued already. One that cannot be sent costs the wait for a tick, never the work."""
 
-    app: Celery
     client: redis.Redis
 
     def deployments(self, statuses: Iterable[DeploymentLifecycleStatus]) -> None:
@@ -58,9 +67,23 @@ class Waker:
             _log.warning("traffic not announced; it is read within a second", error=str(error))
 
     def send(self, keys: Iterable[str]) -> None:
-        """Send the events of these keys, those that are queued already excepted."""
-        for key in keys:
-            self._send_unless_queued(key, *_message(key))
+        """Send the events of these keys, those that are queued already excepted: one round trip."""
+        messages = {key: _message(key) for key in keys}
+        if not messages:
+            return
+        places = [place for key, (_, queue, _) in messages.items() for place in (_queued(key), f"{KEY_PREFIX}{queue}")]
+        texts = [text for _, _, text in messages.values()]
+        try:
+            self.client.eval(_SEND, len(places), *places, _QUEUED_SECONDS, MOST_WAITING, *texts)
+        except RedisError as error:
+            from tasks.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
+
+            for key in messages:
+                WAKES_LOST.inc()
+                _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
+            return
+        for task, queue, _ in messages.values():
+            after_task_publish.send(sender=task, routing_key=queue)
 
     def arrived(self, key: str) -> None:
         """The event has left the queue, so the next wake is sent again."""
@@ -82,17 +105,6 @@ class Waker:
         """
         return int(self.client.llen(f"{KEY_PREFIX}{queue}")) < MOST_WAITING
 
-    def _send_unless_queued(self, key: str, task: str, arguments: dict[str, str | None], queue: Queue) -> None:
-        try:
-            if self.client.set(_queued(key), 1, nx=True, ex=_QUEUED_SECONDS) and self.has_room(queue.name):
-                # ignore_result, or Celery subscribes to each answer, and blocks for 20 s when Redis goes just now
-                self.app.send_task(task, kwargs=arguments, queue=queue, ignore_result=True)
-        except (RedisError, OperationalError) as error:
-            from tasks.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
-
-            WAKES_LOST.inc()
-            _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
-
 
 def _queued(key: str) -> str:
     return f"{KEY_PREFIX}queued:{key}"
@@ -107,13 +119,15 @@ def _deployment_arguments(event: DoDeploymentLifecycleEvent) -> dict[str, str | 
     return {"lifecycle_type": event.lifecycle_type.value, "sub_step": event.sub_step and event.sub_step.value}
 
 
-def _message(key: str) -> tuple[str, dict[str, str | None], Queue]:
-    """The task of an event's key, its arguments and its queue."""
+def _message(key: str) -> tuple[str, str, str]:
+    """The task of an event's key, the name of its queue, and the message, as Celery would write it."""
     event, _, host = key.partition("@")
-    task, arguments, name = _MESSAGES[event]
-    if not host:
-        return task, arguments, queue(name)
-    return task, {**arguments, "host": host}, queue(name if host == EXTERNAL else host_queue(host))
+    task, arguments, queue = _MESSAGES[event]
+    if host:
+        arguments, queue = {**arguments, "host": host}, queue if host == EXTERNAL else host_queue(host)
+    body = base64.b64encode(json.dumps([[], arguments, {}]).encode()).decode()
+    headers = {"lang": "py", "task": task, "id": str(uuid4()), "ignore_result": True}
+    return task, queue, json.dumps(made_anew(body, headers, queue))
 
 
 _MESSAGES: dict[str, tuple[str, dict[str, str | None], str]] = {

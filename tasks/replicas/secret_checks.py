@@ -14,7 +14,6 @@ from db.engine import in_transaction
 from db.replicas.secrets import (
     answer,
     ask_for_secrets,
-    references_of_revision,
     secret_checks,
     secrets_to_check,
 )
@@ -30,12 +29,6 @@ _AGAIN_AFTER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
 _THREADS = 8
 _log = structlog.get_logger(__name__)
-
-
-def ask_for_revision(engine: Engine, deployment: str, revision: str | None, patience_seconds: float = 0) -> None:
-    """Ask the hosts for the secrets of a revision, before it is activated; none: the current one. See `ask_hosts`."""
-    find = partial(references_of_revision, deployment=deployment, revision=revision)
-    ask_hosts(engine, in_transaction(engine, find, patience_seconds))
 
 
 def ask_hosts(

@@ -43,7 +43,8 @@ class Starts:
         routes = in_transaction(self.engine, read)
         ends = self._turns.ask(routes, self._start)
         postponed = [end for end in ends.values() if isinstance(end, PostponedStart)]
-        in_transaction(self.engine, partial(postpone_starts, postponed=postponed))
+        if postponed:
+            in_transaction(self.engine, partial(postpone_starts, postponed=postponed))
         reports = [end for end in ends.values() if isinstance(end, RouteReport)]
         if reports:
             write_reports(self.engine, self.waker, reports)

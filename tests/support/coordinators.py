@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import redis
-from celery import Celery
 from sqlalchemy import Engine
 
 from domain.handlers import HANDLERS, HandlerRegistry
@@ -23,7 +22,7 @@ def coordinator_without_redis(
 ) -> DeploymentCoordinator:
     """For `process_chunk`, which needs none."""
     client = redis.Redis.from_url(NOBODY)
-    waker = Waker(Celery("nobody", broker=NOBODY), client)
+    waker = Waker(client)
     return DeploymentCoordinator(engine, Slots(client, 1, 1, waker.send), waker, handlers, chunk, 1, threading.Event())
 
 

@@ -56,7 +56,7 @@ def discovery_port(api: Process) -> int:
 
 
 def envoy_process(api: Process, folder: Path, node_id: str = "edge-1") -> Process:
-    port, admin = free_port(), free_port()
+    port, admin, stats = free_port(), free_port(), free_port()
     config = folder / f"{node_id}.yaml"
     config.write_text(
         envoy_bootstrap(
@@ -65,6 +65,7 @@ def envoy_process(api: Process, folder: Path, node_id: str = "edge-1") -> Proces
             listen=("127.0.0.1", port),
             admin=("127.0.0.1", admin),
             xds=("127.0.0.1", discovery_port(api)),
+            stats=("127.0.0.1", stats),
         )
     )
     options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]

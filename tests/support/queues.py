@@ -17,7 +17,7 @@ def waiting(client: redis.Redis, queue: str) -> list[tuple[str, dict[str, Any]]]
 
 def expiring(client: redis.Redis, queue: str) -> list[str | None]:
     """When each message expires."""
-    return [headers["expires"] for headers, _ in _messages(client, queue)]
+    return [headers.get("expires") for headers, _ in _messages(client, queue)]
 
 
 def drop_all(client: redis.Redis, queue: str) -> int:
@@ -27,7 +27,7 @@ def drop_all(client: redis.Redis, queue: str) -> int:
     return count
 
 
-def answer_of(client: redis.Redis, task_id: str, within: float = 20) -> dict[str, Any]:
+def answer_of(client: redis.Redis, task_id: str, within: float = 60) -> dict[str, Any]:
     """The answer to a command that was sent, as Celery keeps it: {"status", "result"}."""
 
     def look() -> Any:

@@ -5,14 +5,16 @@ from typing import Any, ClassVar, Self
 import psycopg
 from sqlalchemy import Engine, event
 
+from db.silence import AnsweredCursor
 
-class RememberingCursor(psycopg.Cursor[Any]):
+
+class RememberingCursor(AnsweredCursor):
     """It keeps what it sends in `sent`, which all of them share."""
 
     sent: ClassVar[list[Any]] = []
 
     def execute(self, query: Any, *arguments: Any, **options: Any) -> Self:
-        if query != ";":  # the pool's ping
+        if query not in (";", "BEGIN", "COMMIT"):  # the pool's ping, and the transaction itself
             self.sent.append(query)
         return super().execute(query, *arguments, **options)
 

@@ -35,6 +35,7 @@ class Node:
     api: Process
     id: str = field(default_factory=lambda: f"node-{uuid4().hex[:6]}")
     token: str | None = None
+    stats_port: float | None = None
     held: dict[ResourceKind, dict[str, str]] = field(default_factory=lambda: {kind: {} for kind in ResourceKind})
 
     def __post_init__(self) -> None:
@@ -67,6 +68,8 @@ class Node:
         request.node.metadata.fields["rollway_token"].string_value = (
             token_of(self.id, KEY) if self.token is None else self.token
         )
+        if self.stats_port is not None:
+            request.node.metadata.fields["rollway_stats_port"].number_value = self.stats_port
         self.say_raw(request)
 
     def say_raw(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:

@@ -2,17 +2,20 @@
 
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import Engine
 
+from db.commands.execute import execute
 from db.engine import in_transaction
 from db.replicas.hosts import forget_host
-from db.replicas.secrets import answer, ask_for_secrets, secrets_to_check
+from db.replicas.secrets import UnaskedSecretsError, answer, ask_for_secrets, secrets_to_check
 from domain.errors import MissingSecretError
+from domain.messages import parse_command
 from domain.replicas.secret_checks import SecretCheck
 from runtime.secrets import HostSecrets
-from tasks.replicas.secret_checks import SecretAnswers, ask_for_revision, ask_hosts
+from tasks.replicas.secret_checks import SecretAnswers, ask_hosts
 from tests.support.deployments import HERE, ask, make_deployment, read, write
 from tests.support.hosts import go_down, up
 from tests.support.pictures import SCALING
@@ -109,18 +112,26 @@ def added(engine: Engine, folder: Path) -> None:
     ask(engine, "add_revision", deployment="web", name="v1", spec=referring(folder))
 
 
+def ask_for_its_secrets(engine: Engine, command: str, **payload: object) -> None:
+    """As a worker does that finds secrets in a command which nobody was asked for."""
+    given = {"request_id": uuid4().hex, "deployment": "web", **payload}
+    with pytest.raises(UnaskedSecretsError) as unasked:
+        execute(engine, parse_command(f"rollway.{command}", given), asked=())
+    ask_hosts(engine, unasked.value.references)
+
+
 def test_an_activation_is_refused_where_no_host_has_the_secret_and_names_host_and_reference(
     engine: Engine, secrets: HostSecrets, folder: Path
 ) -> None:
     added(engine, folder)
     up(engine, HERE)
     with answering(engine, secrets):
-        ask_for_revision(engine, "web", "v1")
+        ask_for_its_secrets(engine, "activate_revision", revision="v1")
         with pytest.raises(MissingSecretError) as refused:
             ask(engine, "activate_revision", deployment="web", revision="v1")
         assert refused.value.message == f"no host can run v1: host {HERE} lacks file:{folder}/db ({NONE})"
         (folder / "db").write_text(VALUE)
-        ask_for_revision(engine, "web", "v1")
+        ask_for_its_secrets(engine, "activate_revision", revision="v1")
         assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"
 
 
@@ -130,11 +141,11 @@ def test_a_restart_asks_for_the_secrets_of_the_current_revision(
     make_deployment(engine, "■", n=1, status=SCALING, spec=referring(folder))
     up(engine, HERE)
     with answering(engine, secrets):
-        ask_for_revision(engine, "web", None)
+        ask_for_its_secrets(engine, "restart")
         with pytest.raises(MissingSecretError, match=rf"no host can run v1\.r2: host {HERE} lacks"):
             ask(engine, "restart", deployment="web")
         (folder / "db").write_text(VALUE)
-        ask_for_revision(engine, "web", None)
+        ask_for_its_secrets(engine, "restart")
         assert ask(engine, "restart", deployment="web").result["revision"] == "v1.r2"
 
 
@@ -145,12 +156,12 @@ def test_where_one_host_has_the_secret_the_others_are_named_and_passed_over(
     added(engine, folder)
     up(engine, HERE, "bare")
     with answering(engine, secrets), answering(engine, HostSecrets("bare")):
-        ask_for_revision(engine, "web", "v1")
+        ask_for_its_secrets(engine, "activate_revision", revision="v1")
     result = ask(engine, "activate_revision", deployment="web", revision="v1").result
     assert list(result["passed_over"]) == ["bare"]
 
 
 def test_with_no_host_up_nobody_is_waited_for(engine: Engine, folder: Path) -> None:
     added(engine, folder)
-    ask_for_revision(engine, "web", "v1")
+    ask_for_its_secrets(engine, "activate_revision", revision="v1")
     assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"

@@ -1,0 +1,42 @@
+"""Policies: the command that sets one, and what a new deployment begins with."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from db.commands.locked import lock_named, note, touch
+from domain.commands.deployment import SetPolicy
+from domain.policy import DeploymentPolicy
+from domain.strategies import parse_policy
+
+
+def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
+    """For rollouts from now on. Raises DeploymentNotFoundError and StaleVersionError."""
+    policy = parse_policy(command.policy) if command.policy is not None else None
+    deployment = lock_named(connection, command.deployment, command.expected_version)
+    store_policy(connection, deployment.id, policy)
+    message = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"
+    note(connection, deployment.id, command, "set_policy", message)
+    version = touch(connection, deployment)
+    return {"deployment": command.deployment, "policy": policy.as_json() if policy else None, "version": version}
+
+
+def store_policy(connection: Connection, deployment_id: UUID, policy: DeploymentPolicy | None) -> None:
+    """Whether stopping replicas count stands in the deployment's own row: outside a rollout it holds at once."""
+    counts = policy is not None and policy.spec.count_stopping
+    connection.execute("UPDATE deployments SET count_stopping = %s WHERE id = %s", (counts, deployment_id))
+    if policy is None:
+        connection.execute("DELETE FROM policies WHERE deployment_id = %s", (deployment_id,))
+        return
+    stored = policy.as_json()
+    connection.execute(
+        """
+        INSERT INTO policies (deployment_id, strategy, spec, limits) VALUES (%s, %s, %s, %s)
+        ON CONFLICT (deployment_id) DO UPDATE
+           SET strategy = excluded.strategy, spec = excluded.spec, limits = excluded.limits,
+               updated_at = clock_timestamp()
+        """,
+        (deployment_id, stored["strategy"], Jsonb(stored["spec"]), Jsonb(stored["limits"])),
+    )
