@@ -115,9 +115,8 @@ class Streams:
             if response is not None:
                 await send(response)
                 continue
-            if (
-                proxy.node_id not in self.recorder.presence.nodes
-            ):  # Postgres refused it; it may be another matter by now
+            # Postgres refused it; it may be another matter by now
+            if proxy.node_id not in self.recorder.presence.nodes:
                 await self._hear_of(proxy)
             if published is not None and stream.known is not None and stream.known.number > noted:
                 noted = stream.known.number

@@ -94,7 +94,8 @@ class DeploymentView:
         is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
         if strategy is None or strategy.promotion is None or rollout.promote_requested or is_held:
             return ""
-        return "promote"
+        goes_on_at = strategy.goes_on_at(rollout.snapshot)
+        return "" if goes_on_at is not None and goes_on_at > self.now else "promote"
 
     @property
     def overdue(self) -> str:

@@ -31,7 +31,7 @@ from domain.model import Deployment, Rollout, RouteStatus
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary_judge import Judgement, judgement
+from domain.strategies.canary_judge import Judgement, judged_until, judgement
 from domain.strategies.canary_steps import CanarySpec, ends, ends_at, percent, size_at, weight_of
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
@@ -50,6 +50,11 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
     def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
+
+    def goes_on_at(self, rollout: Rollout) -> datetime | None:
+        """At the end of its step's seconds, or when its judge gives up."""
+        spec = rollout.policy.spec
+        return (ends_at(rollout, spec) or judged_until(rollout, spec)) if isinstance(spec, CanarySpec) else None
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""

@@ -11,6 +11,7 @@ from tests.support.deployments import Made, make_deployment
 from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
+from tests.support.streaming import Node
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 
@@ -19,7 +20,7 @@ from tests.support.web_replicas import replicas
 def edge(
     module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Edge]:
-    """An api process and an Envoy that polls it, for all tests of a module; each has a deployment of its own."""
+    """An api process and an Envoy that it tells, for all tests of a module; each has a deployment of its own."""
     folder = tmp_path_factory.mktemp("edge")
     api = api_process(module_database, redis_server.url, folder)
     with edge_of(api, module_database, redis_server.url, folder) as made:
@@ -42,7 +43,7 @@ def api(database: str, redis_url: str, tmp_path: Path) -> Iterator[Process]:
 
 @pytest.fixture
 def envoy(api: Process, tmp_path: Path) -> Iterator[Process]:
-    """A real Envoy that polls it."""
+    """A real Envoy that it tells."""
     made = envoy_process(api, tmp_path)
     made.start()
     yield made
@@ -60,6 +61,13 @@ def shared(
     yield EdgeRoutes(engine, redis_server.url), made
     made.end(kill=True)
     engine.dispose()
+
+
+@pytest.fixture
+def node(shared: tuple[EdgeRoutes, Process]) -> Iterator[Node]:
+    """A proxy that is played by hand."""
+    with Node(shared[1]) as node:
+        yield node
 
 
 @pytest.fixture

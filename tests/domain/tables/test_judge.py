@@ -17,7 +17,7 @@ from domain.model import Deployment, Verdict
 from domain.recording import decision_json, inputs_json
 from domain.replay import replay_step
 from domain.rollout import is_judged
-from domain.strategies import parse_policy
+from domain.strategies import STRATEGIES, parse_policy
 from domain.traffic.answers import FIRST_BYTE_MS, Answers
 from tests.support.pictures import NOW, deploying
 
@@ -164,6 +164,9 @@ def test_a_judge_is_waited_for_and_not_a_person() -> None:
     assert str(why(at_weight({}, [], 1800), NOW).waits_for) == "person"
     rollout = at_weight({}, []).rollout
     assert rollout
+    strategy = STRATEGIES["canary"]
+    assert strategy.goes_on_at(rollout) == NOW + timedelta(seconds=1740)
+    assert STRATEGIES["blue_green"].goes_on_at(rollout) is None
     assert is_judged(rollout)
     assert not is_judged(replace(rollout, weight=None))
 
