@@ -54,7 +54,7 @@ _KEY = "Sent again with the same key, nothing is done twice, and the first answe
 _IF_MATCH = "The ETag of the deployment as the sender saw it; 412 when it has changed since."
 _LAST = "The id of the event that was heard last: what has happened since comes first."
 _HEADERS: Mapping[str, Schema] = {
-    "Idempotency-Key": {"type": "string", "pattern": "^[!-~]{1,200}$", "description": _KEY},
+    "Idempotency-Key": {"type": "string", "pattern": "^[ -~]{1,200}$", "description": _KEY},
     "If-Match": {"type": "string", "pattern": r'^("[0-9]{1,18}"|\*)$', "description": _IF_MATCH},
     "Last-Event-ID": {"type": "string", "pattern": "^[!-~]{1,100}$", "description": _LAST},
 }
