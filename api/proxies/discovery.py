@@ -27,6 +27,7 @@ _FIRST_WORD_SECONDS = 10
 _MOST_WORDLESS = 256
 _NO_NODE = "node.id must be 1 to 200 printable ASCII characters without blanks, such as edge-1."
 _NO_PORT = "node.metadata.rollway_stats_port must be a whole number from 1 to 65535, such as 9902."
+_HIGHEST_PORT = 65_535
 _UNREADABLE = "This is no DeltaDiscoveryRequest: it cannot be read."
 _OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second server on this port is refused
@@ -77,7 +78,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _NO_NODE)
         shown = first.node.metadata.fields
         port = shown["rollway_stats_port"].number_value if "rollway_stats_port" in shown else None
-        if port is not None and port not in range(1, 65_536):
+        if port is not None and not (port.is_integer() and 1 <= port <= _HIGHEST_PORT):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _NO_PORT)
         token = shown["rollway_token"].string_value if "rollway_token" in shown else ""
         why_not = self.access.why_not(node, token)

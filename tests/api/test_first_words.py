@@ -52,7 +52,7 @@ def test_where_a_proxy_tells_what_it_has_counted_is_noted(
     eventually(lambda: noted() is None)
 
 
-@pytest.mark.parametrize("port", [0, 65_536, 1.5, -1, math.nan])
+@pytest.mark.parametrize("port", [0, 65_536, 1.5, -1, math.nan, math.inf])
 def test_a_port_that_cannot_be_is_refused_with_a_sentence(node: Node, port: float) -> None:
     node.stats_port = port
     node.ask(CLUSTERS)

@@ -1,6 +1,7 @@
 """Streams as anybody may open them on the server for proxies: messages that are good but for a few of their parts."""
 
 from contextlib import suppress
+from math import inf, nan
 from random import Random
 from typing import Any
 
@@ -42,6 +43,8 @@ def _hostile_message(dice: Random) -> bytes:
     )
     message.node.id = node
     message.node.metadata.fields["rollway_token"].string_value = token_of("edge-1", KEY)
+    if dice.random() < 0.3:
+        message.node.metadata.fields["rollway_stats_port"].number_value = dice.choice((9902, 0, -1.5, inf, nan, 1e300))
     if dice.random() < 0.3:
         message.error_detail.code = dice.randrange(20)
     body = bytearray(message.SerializeToString())
