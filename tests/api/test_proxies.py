@@ -93,8 +93,7 @@ def test_a_release_waits_for_who_holds_the_deployment(engine: Engine, web: Made)
     drain(engine, web.routes[0])
     with transaction(engine) as holder:
         holder.execute("SELECT id FROM deployments FOR NO KEY UPDATE")
-        with transaction(engine) as other:
+        with pytest.raises(Exception, match="lock timeout"), transaction(engine) as other:
             other.execute("SET LOCAL lock_timeout = '50ms'")
-            with pytest.raises(Exception, match="lock timeout"):
-                release_drained(other)
+            release_drained(other)
     assert release(engine) == {web.id}
