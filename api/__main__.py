@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Server(uvicorn.Server):
-    """When asked to end, answers held polls at once rather than waiting for them. `exit_code`: 1 after `fail`."""
+    """When asked to end, ends streams at once rather than waiting for them. `exit_code`: 1 after `fail`."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)

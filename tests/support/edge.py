@@ -117,7 +117,7 @@ class EdgeRoutes:
 
 @dataclass
 class Edge:
-    """An api process, an Envoy that polls it, and the deployments behind them."""
+    """An api process, an Envoy that it tells, and the deployments behind them."""
 
     routes: EdgeRoutes
     api: Process
@@ -151,7 +151,7 @@ class Edge:
 
 @contextmanager
 def edge_of(api: Process, database: str, redis_url: str, folder: Path) -> Iterator[Edge]:
-    """Start the server, and an Envoy that polls it; end both."""
+    """Start the server, and an Envoy that it tells; end both."""
     engine, envoy = engine_on(database), envoy_process(api, folder)
     try:
         api.start()
