@@ -1,6 +1,5 @@
 """The table as Envoy, Traefik and Prometheus read it."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +11,11 @@ from tests.support.traffic_samples import coming, deployment, hosts, prefixes, r
 from traffic.bootstrap import envoy_bootstrap
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
-from traffic.resources import CLUSTERS, ResourceKind, Subscription
+from traffic.resources import ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
-WEB = Subscription(ResourceKind.ENDPOINTS, "web")
-PREVIEW = Subscription(ResourceKind.ENDPOINTS, "web/preview")
-ROUTES = Subscription(ResourceKind.ROUTES, "rollway")
+CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
 
 
 def table(*deployments: Any, seen: str = "1:1:") -> TrafficTable:
@@ -31,11 +28,13 @@ def test_only_what_changed_has_another_version() -> None:
     first = envoy_resources(before)
     second = envoy_resources(after, (before, first))
     changed = {
-        key
-        for key, resource in second.by_subscription.items()
-        if first.by_subscription[key].version != resource.version
+        (kind, name)
+        for kind, named in second.by_kind.items()
+        for name, resource in named.items()
+        if first.by_kind[kind][name].version != resource.version
     }
-    assert changed == {WEB}
+    assert changed == {(ENDPOINTS, "web")}
+    assert second.by_kind[CLUSTERS] is first.by_kind[CLUSTERS]
     assert first.version != second.version
 
 
@@ -48,7 +47,7 @@ def test_two_servers_agree_on_versions_whatever_they_knew_before() -> None:
 
 
 def test_a_request_may_be_silent_for_an_hour_and_take_as_long_as_it_likes() -> None:
-    routes = json.loads(envoy_resources(table(deployment(route(1)))).by_subscription[ROUTES].answer)["resources"][0]
+    routes = envoy_resources(table(deployment(route(1)))).by_kind[ROUTES]["rollway"].content
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     assert {(action["timeout"], action["idle_timeout"]) for action in actions} == {("0.000s", "3600.000s")}
 
@@ -60,17 +59,15 @@ def test_a_newer_snapshot_of_the_same_is_the_same() -> None:
 
 
 def test_there_is_a_cluster_for_a_preview_only_while_there_is_one() -> None:
-    with_one = envoy_resources(table(deployment(route(1), coming(2)))).by_subscription
-    without = envoy_resources(table(deployment(route(1)))).by_subscription
-    assert set(with_one) == {CLUSTERS, ROUTES, WEB, PREVIEW}
-    assert set(without) == {CLUSTERS, ROUTES, WEB}
+    with_one = envoy_resources(table(deployment(route(1), coming(2)))).by_kind
+    without = envoy_resources(table(deployment(route(1)))).by_kind
+    assert set(with_one[CLUSTERS]) == set(with_one[ENDPOINTS]) == {"web", "web/preview"}
+    assert set(without[CLUSTERS]) == set(without[ENDPOINTS]) == {"web"}
 
 
 def test_endpoints_carry_health_weight_and_who_they_are() -> None:
     found = envoy_resources(table(deployment(route(7, status=RouteStatus.DEGRADED, ratio=0.5))))
-    answer = json.loads(found.by_subscription[WEB].answer)
-    assert answer["version_info"] == found.by_subscription[WEB].version
-    (endpoint,) = answer["resources"][0]["endpoints"][0]["lb_endpoints"]
+    (endpoint,) = found.by_kind[ENDPOINTS]["web"].content["endpoints"][0]["lb_endpoints"]
     assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "10.0.0.1", "port_value": 8007}
     assert (endpoint["health_status"], endpoint["load_balancing_weight"]) == ("DEGRADED", 50)
     assert endpoint["metadata"]["filter_metadata"]["rollway"] == {
@@ -108,14 +105,12 @@ def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
 def test_replicas_that_speak_http2_are_asked_in_it_and_no_other_deployment_is_told() -> None:
     plain = deployment(route(1))
     grpc = replace(plain, rules=RequestRules(protocol=Protocol.HTTP2))
-    before = envoy_resources(table(plain, deployment(route(2), name="other")))
-    after = envoy_resources(table(grpc, deployment(route(2), name="other")))
-    said = {key for key in after.by_subscription if key.kind is not ResourceKind.ROUTES}
-    assert {key for key in said if after.by_subscription[key] != before.by_subscription[key]} == {CLUSTERS}
-    clusters = json.loads(after.by_subscription[CLUSTERS].answer)["resources"]
-    options = [next(iter(found["typed_extension_protocol_options"].values())) for found in clusters]
-    spoken = [list(found["explicit_http_config"]) for found in options]
-    assert spoken == [["http_protocol_options"], ["http2_protocol_options"]]
+    other = deployment(route(2), name="other")
+    before, after = (envoy_resources(table(web, other)).by_kind for web in (plain, grpc))
+    changed = [(kind, name) for kind in after for name in after[kind] if after[kind][name] != before[kind][name]]
+    assert changed == [(CLUSTERS, "web")]
+    (options,) = after[CLUSTERS]["web"].content["typed_extension_protocol_options"].values()
+    assert list(options["explicit_http_config"]) == ["http2_protocol_options"]
     (server,) = traefik_document(table(grpc))["http"]["services"]["web"]["loadBalancer"]["servers"]
     assert server["url"].startswith("h2c://")
 
