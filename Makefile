@@ -91,7 +91,7 @@ compose-test: .venv/.dev ## docker-compose.yml from a fresh clone, and what befa
 years: .venv/.dev ## ten rollouts a minute for an hour, with what is kept counted in minutes (ARGS="--minutes 5")
 	@$(BIN)/python -m bench.years $(ARGS)
 
-bench: .venv/.dev ## measure, a few minutes (ARGS="--only cycle")
+bench: .venv/.dev ## measure, and judge by the targets, some twenty minutes (ARGS="--only cycle")
 	@$(BIN)/python -m bench $(ARGS)
 
 bench-full: .venv/.dev ## the same in every size, with the long backlog

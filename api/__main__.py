@@ -68,7 +68,7 @@ def main() -> None:
     if where.proxy_key is None:
         _log.warning("ROLLWAY_PROXY_KEY is not set: whoever runs on this machine may speak for any proxy")
     compare_installation()
-    servers.append(_Server(config(app, where.host, where.port), app))
+    servers.append(_Server(config(app, where.host, where.port, is_forwarded=False), app))
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
         servers[0].run()
     sys.exit(servers[0].exit_code)

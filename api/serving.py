@@ -13,8 +13,8 @@ from tasks.installation import begin
 _COMPARE_SECONDS = 3.0
 
 
-def config(app: Starlette, host: str, port: int) -> uvicorn.Config:
-    """For one server of this process."""
+def config(app: Starlette, host: str, port: int, *, is_forwarded: bool) -> uvicorn.Config:
+    """For one server of this process. `is_forwarded`: a proxy of this machine may say for whom it asks."""
     protocol: Any = partial(BoundedProtocol, connections=Connections(most_connections()))
     return uvicorn.Config(
         app,
@@ -26,6 +26,7 @@ def config(app: Starlette, host: str, port: int) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=is_forwarded,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=10,
     )

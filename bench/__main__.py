@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, commands, cycle, decide, foresight, quiet, rollouts, storm
+from bench import backlog, commands, cycle, decide, foresight, page, quiet, rollouts, storm, streams
 from bench.environment import environment
 from bench.plots import draw
+from bench.targets import Judgement, Verdict, judged, judgement_table
 
 RESULTS = Path("bench/results")
 _LEAST_WIDTH = 140
@@ -25,12 +27,17 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "quiet": quiet.measure,
     "backlog": backlog.measure,
     "foresight": foresight.measure,
+    "streams": streams.measure,
+    "page": page.measure,
 }
-"""By name: `measure(full=...)`, whose result is JSON. Its "rows" are shown as a table, its "details" not at all."""
+"""By name: `measure(full=...)`: JSON with "rows" for the table, "passes" for bench.targets, and perhaps "details"."""
 
 
 def main() -> None:
-    """Run the sections that are asked for, one after the other; each result is written as soon as it is there."""
+    """Run the sections that are asked for, one after the other; each result is written as soon as it is there.
+
+    Exits with 1 when a target is missed by more than its noise.
+    """
     parser = argparse.ArgumentParser(prog="make bench", description="Measure, and write it down.")
     parser.add_argument(
         "--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="these sections and no others"
@@ -39,14 +46,19 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console(width=max(Console().width, _LEAST_WIDTH))
     RESULTS.mkdir(parents=True, exist_ok=True)
+    judgements: list[Judgement] = []
     for name in arguments.only:
         before = environment()
         result = SECTIONS[name](full=arguments.full)
         written = RESULTS / f"{name}.json"
         written.write_text(json.dumps({"section": name, **before, **result}, indent=2) + "\n")
         show(console, f"{name} ({written})", result)
+        judgements += judged(name, result.get("passes", {}))
     for picture in draw(RESULTS):
         console.print(f"drawn: {picture}")
+    console.print(judgement_table(judgements))
+    if any(found.verdict is Verdict.MISSED for found in judgements):
+        sys.exit(1)
 
 
 def show(console: Console, title: str, result: Mapping[str, Any]) -> None:
@@ -58,7 +70,7 @@ def show(console: Console, title: str, result: Mapping[str, Any]) -> None:
         for row in rows:
             table.add_row(*(_text(row.get(column)) for column in columns))
         console.print(table)
-    rest = {key: value for key, value in result.items() if key not in ("rows", "details")}
+    rest = {key: value for key, value in result.items() if key not in ("rows", "passes", "details")}
     if rest:
         console.print_json(data=rest)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.passes import in_turns
 from bench.stage import stage
 
 COMMANDS = ("--version", "--help", "status --help", "status", "status web", "history web", "scale web 1")
@@ -17,13 +18,13 @@ def measure(*, full: bool) -> dict[str, Any]:
     """Seconds of each command; the first run of each, which may compile what it imports, is not counted."""
     with stage() as made:
         made.ask("create_deployment", deployment="web", desired_replicas=1)
-        rows = [_row(command, made.environment, times=20 if full else 7) for command in COMMANDS]
-    return {"rows": rows}
-
-
-def _row(command: str, environment: dict[str, str], times: int) -> dict[str, Any]:
-    taken = [_seconds(command, environment) for _ in range(times + 1)][1:]
-    return {"command": f"rollway {command}", "median_s": median(taken), "least_s": min(taken)}
+        taken = in_turns(1 + (20 if full else 7), COMMANDS, lambda command: _seconds(command, made.environment))
+    counted = {command: seconds[1:] for command, seconds in taken.items()}
+    rows = [
+        {"command": f"rollway {command}", "median_s": median(seconds), "least_s": min(seconds)}
+        for command, seconds in counted.items()
+    ]
+    return {"rows": rows, "passes": {f"seconds, {command}": seconds for command, seconds in counted.items()}}
 
 
 def _seconds(command: str, environment: dict[str, str]) -> float:

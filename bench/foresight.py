@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import psycopg
@@ -22,7 +23,7 @@ from tests.support.stack import ROOT
 
 TAUGHT = 10
 """Rollouts that only teach."""
-RUNS = 200
+RUNS = 500
 SHORT, FULL = 40, 200
 _TOOK = "extract(epoch FROM ended_at - started_at)::float8"
 _POLICY = rolling(1, 1)
@@ -56,6 +57,7 @@ def measure(*, full: bool) -> dict[str, Any]:
         "within the band, %": 100 * within / len(held),
         "sooner": sum(each.took < each.low for each in held),
         "later": sum(each.took > each.high for each in held),
+        "width of the band, shares of the time": round(median((each.high - each.low) / each.took for each in held), 2),
     }
     return {"rows": [row], "details": [(each.low, each.took, each.high) for each in held]}
 

@@ -28,6 +28,7 @@ from rich.table import Table
 from bench.probe_fleet import processes, seed
 from bench.probe_targets import serve
 from bench.probe_worker import work
+from bench.processor import processor_seconds
 from runtime.process import ProcessRuntime
 from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_redis
 
@@ -140,11 +141,8 @@ def _process(target: Callable[..., None], *arguments: object) -> Iterator[tuple[
 
 
 def _cpu(watched: Mapping[str, psutil.Process]) -> dict[str, float]:
-    """Seconds of CPU so far, by name, with those of living children."""
-    return {
-        name: sum(sum(member.cpu_times()[:2]) for member in [process, *process.children(recursive=True)])
-        for name, process in watched.items()
-    }
+    """Seconds of CPU so far, by name, with those of children."""
+    return {name: processor_seconds(process) for name, process in watched.items()}
 
 
 def _updates(postgres: EmbeddedServer) -> int:

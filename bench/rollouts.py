@@ -1,35 +1,27 @@
 """How long a rollout takes against what its replicas need: through real workers, beat, Postgres and Valkey.
 
-The ideal is waves x the time that a replica takes to start: a fixed second, and for processes what Python itself takes
-besides, measured by hand before. Everything else is read from Postgres and so on its clock: what came between the last
-healthy report of a wave and the next wave, decided and then started.
+The ideal is waves x the time that a replica takes to start: a fixed second, and for processes and containers what
+Python and the engine take besides, measured by hand before. Everything else is read from Postgres and so on its clock:
+what came between the last healthy report of a wave and the next wave, decided and then started.
 """
 
-import os
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
+from enum import StrEnum
 from typing import Any
 
+from bench.by_hand import CONTAINER, PROCESS, START_SECONDS, container_seconds, process_seconds
 from bench.figures import spread
+from bench.passes import in_turns, middle, passes
 from bench.stage import SPEC, Stage, rolling, stage
 from bench.watch import watching
-from stack.ports import free_port
-from tests.support.stack import ROOT
+from tests.support.busybox import import_busybox
+from tests.support.docker_engine import NoEngineError, any_engine
 
-START_SECONDS = 1.0
 _WORKERS = 2
-_PROCESS: Mapping[str, Any] = {
-    "command": [sys.executable, str(ROOT / "bench" / "replica.py")],
-    "env": {"STARTUP_SECONDS": str(START_SECONDS)},
-    "health_check": {"interval_seconds": 0.5, "start_deadline_seconds": 30},
-    "drain_seconds": 0,
-}
 
 _WAVES = """
     SELECT s.at, w.started, w.healthy, w.first_started, w.created
@@ -47,41 +39,61 @@ _ROUTES = """
 """
 
 
+class Kind(StrEnum):
+    """Who plays the replicas: the world, or a runtime, whose replicas are probed."""
+
+    SIMULATED = "simulated"
+    PROCESS = "process"
+    DOCKER = "docker"
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One rollout. `real`: replicas are processes that are probed; otherwise the world plays them."""
+    """One rollout."""
 
     name: str
     replicas: int
-    surge: int | str
-    unavailable: int | str
-    real: bool = False
+    surge: int | str = 1
+    unavailable: int | str = 1
+    kind: Kind = Kind.SIMULATED
 
 
 SHORT = (
-    Case("10 replicas", 10, 1, 1),
+    Case("10 replicas", 10),
     Case("100 replicas, 10% more, 25% fewer", 100, "10%", "25%"),
-    Case("10 processes", 10, 1, 1, real=True),
+    Case("10 processes", 10, kind=Kind.PROCESS),
 )
-FULL = (*SHORT, Case("100 replicas", 100, 1, 1))
+FULL = (*SHORT, Case("100 replicas", 100))
+IN_CONTAINERS = Case("10 containers", 10, kind=Kind.DOCKER)
 
 
 def measure(*, full: bool) -> dict[str, Any]:
-    """Each case on servers of its own: what it took, what the ideal is, and the time between waves."""
-    cases = [run(case) for case in (FULL if full else SHORT)]
-    return {"rows": [_row(case) for case in cases], "details": cases}
+    """Each case in turns, on servers of its own: what it took, what the ideal is, and the time between waves."""
+    with ExitStack() as stack:
+        cases, engine, skipped = FULL if full else SHORT, None, {}
+        try:
+            engine = stack.enter_context(any_engine())
+            import_busybox(engine)
+            cases = (*cases, IN_CONTAINERS)
+        except NoEngineError as error:
+            skipped = {"NOT MEASURED": f"{IN_CONTAINERS.name}: {error}"}
+        found = in_turns(passes(full=full), cases, lambda case: run(case, engine))
+    rows = [middle([_row(result) for result in results]) for results in found.values()]
+    details = [results[-1] for results in found.values()]
+    return {"rows": rows, **skipped, "passes": _by_target(found), "details": details}
 
 
-def run(case: Case) -> dict[str, Any]:
-    """One rollout from v1 to v2."""
-    start = _by_hand() if case.real else START_SECONDS
+def run(case: Case, engine: str | None = None) -> dict[str, Any]:
+    """One rollout from v1 to v2. `engine`: the URL of Docker's, for containers."""
+    start, spec = _ideal(case, engine)
     with stage() as made:
-        if case.real:
-            made.start_workers(*(f"worker{number + 1}" for number in range(_WORKERS)))
-            made.start_beat()
-        else:
+        if case.kind is Kind.SIMULATED:
             made.start_simulation(_WORKERS, START_SECONDS)
-        made.deploy("web", case.replicas, rolling(case.surge, case.unavailable), _PROCESS if case.real else SPEC)
+        else:
+            environment = {"DOCKER_HOST": engine} if engine else {}
+            made.start_workers(*(f"worker{number + 1}" for number in range(_WORKERS)), **environment)
+            made.start_beat()
+        made.deploy("web", case.replicas, rolling(case.surge, case.unavailable), spec)
         time.sleep(START_SECONDS)  # what the first revision left to do is done
         cost: dict[str, Any] = {}
         with watching(made, cost):
@@ -90,32 +102,24 @@ def run(case: Case) -> dict[str, Any]:
         return {"name": case.name, "start_seconds": start, **_figures(made, case, start), **cost}
 
 
-def _by_hand(times: int = 3) -> float:
-    """Seconds from the spawn of a replica until it answers that it is healthy: the median, when nobody looks on."""
-    return median(_start_by_hand() for _ in range(times))
+def _ideal(case: Case, engine: str | None) -> tuple[float, Mapping[str, Any]]:
+    """Seconds that one replica takes by itself, and what it runs."""
+    match case.kind:
+        case Kind.SIMULATED:
+            return START_SECONDS, SPEC
+        case Kind.PROCESS:
+            return process_seconds(), PROCESS
+        case Kind.DOCKER:
+            assert engine, "only with an engine"
+            return container_seconds(engine), CONTAINER
 
 
-def _start_by_hand() -> float:
-    port = free_port()
-    environment = {**os.environ, **_PROCESS["env"], "PORT": str(port)}
-    began = time.monotonic()
-    process = subprocess.Popen(_PROCESS["command"], env=environment, stderr=subprocess.DEVNULL)
-    try:
-        while not _is_healthy(port):
-            time.sleep(0.002)
-        return time.monotonic() - began
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _is_healthy(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
-            return b" 200 " in connection.recv(4096)
-    except OSError:
-        return False
+def _by_target(found: Mapping[Case, Sequence[Mapping[str, Any]]]) -> dict[str, list[float]]:
+    targets: dict[str, list[float]] = {}
+    for case, results in found.items():
+        targets[f"over the ideal, {case.name}"] = [result["ratio"] for result in results]
+        targets[f"wave p50 ms, {case.name}"] = [result["started_after_ms"]["p50"] for result in results]
+    return targets
 
 
 def _row(case: Mapping[str, Any]) -> dict[str, Any]:

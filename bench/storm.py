@@ -7,13 +7,14 @@ more workers bring.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 
 from bench.data import MUTATING, QUIET, fill, mark_all
 from bench.figures import percentiles, spread
+from bench.passes import in_turns, middle, passes
 from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
@@ -21,6 +22,7 @@ from db.engine import in_transaction
 from db.lifecycle import due_statuses
 from tests.support.waiting import eventually
 
+WORKERS = (1, 2, 4)
 _PATIENCE_SECONDS = 120.0
 
 _LATENCIES = """
@@ -40,17 +42,29 @@ _ROLLOUTS = """
 
 
 def measure(*, full: bool) -> dict[str, Any]:
-    """Both, with each number of workers, and what two bring over one."""
+    """Both, with each number of workers in turns, and what two bring over one in the same pass."""
     count, deployments = (1000, 10_000) if full else (300, 4000)
-    runs = [{"workers": workers, **run(workers, count, deployments)} for workers in (1, 2, 4)]
-    alone, together, *_ = rows = [_row(run) for run in runs]
+    found = in_turns(passes(full=full), WORKERS, lambda workers: run(workers, count, deployments))
+    rows = {workers: [_row({"workers": workers, **result}) for result in results] for workers, results in found.items()}
     return {
-        "rows": rows,
-        "two_workers_over_one": {
-            name: together[name] / alone[name] for name in ("rollouts_a_second", "decided_alone_a_second")
-        },
-        "details": runs,
+        "rows": [middle(each) for each in rows.values()],
+        "passes": _by_target(rows),
+        "details": [{"workers": workers, **results[-1]} for workers, results in found.items()],
     }
+
+
+def _by_target(rows: Mapping[int, Sequence[Mapping[str, Any]]]) -> dict[str, list[float]]:
+    pairs = list(zip(rows[1], rows[2], strict=True))
+    targets = {
+        f"two over one, {what}": [both[name] / alone[name] for alone, both in pairs]
+        for what, name in (("rollouts", "rollouts_a_second"), ("decisions alone", "decided_alone_a_second"))
+    }
+    for workers, each in rows.items():
+        targets[f"lock wait ms, {workers}"] = [row["longest_lock_wait_ms"] or 0.0 for row in each]
+    together = list(zip(*rows.values(), strict=True))
+    targets["worker MiB"] = [max(row["worker_peak_mib"] for row in each) for each in together]
+    targets["connections"] = [max(row["connections_of_a_worker"] for row in each) for each in together]
+    return targets
 
 
 def run(workers: int, rollouts: int, deployments: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import psycopg
 
+from bench.processor import processor_seconds
 from bench.stage import LOCK_WAITS_FROM_MS, Stage
 
 _SLOWLY_SECONDS = 1.0
@@ -111,15 +112,7 @@ def watching(stage: Stage, figures: dict[str, Any], every_seconds: float = 0.05)
 
 def _cpu(processes: Mapping[str, psutil.Process]) -> dict[str, float]:
     """Seconds of CPU so far, with those of children that live and that have ended."""
-    return {name: _seconds(process) for name, process in processes.items()}
-
-
-def _seconds(process: psutil.Process) -> float:
-    spent = sum(process.cpu_times()[:4])
-    for child in process.children(recursive=True):
-        with suppress(psutil.Error):
-            spent += sum(child.cpu_times()[:2])
-    return float(spent)
+    return {name: processor_seconds(process) for name, process in processes.items()}
 
 
 def _lock_waits(log: str) -> dict[str, Any]:

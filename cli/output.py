@@ -26,6 +26,10 @@ _OBEYED = re.compile("[\x7f-\x9f]")
 class _Printer(Console):
     """Shows what a terminal would obey, so that no reason, name or log line moves the cursor or sets the title."""
 
+    def on_broken_pipe(self) -> None:
+        """Who reads has gone, which a command that follows something takes for its end."""
+        raise BrokenPipeError
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is printed, in segments; colours are no part of their texts."""
         shown = (

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 URL, TOKEN = "ROLLWAY_URL", "ROLLWAY_TOKEN"
 _TIMEOUT_SECONDS = 30.0
+_SILENT_SECONDS = 40.0
+"""On a stream the server says every 15 s that it is there."""
 _TRIES = 4
 _UNAVAILABLE = (502, 503, 504)
 _TOO_MANY = 429
@@ -54,6 +56,24 @@ class Remote:
         """The document at this path. Raises the refusals of `domain.errors`, and UnreachableError."""
         return self.ask("GET", path, params={name: value for name, value in parameters.items() if value is not None})
 
+    def lines(self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> Iterator[str]:
+        """The lines of a stream as they come, from an empty one when it is open until either side ends it.
+
+        Raises UnreachableError, also when nothing comes any more.
+        """
+        import httpx  # noqa: PLC0415  (as above)
+
+        patience = httpx.Timeout(_TIMEOUT_SECONDS, read=_SILENT_SECONDS)
+        try:
+            with self._client.stream("GET", path, params=parameters, headers=headers, timeout=patience) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    self._told(answer)
+                yield ""
+                yield from answer.iter_lines()
+        except httpx.HTTPError as error:
+            raise self._lost(error) from None
+
     def ask(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401  (JSON, and what httpx takes)
         """What the server answers."""
         for left in reversed(range(_TRIES)):
@@ -73,12 +93,13 @@ class Remote:
         except httpx.HTTPError as error:
             if not is_last:
                 return None
-            why = str(error) or type(error).__name__
-            raise UnreachableError(
-                f"the server at {self.address}, which {URL} names, cannot be reached: {why}"
-            ) from None
+            raise self._lost(error) from None
         except httpx.InvalidURL:
             raise UsageError(f"{URL} must be an address such as https://rollway.example.com") from None
+
+    def _lost(self, error: Exception) -> UnreachableError:
+        why = str(error) or type(error).__name__
+        return UnreachableError(f"the server at {self.address}, which {URL} names, cannot be reached: {why}")
 
     def _told(self, answer: "httpx.Response") -> Any:  # noqa: ANN401  (JSON)
         try:

@@ -1,7 +1,7 @@
 """The servers as a command reaches them: reads over one connection, writes through the commands' own path."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -20,6 +20,7 @@ from stack.parts.external import libpq_url
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
+    from tasks.replicas.log_asking import Pieces, Places
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -80,7 +81,7 @@ class Reader:
 
 def read_over_http(server: Remote, view: Callable[..., T], *arguments: object, **more: object) -> T:
     """What `view(connection, *arguments)` would read. Raises UnreachableError for what the server has no answer to."""
-    from cli.remote_views import VIEWS  # noqa: PLC0415  (only those who ask over HTTP need it)
+    from cli.remote_views.views import VIEWS  # noqa: PLC0415  (only those who ask over HTTP need it)
 
     if view not in VIEWS:
         raise needs_database()
@@ -127,6 +128,21 @@ def ask_hosts_for_secrets(references: Sequence[str]) -> list[SecretCheck]:
 
     with _server_errors():
         return ask_hosts(engine(), references)
+
+
+def ask_hosts_for_logs(asked: "Mapping[str, Places]", lines: int) -> "dict[str, Pieces]":
+    """What replicas on these hosts have printed; a host that does not answer is missing, and over HTTP all are."""
+    if remote() is not None:
+        return {}
+    from redis.exceptions import RedisError  # noqa: PLC0415  (as above)
+
+    from tasks.connections import redis_client  # noqa: PLC0415
+    from tasks.replicas.log_asking import ask_hosts  # noqa: PLC0415
+
+    try:
+        return ask_hosts(redis_client(), asked, lines)
+    except RedisError:
+        return {}
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""Standard output and error that are no UTF-8: what they cannot hold is written in ASCII."""
+"""Standard output and error: those that are no UTF-8 get ASCII, and one that nobody reads any more gets nothing."""
 
 import codecs
+import os
 import sys
 from io import TextIOWrapper
 
@@ -28,6 +29,12 @@ def write_ascii_where_needed() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             stream.reconfigure(errors=_HANDLER)
+
+
+def close_quietly() -> None:
+    """Nobody reads any more, as behind `| head`: what is left is written to nobody, and not complained of."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:

@@ -14,7 +14,9 @@ from domain.freezes import AbsoluteWindow, CronWindow, Freeze, Frozen, frozen
 from domain.holds import Gate, Group, OpenRollout
 
 _FREEZES = """
-    SELECT name, cron, time_zone, duration_seconds, starts_at, ends_at, deployments, groups, pauses, reason FROM freezes
+    SELECT name, cron, time_zone, duration_seconds, starts_at, ends_at, deployments, groups, pauses, actor, reason,
+           created_at
+      FROM freezes
      ORDER BY name
 """
 
@@ -34,10 +36,44 @@ _GROUPS = f"""
 """
 
 
+class FreezeRow(NamedTuple):
+    """A freeze as it is stored."""
+
+    name: str
+    cron: str | None
+    time_zone: str | None
+    duration_seconds: int | None
+    starts_at: datetime | None
+    ends_at: datetime | None
+    deployments: Sequence[str]
+    groups: Sequence[str]
+    pauses: bool
+    actor: str
+    reason: str
+    created_at: datetime
+
+    @property
+    def freeze(self) -> Freeze:
+        """What it says."""
+        return Freeze(self.name, self._window, tuple(self.deployments), tuple(self.groups), self.pauses, self.reason)
+
+    @property
+    def _window(self) -> CronWindow | AbsoluteWindow:
+        """A CHECK says that a row has one of them."""
+        if self.starts_at is not None and self.ends_at is not None:
+            return AbsoluteWindow(self.starts_at, self.ends_at)
+        duration = timedelta(seconds=self.duration_seconds or 0)
+        return CronWindow(self.cron or "", ZoneInfo(self.time_zone or "UTC"), duration)
+
+
 def all_freezes(connection: Connection) -> tuple[Freeze, ...]:
     """All of them, by name."""
-    rows = connection.cursor(row_factory=class_row(_FreezeRow)).execute(_FREEZES).fetchall()
-    return tuple(row.freeze for row in rows)
+    return tuple(row.freeze for row in freeze_rows(connection))
+
+
+def freeze_rows(connection: Connection) -> list[FreezeRow]:
+    """The same as they were set, with who did that."""
+    return connection.cursor(row_factory=class_row(FreezeRow)).execute(_FREEZES).fetchall()
 
 
 def frozen_now(connection: Connection, deployment: str, now: datetime | None = None) -> Frozen | None:
@@ -53,31 +89,6 @@ def gates_of(connection: Connection, deployments: Sequence[str]) -> dict[str, Ga
     """What may hold the rollouts of these deployments, by name: two statements."""
     freezes, groups = all_freezes(connection), _groups(connection, deployments)
     return {name: Gate(freezes, *groups.get(name, (None, ()))) for name in deployments}
-
-
-class _FreezeRow(NamedTuple):
-    name: str
-    cron: str | None
-    time_zone: str | None
-    duration_seconds: int | None
-    starts_at: datetime | None
-    ends_at: datetime | None
-    deployments: Sequence[str]
-    groups: Sequence[str]
-    pauses: bool
-    reason: str
-
-    @property
-    def freeze(self) -> Freeze:
-        return Freeze(self.name, self._window, tuple(self.deployments), tuple(self.groups), self.pauses, self.reason)
-
-    @property
-    def _window(self) -> CronWindow | AbsoluteWindow:
-        """A CHECK says that a row has one of them."""
-        if self.starts_at is not None and self.ends_at is not None:
-            return AbsoluteWindow(self.starts_at, self.ends_at)
-        duration = timedelta(seconds=self.duration_seconds or 0)
-        return CronWindow(self.cron or "", ZoneInfo(self.time_zone or "UTC"), duration)
 
 
 def _groups(connection: Connection, deployments: Sequence[str]) -> dict[str, tuple[Group, tuple[OpenRollout, ...]]]:

@@ -23,7 +23,7 @@ from domain.freezes import Frozen
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
 from domain.policy import DeploymentPolicy
 from domain.replicas.secret_checks import SecretCheck, passed_over
-from domain.rollout import Begin, begun, resized, rollout_of, turned_back
+from domain.rollout import Begin, begun, resized, rollout_of, turned_back, unpaused
 from domain.steered import Asking, Steered
 
 
@@ -132,7 +132,7 @@ def _activated(deployment: Deployment, request: ActivationRequest, activation: A
         case Activation.FIRST | Activation.MOVED | Activation.CONVERGING:
             return Steered.to(_pointing_to(deployment, request), sentence)
         case Activation.RESUMED:
-            return Steered.to(_resumed(deployment, request), sentence)
+            return Steered.to(_resumed(deployment, request, asking), sentence)
         case Activation.SUPERSEDED if request.revision_id == deployment.current_revision_id:
             back = turned_back(_with_size(deployment, request), asking.at)
             return Steered.to(back, sentence, back_reason=f"{request.revision_name} asked for again {asking.why}")
@@ -152,10 +152,11 @@ def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployme
     )
 
 
-def _resumed(deployment: Deployment, request: ActivationRequest) -> Deployment:
-    rollout = rollout_of(deployment, "resume")
+def _resumed(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+    going_on = unpaused(deployment, asking.at)
+    rollout = rollout_of(going_on, "resume")
     rollout = replace(rollout, promote_requested=rollout.promote_requested or request.is_undo)
-    going_on = replace(deployment, paused_at=None, rollout=rollout)
+    going_on = replace(going_on, rollout=rollout)
     if request.desired is None:
         return going_on
     rollout = replace(rollout, desired_with_revision=request.desired)

@@ -4,6 +4,8 @@ clock       a wait for a person, or a hold    it stops, if it has not stopped ye
             otherwise                         it goes on, and what it counts moves by the time that it stood still
 progress    an old route is drained           now
 failures    an unhealthy new route is drained one more: it had to be replaced
+weight      a stage of a canary begins        its own, which no proxy knows yet
+            it turns back                     none
 outcome     the revisions swap                completed
             the deploying revision is cleared rolled back
 """
@@ -15,7 +17,7 @@ from uuid import UUID
 
 from domain.changes import RouteChanges
 from domain.model import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, TrafficStatus
-from domain.rollout import PROVISIONING, ROLLING_BACK, with_clock_running, with_clock_stopped
+from domain.rollout import PROVISIONING, ROLLING_BACK, with_clock_running, with_clock_stopped, without_weight
 from domain.transitions import ClassifiedDecision, RevisionMove
 
 
@@ -62,9 +64,10 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
     clock = with_clock_stopped(before, now) if decision.clock_stopped else with_clock_running(before, now)
     if not decision.changes_anything:
         return clock
+    stage, turns = decision.changes.stage, decision.to == ROLLING_BACK != decision.deployment.status
     drained = {route_id.int for route_id in decision.changes.drain_route_ids}  # numbers are found faster than ids
     routes = [route for route in decision.deployment.routes if route.id.int in drained] if drained else []
-    return Rollout(  # named field by field: `replace` takes twice as long, in each cycle of a fleet
+    rollout = Rollout(  # named field by field: `replace` takes twice as long, in each cycle of a fleet
         id=before.id,
         from_revision_id=before.from_revision_id,
         to_revision_id=before.to_revision_id,
@@ -77,10 +80,15 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
         steps=before.steps + 1,
         clock_stopped_at=clock.clock_stopped_at,
-        promote_requested=before.promote_requested,
+        promote_requested=before.promote_requested and stage is None,
         is_undo=before.is_undo,
         last_failure=before.last_failure,
+        stage=stage.number if stage else before.stage,
+        weight=stage.weight if stage else before.weight,
+        weight_known_at=None if stage else before.weight_known_at,
+        evidence=before.evidence,
     )
+    return without_weight(rollout) if turns else rollout
 
 
 def turns_clock(decision: ClassifiedDecision) -> bool:

@@ -20,17 +20,27 @@ class RouteCreatorSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """The next weight of a canary, and its number. `weight`: of 10,000 requests; None: all replicas share them."""
+
+    number: int
+    weight: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RouteChanges:
-    """Routes to create, to bring into traffic, to drain, and to park out of traffic until a time."""
+    """Routes to create, to bring into traffic, to drain, and to park out of traffic until a time; a canary's stage."""
 
     rollout_specs: tuple[RouteCreatorSpec, ...] = ()
     promote_route_ids: tuple[UUID, ...] = ()
     drain_route_ids: tuple[UUID, ...] = ()
     park_route_ids: tuple[UUID, ...] = ()
     park_until: datetime | None = None
+    stage: Stage | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.rollout_specs or self.promote_route_ids or self.drain_route_ids or self.park_route_ids)
+        routes = self.rollout_specs or self.promote_route_ids or self.drain_route_ids or self.park_route_ids
+        return bool(routes or self.stage)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -39,6 +49,7 @@ class RouteChanges:
             self.drain_route_ids + other.drain_route_ids,
             self.park_route_ids + other.park_route_ids,
             self.park_until or other.park_until,
+            self.stage or other.stage,
         )
 
     @property
@@ -79,8 +90,8 @@ class RouteChanges:
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
 
-    `recheck_at`: when time alone may change the answer. `waits_for_person`: or it is held; the clocks of the rollout
-    stand still.
+    `recheck_at`: when time alone may change the answer. `waits_for_person`: or it is held, or a canary is looked at;
+    the clocks of the rollout stand still.
     `desired_replicas`: a new desired count, from an autoscaling rule.
     """
 
@@ -115,6 +126,11 @@ class Decision:
     def held(cls, hold: Hold) -> Self:
         """Nothing may be done before a time; no deadline runs meanwhile."""
         return cls(Verdict.SKIPPED, hold.reason, recheck_at=hold.until, waits_for_person=True)
+
+    @classmethod
+    def look_on(cls, reason: str, until: datetime | None) -> Self:
+        """A canary has its share of the requests until then, or until a person says so; no deadline runs meanwhile."""
+        return cls(Verdict.SKIPPED, reason, recheck_at=until, waits_for_person=True)
 
     @classmethod
     def give_up(cls, reason: str) -> Self:

@@ -129,6 +129,11 @@ class RolloutNotFoundError(RollwayError):
 
     code = "rollout_not_found"
 
+    @classmethod
+    def of_deployment(cls, name: str) -> Self:
+        """The deployment has had none."""
+        return cls(f"{name} has had no rollout yet", deployment=name)
+
 
 class HostNotFoundError(RollwayError):
     """No worker host has that name."""

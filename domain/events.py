@@ -5,9 +5,20 @@ from enum import StrEnum
 from typing import Self, TypeVar
 
 from domain.errors import InvalidInputError
-from domain.model import DeploymentLifecycleType, DeploymentSubStep
+from domain.model import DeploymentSubStep
 
 E = TypeVar("E", bound=StrEnum)
+
+
+class DeploymentLifecycleType(StrEnum):
+    """The first half of an event's key: which kind of look at a deployment is asked for."""
+
+    CHECK_PENDING = "check_pending"
+    CHECK_REPLICA = "check_replica"
+    SCALING = "scaling"
+    RECONCILE = "reconcile"
+    DEPLOYING = "deploying"
+    DESTROYING = "destroying"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
 from domain.holds import Hold
+from domain.judge.evidence import Evidence
 from domain.policy import DeploymentPolicy
 
 
@@ -27,17 +28,6 @@ class DeploymentSubStep(StrEnum):
 
     PROVISIONING = "provisioning"
     ROLLING_BACK = "rolling_back"
-
-
-class DeploymentLifecycleType(StrEnum):
-    """The first half of an event's key: which kind of look at a deployment is asked for."""
-
-    CHECK_PENDING = "check_pending"
-    CHECK_REPLICA = "check_replica"
-    SCALING = "scaling"
-    RECONCILE = "reconcile"
-    DEPLOYING = "deploying"
-    DESTROYING = "destroying"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +121,9 @@ class Rollout:
     `desired_at_start`: the size before it began and on the way back. `desired_with_revision`: one that came with it.
     `clock_stopped_at` is set while it waits for a person, or is held; the deadlines then stand still.
     `is_undo`: asked for as the way back. `last_failure`: why a new replica failed last, with the end of its log.
+    `weight`: how many of 10,000 requests the new revision gets; None: all replicas share them. `stage`: which of its
+    weights that is. `weight_known_at`: when every live proxy had acknowledged it; None: not yet. `evidence`: what its
+    judge has seen.
     """
 
     id: UUID
@@ -148,6 +141,10 @@ class Rollout:
     promote_requested: bool = False
     is_undo: bool = False
     last_failure: str | None = None
+    stage: int = 0
+    weight: int | None = None
+    weight_known_at: datetime | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,12 @@ def decided_again(inputs: dict[str, Any], phase: str) -> ClassifiedDecision:
 
 def is_same_decision(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> bool:
     """Whether two decisions do the same. A later release may word the reason better; nothing follows from it."""
-    return {**stored, "reason": ""} == {**replayed, "reason": ""}
+    return _without_reason(stored) == _without_reason(replayed)
+
+
+def _without_reason(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """A release that knew no stages wrote none."""
+    return {**decision, "reason": "", "changes": {"stage": None, **decision["changes"]}}
 
 
 def records_a_failed_write(inputs: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:

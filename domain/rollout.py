@@ -40,6 +40,8 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} has no revision that a rollout could begin from")
     before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
+    strategy = EVALUATOR.strategy_of(begin.policy)
+    weighs = strategy is not None and strategy.weighs and not begin.is_undo
     rollout = Rollout(
         id=begin.rollout_id,
         from_revision_id=deployment.current_revision_id,
@@ -52,6 +54,7 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
         desired_with_revision=begin.desired,
         promote_requested=begin.is_undo,
         is_undo=begin.is_undo,
+        weight=0 if weighs else None,
     )
     return replace(
         deployment,
@@ -77,8 +80,36 @@ def turned_back(deployment: Deployment, now: datetime) -> Deployment:
         paused_at=None,
         phase_attempts=0,
         phase_started_at=deployment.phase_started_at if deployment.status == ROLLING_BACK else now,
-        rollout=replace(rollout, clock_stopped_at=None),
+        rollout=without_weight(replace(rollout, clock_stopped_at=None)),
     )
+
+
+def without_weight(rollout: Rollout) -> Rollout:
+    """On the way back a canary gets no request any more, as soon as proxies know."""
+    return replace(rollout, weight=0, weight_known_at=None) if rollout.weight else rollout
+
+
+def is_judged(rollout: Rollout) -> bool:
+    """Whether a judge looks at what proxies count."""
+    return bool(rollout.weight) and getattr(rollout.policy.spec, "judge", None) is not None
+
+
+def unpaused(deployment: Deployment, now: datetime) -> Deployment:
+    """No longer paused. The time of a canary's weight goes on where it stood still."""
+    rollout, paused_at = deployment.rollout, deployment.paused_at
+    if rollout is None or paused_at is None or rollout.weight_known_at is None:
+        return replace(deployment, paused_at=None)
+    stood_still = now - max(paused_at, rollout.weight_known_at)
+    known_at = rollout.weight_known_at + stood_still
+    return replace(deployment, paused_at=None, rollout=replace(rollout, weight_known_at=known_at))
+
+
+def weight_known(deployment: Deployment, now: datetime) -> Deployment:
+    """Every live proxy has acknowledged a table with the weight of its canary; nothing to know elsewhere."""
+    rollout = deployment.rollout
+    if rollout is None or rollout.weight is None or rollout.weight_known_at is not None:
+        return deployment
+    return replace(deployment, rollout=replace(rollout, weight_known_at=now))
 
 
 def resized(rollout: Rollout, desired: int) -> Rollout:

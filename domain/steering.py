@@ -10,7 +10,7 @@ from domain.activation import ActivationRequest, activate
 from domain.errors import NoRolloutError, WrongStateError
 from domain.evaluator import EVALUATOR
 from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
-from domain.rollout import ROLLING_BACK, resized, rollout_of, turned_back, with_clock_stopped
+from domain.rollout import ROLLING_BACK, resized, rollout_of, turned_back, unpaused, with_clock_stopped
 from domain.steered import Asking, Steered
 
 DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
@@ -46,7 +46,7 @@ def pause(deployment: Deployment, asking: Asking) -> Steered:
     )
 
 
-def resume(deployment: Deployment) -> Steered:
+def resume(deployment: Deployment, asking: Asking) -> Steered:
     """Go on with a paused rollout. Its next cycle moves the deadlines, by the time that the clocks stood still.
 
     no rollout       -> error
@@ -56,31 +56,38 @@ def resume(deployment: Deployment) -> Steered:
     rollout_of(deployment, "resume")
     if deployment.paused_at is None:
         raise WrongStateError(f"{deployment.name} is not paused; only a paused rollout can be resumed")
-    return Steered.to(replace(deployment, paused_at=None), "resumed")
+    return Steered.to(unpaused(deployment, asking.at), "resumed")
 
 
-def promote(deployment: Deployment) -> Steered:
-    """Let the traffic move to green.
+def promote(deployment: Deployment, *, full: bool = False) -> Steered:
+    """Let the traffic move to green, or to the next weight of a canary; with `full` past all of its weights.
 
     no rollout                              -> error
     a strategy that moves traffic by itself -> error
+    full, and no canary                     -> error
     rolling back                            -> error naming `retry`
     paused                                  -> error naming `resume`
+    a canary past its last weight           -> nothing to do
+    full                                    -> the canary rolls the rest at once
     asked for already                       -> nothing to do
-    otherwise                               -> the next cycle that finds green complete promotes it
+    otherwise                               -> the next cycle that finds green, or the canary, complete promotes it
     """
     rollout = rollout_of(deployment, "promote")
     strategy = EVALUATOR.strategy_of(rollout.policy)
-    if strategy is None or not strategy.can_be_promoted:
-        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; only blue_green is promoted")
+    if strategy is None or strategy.promotion is None:
+        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; blue_green and canary do not")
+    if full and not strategy.weighs:
+        raise WrongStateError(f"a {rollout.policy.strategy} has no weights to pass by; promote it without --full")
     if deployment.status == ROLLING_BACK:
         raise WrongStateError(f"{deployment.name} is rolling back; 'rollway retry {deployment.name}' turns it forward")
     if deployment.paused_at is not None:
         raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
-    if rollout.promote_requested:
+    if rollout.promote_requested > full or (strategy.weighs and rollout.weight is None):
         return Steered.unchanged(deployment)
-    promoted = replace(rollout, promote_requested=True)
-    return Steered.to(replace(deployment, rollout=promoted), "promoted as soon as green is healthy")
+    if full:
+        rest = replace(rollout, weight=None, weight_known_at=None, promote_requested=False)
+        return Steered.to(replace(deployment, rollout=rest), "past all weights: the rest follows")
+    return Steered.to(replace(deployment, rollout=replace(rollout, promote_requested=True)), strategy.promotion)
 
 
 def abort(deployment: Deployment, asking: Asking) -> Steered:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from api.people.openapi import openapi
 from reference.command_line import command_line_page
 from reference.environment import environment_page
+from reference.events import events_page
 from reference.file import file_page
 from reference.metrics import metrics_page
 from reference.tasks import tasks_page, tasks_schema
@@ -21,6 +22,7 @@ FOLDER = "docs/reference"
 PAGES: dict[str, Callable[[], str]] = {
     "command-line.md": command_line_page,
     "environment.md": environment_page,
+    "events.md": events_page,
     "file.md": file_page,
     "metrics.md": metrics_page,
     "openapi.json": openapi_document,

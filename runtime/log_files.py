@@ -81,10 +81,13 @@ def _keep(file: BinaryIO, log: Path, limits: LogLimits) -> None:
 
 
 def _copy(file: BinaryIO, copy: BinaryIO, most_bytes: int) -> None:
-    """Up to the end, also what comes meanwhile; whoever writes faster than this reads is not followed for ever."""
-    while most_bytes > 0 and (chunk := file.read(_MEGABYTE)):
-        copy.write(chunk)
+    """Up to the end, also what comes meanwhile; whoever writes faster than this reads is left at the end of a line."""
+    while chunk := file.read(_MEGABYTE):
         most_bytes -= len(chunk)
+        if most_bytes <= 0:
+            copy.write(chunk[: chunk.rfind(b"\n") + 1] or chunk)
+            return
+        copy.write(chunk)
 
 
 def _parts(log: Path) -> Iterator[Path]:

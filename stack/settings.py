@@ -23,6 +23,7 @@ class Ports:
     people: int = 0
     envoy: int = 0
     envoy_admin: int = 0
+    envoy_stats: int = 0
 
 
 def _password() -> str:

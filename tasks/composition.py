@@ -28,6 +28,7 @@ from tasks.keys import webhook_targets
 from tasks.outbox.courier import Courier
 from tasks.queues import queue
 from tasks.redis.locks import Slots
+from tasks.replicas import log_asking
 from tasks.replicas.log_keeping import keep_logs_small
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.secret_checks import keep_answering
@@ -64,6 +65,11 @@ def _show_signs_of_life(**_: object) -> None:
 @worker_ready.connect
 def _answer_for_secrets(**_: object) -> None:
     keep_answering(engine(), secrets(), stopping)
+
+
+@worker_ready.connect
+def _answer_for_logs(**_: object) -> None:
+    log_asking.keep_answering(redis_client(), settings().host, settings().home, stopping)
 
 
 @worker_ready.connect

@@ -1,7 +1,7 @@
 """The limits of the house: how long a file and a function may be. Complexity is ruff's to count (C901)."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,18 @@ def sources() -> dict[str, str]:
     return {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
 
 
+@cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """Of every file: what functions and names are defined by, looked for once."""
+    return {
+        path: [node for node in ast.walk(ast.parse(source)) if isinstance(node, _DEFINES)]
+        for path, source in sources().items()
+    }
+
+
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name)
+
+
 def long_files() -> dict[str, int]:
     lengths = {path: len(source.splitlines()) for path, source in sources().items()}
     return {path: length for path, length in lengths.items() if length > FILE}
@@ -24,16 +36,11 @@ def long_files() -> dict[str, int]:
 def long_functions() -> dict[str, int]:
     lengths = {
         f"{path}::{function.name}": _length(function)
-        for path, source in sources().items()
-        for function in _functions(source)
+        for path, defined in nodes().items()
+        for function in defined
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     return {name: length for name, length in lengths.items() if length > FUNCTION}
-
-
-def _functions(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -55,9 +62,9 @@ def test_no_function_has_more_than_40_lines() -> None:
 SAY_NOTHING = {"one", "thing", "stuff", "tmp", "utils", "helpers", "manager", "common"}
 
 
-def names(source: str) -> Iterator[str]:
-    """What the file defines: functions, classes, arguments, variables."""
-    for node in ast.walk(ast.parse(source)):
+def names(defined: Iterable[ast.AST]) -> Iterator[str]:
+    """Functions, classes, arguments, variables."""
+    for node in defined:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -66,5 +73,5 @@ def names(source: str) -> Iterator[str]:
 
 
 def test_no_name_says_nothing() -> None:
-    empty = {path: SAY_NOTHING.intersection((Path(path).stem, *names(source))) for path, source in sources().items()}
+    empty = {path: SAY_NOTHING.intersection((Path(path).stem, *names(defined))) for path, defined in nodes().items()}
     assert {path: found for path, found in empty.items() if found} == {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.model import RouteStatus
-from traffic.envoy_routes import ROUTE_CONFIGURATION, preview_cluster, route_configuration
+from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
 from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, resource, together
 from traffic.table import Service, TrafficTable, Upstream
 
@@ -21,7 +21,12 @@ _ROUTES = f"{_TYPE}.config.route.v3.RouteConfiguration"
 _ENDPOINTS = f"{_TYPE}.config.endpoint.v3.ClusterLoadAssignment"
 _HTTP = f"{_TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
-_HEALTH = {RouteStatus.HEALTHY: "HEALTHY", RouteStatus.UNHEALTHY: "UNHEALTHY", RouteStatus.DEGRADED: "DEGRADED"}
+_HEALTH = {
+    RouteStatus.HEALTHY: "HEALTHY",
+    RouteStatus.UNHEALTHY: "UNHEALTHY",
+    RouteStatus.DEGRADED: "DEGRADED",
+    RouteStatus.TERMINATING: "DRAINING",
+}
 
 
 def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
@@ -56,13 +61,18 @@ def _cluster_names(table: TrafficTable) -> list[str]:
 
 def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
     """How each deployment is reached and whether it has a preview: all that the route configuration says."""
-    return [(replace(service, live=(), preview=()), bool(service.preview)) for service in table.services]
+    return [
+        (replace(service, live=(), preview=(), canary=None, draining=()), bool(service.preview))
+        for service in table.services
+    ]
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; the one for its preview only while there is a preview."""
+    """The clusters of a deployment with their endpoints; those for a preview and a canary only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
-    return {service.name: service.live, **preview}
+    canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
+    sides = {service.name: service.live, **canary}
+    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
 
 
 def cluster(name: str) -> dict[str, Any]:
@@ -74,7 +84,10 @@ def cluster(name: str) -> dict[str, Any]:
         "connect_timeout": "1s",
         "lb_policy": "LEAST_REQUEST",
         # health is a hint: when no replica is healthy (or degraded), requests go to those that are not
-        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},
+        # and a change is applied when it is acknowledged, not up to a second later
+        "common_lb_config": {"healthy_panic_threshold": {"value": 1}, "update_merge_window": "0s"},
+        # not even then do requests go to a replica that leaves
+        "lb_subset_config": {"fallback_policy": "NO_FALLBACK", "subset_selectors": [{"keys": ["serving"]}]},
         # a replica that left takes no new request, whatever its health was; what it answers now it may finish
         "ignore_health_on_host_removal": True,
         "per_connection_buffer_limit_bytes": 1_048_576,
@@ -126,11 +139,13 @@ def load_assignment(name: str, endpoints: tuple[Upstream, ...]) -> dict[str, Any
 
 
 def _lb_endpoint(upstream: Upstream) -> dict[str, Any]:
+    who = {"revision": upstream.revision, "revision_id": str(upstream.revision_id), "route": str(upstream.route_id)}
+    serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"
     return {
         "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
         "health_status": _HEALTH[upstream.status],
         "load_balancing_weight": upstream.weight,
-        "metadata": {"filter_metadata": {"rollway": {"revision": upstream.revision, "route": str(upstream.route_id)}}},
+        "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving}}},
     }
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from domain.traffic.published import RequestRules
+from domain.traffic.published import WHOLE, RequestRules
 from traffic.table import Prefix, Service, TrafficTable
 
 ROUTE_CONFIGURATION = "rollway"
@@ -38,6 +38,11 @@ _RETRY_UNSENT = {"retry_on": "connect-failure,refused-stream,reset-before-reques
 def preview_cluster(name: str) -> str:
     """The name of the cluster of the replicas that are not in traffic yet. No deployment's name has a slash."""
     return f"{name}/preview"
+
+
+def canary_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that get a canary's share."""
+    return f"{name}/canary"
 
 
 def route_configuration(table: TrafficTable) -> dict[str, Any]:
@@ -94,20 +99,27 @@ def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
 
 
 def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    return _routed(service.name, service, match, rewrite)
+    if not service.weight:
+        return _routed({"cluster": service.name}, service, match, rewrite)
+    shares = [(service.name, WHOLE - service.weight), (canary_cluster(service.name), service.weight)]
+    clusters = [{"name": name, "weight": weight} for name, weight in shares]
+    return _routed({"weighted_clusters": {"clusters": clusters}}, service, match, rewrite)
 
 
 def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """To the coming revision, or a refusal: a request that asks for a preview is never answered by what is live."""
     if service.preview:
-        yield from _routed(preview_cluster(service.name), service, match, rewrite)
+        yield from _routed({"cluster": preview_cluster(service.name)}, service, match, rewrite)
     else:
         yield _refusal(match, 503, f"Rollway: {service.name} has no revision to preview at the moment.\n")
 
 
-def _routed(cluster: str, service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _routed(
+    where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     action = {
-        "cluster": cluster,
+        **where,
+        "metadata_match": {"filter_metadata": {"envoy.lb": {"serving": "yes"}}},
         "timeout": f"{service.rules.timeout_seconds or 0:.3f}s",
         "idle_timeout": f"{service.rules.idle_timeout_seconds or 0:.3f}s",
         **rewrite,

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from traffic.table import TrafficTable, Upstream
+from traffic.table import Service, TrafficTable, Upstream
 
 
 def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
-    """A target group for each replica, labelled deployment, revision, route, status and traffic (live or preview)."""
+    """A target group for each replica: deployment, revision, route, status and traffic (live, preview, canary)."""
     return [
         {
             "targets": [address_of(upstream)],
@@ -19,9 +19,14 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
             },
         }
         for service in table.services
-        for traffic, upstreams in (("live", service.live), ("preview", service.preview))
+        for traffic, upstreams in (("live", service.live), ("preview", service.preview), ("canary", canary_of(service)))
         for upstream in upstreams
     ]
+
+
+def canary_of(service: Service) -> tuple[Upstream, ...]:
+    """The replicas that get a canary's share only."""
+    return tuple(upstream for upstream in service.canary or () if upstream not in service.live)
 
 
 def address_of(upstream: Upstream) -> str:

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from ipaddress import ip_address
 from uuid import UUID
 
-from domain.model import RouteStatus, TrafficStatus
+from domain.model import RouteStatus
 from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
 from domain.traffic.published import (
     DeploymentInTraffic,
@@ -17,6 +15,8 @@ from domain.traffic.published import (
     RouteInTraffic,
     TrafficSnapshot,
 )
+from domain.traffic.shares import is_preview, sides
+from traffic.addresses import read_address
 
 ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
@@ -34,6 +34,7 @@ class Upstream:
 
     route_id: UUID
     revision: str
+    revision_id: UUID
     ip: str
     port: int
     status: RouteStatus
@@ -52,7 +53,10 @@ class Prefix:
 class Service:
     """One deployment, as proxies know it.
 
-    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet.
+    `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
+    `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
+    None: there is no canary. `draining`: replicas that get no new request, and of which proxies still tell how many
+    answers are under way.
     """
 
     name: str
@@ -62,6 +66,9 @@ class Service:
     rules: RequestRules
     live: tuple[Upstream, ...]
     preview: tuple[Upstream, ...]
+    canary: tuple[Upstream, ...] | None = None
+    weight: int = 0
+    draining: tuple[Upstream, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
     services = tuple(
         _service(deployment, *reached[deployment.name], hosts, faults) for deployment in snapshot.deployments
     )
-    return TrafficTable(snapshot.seen, services, tuple(faults))
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +150,13 @@ def _service(
     owners: _Owners,
     faults: list[str],
 ) -> Service:
-    live = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
-    preview = [route for route in deployment.routes if deployment.rules.preview and _is_preview(route)]
+    live, canary = sides(deployment)
+    preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
+    leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
+    upstreams, share, previewed, draining = (
+        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary or live, preview, leaving)
+    )
+    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *previewed)}
     previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
@@ -153,17 +165,12 @@ def _service(
         preview_hosts=tuple(host for host in previews if owners.take_if_free(host, deployment.name)),
         prefixes=prefixes,
         rules=deployment.rules,
-        live=tuple(_upstreams(deployment.name, live, faults)),
-        preview=tuple(_upstreams(deployment.name, preview, faults)),
-    )
-
-
-def _is_preview(route: RouteInTraffic) -> bool:
-    return (
-        route.traffic is TrafficStatus.INACTIVE
-        and route.is_candidate
-        and not route.is_parked
-        and route.status is RouteStatus.HEALTHY
+        live=upstreams,
+        preview=previewed,
+        canary=share if deployment.has_canary else None,
+        weight=(deployment.weight or 0) if canary else 0,
+        # where a new replica has the address of one that is gone, that one is asked nothing any more
+        draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
     )
 
 
@@ -177,19 +184,9 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             )
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
-        yield Upstream(route.id, route.revision, ip, port, route.status, weight)
+        yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
 
 
 def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
     """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
     return [route for route in routes if route.ratio > 0] or routes
-
-
-@lru_cache(maxsize=65_536)
-def read_address(address: str) -> tuple[str, int]:
-    """The IP address and port of "10.0.0.1:80" or "[::1]:80". Raises ValueError for anything else, names included."""
-    host, _, port = address.rpartition(":")
-    number = int(port) if port.isascii() and port.isdigit() else 0
-    if not 0 < number < 65536:  # noqa: PLR2004  (the ports there are)
-        raise ValueError(address)
-    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.model import RouteStatus
+from domain.traffic.published import WHOLE
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.prometheus import address_of
 from traffic.table import ANY_HOST, Service, TrafficTable, Upstream
@@ -39,9 +40,12 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
             (service.name, service.live, _live_ways(service)),
             (f"{service.name}_preview", service.preview, _preview_ways(service)),
         ]
-        for name, upstreams, found in ways:
+        for name, upstreams, _ in ways:
             if upstreams:
                 services[name] = {"loadBalancer": {"servers": _servers(upstreams)}}
+        if service.weight:
+            services |= _split(service, services[service.name])
+        for name, upstreams, found in ways:
             for number, way in enumerate(found):
                 router = f"{name}_{number}"
                 routers[router] = {
@@ -57,6 +61,14 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
         services[_NOBODY] = {"loadBalancer": {"servers": [{"url": "http://127.0.0.1:1"}]}}
     sections = {"routers": routers, "services": services, "middlewares": middlewares}
     return {"http": {name: entries for name, entries in sections.items() if entries}}
+
+
+def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
+    """The service as a weighted one, over the one that it was and the one of its canary."""
+    sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
+    sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or ())}}
+    weights = zip(sides, (WHOLE - service.weight, service.weight), strict=True)
+    return {**sides, service.name: {"weighted": {"services": [{"name": n, "weight": w} for n, w in weights]}}}
 
 
 def _servers(upstreams: tuple[Upstream, ...]) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ def main() -> None:
         sys.exit(error.message)
     compare_installation()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
-        _Server(config(app, where.host, where.port), app).run()
+        _Server(config(app, where.host, where.port, is_forwarded=True), app).run()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -11,10 +12,10 @@ from psycopg import Connection
 from sqlalchemy import Engine
 from starlette.concurrency import run_in_threadpool
 
-from api.people.listeners import MOST_WAITING, Event, Listener, documents_of, text_of
+from api.people.listeners import Document, Event, Listener, Telling, cursor_of, documents_of, give, instant_of, text_of
 from db.engine import in_transaction
 from db.tokens import still_valid
-from db.views.changes import OVERLAP, Changes, caught_up, changes_since
+from db.views.changes import Changes, caught_up, changes_since
 from db.views.documents import SNAPSHOT
 from domain.tokens import Token
 
@@ -38,7 +39,7 @@ class ChangeReader:
         self._kept: deque[Event] = deque(maxlen=_KEPT)
         self._number = 0
         self._last: Changes | None = None
-        self._told: dict[tuple[object, object], datetime] = {}
+        self._telling = Telling()
 
     def read_soon(self) -> None:
         """Read as soon as the pause after the last read is over."""
@@ -48,10 +49,10 @@ class ChangeReader:
         """Until cancelled."""
         checked = asyncio.get_running_loop().time()
         while True:
-            await self._read()
+            await self._try(self._read)
             if asyncio.get_running_loop().time() - checked > _VALID_SECONDS:
                 checked = asyncio.get_running_loop().time()
-                await self._end_invalid()
+                await self._try(self._end_invalid)
             await asyncio.sleep(_PAUSE_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), _READ_SECONDS)
@@ -76,17 +77,17 @@ class ChangeReader:
     def cursor(self) -> str:
         """The id of the event that was told last: with it a listener goes on where it was."""
         at = self._last.at if self._last else datetime.now(UTC) - timedelta(days=1)
-        return f"{self._boot}-{self._number}-{round(at.timestamp() * 1e6)}"
+        return cursor_of(self._boot, self._number, at)
 
     async def missed(self, listener: Listener, last_event_id: str) -> list[str]:
         """What has happened since that event; everything as it is when this process did not tell it, or long ago."""
         boot, _, rest = last_event_id.partition("-")
-        number, _, micros = rest.partition("-")
+        number = rest.partition("-")[0]
         if boot == self._boot and number.isdigit() and self._first <= int(number) + 1:
             return [
                 event.text for event in self._kept if event.number > int(number) and listener.takes(event.deployment)
             ]
-        since = _instant(micros)
+        since = instant_of(last_event_id)
 
         def look(connection: Connection) -> Changes:
             connection.execute(SNAPSHOT)
@@ -100,44 +101,38 @@ class ChangeReader:
     def _first(self) -> int:
         return self._kept[0].number if self._kept else self._number + 1
 
-    async def _read(self) -> None:
+    async def _try(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Whatever is in trouble may be over soon: who listens must hear of what comes then."""
         try:
-            found = await run_in_threadpool(in_transaction, self._engine, self._look)
-        except Exception as error:  # noqa: BLE001  (whatever Postgres is in trouble with, it may be over soon)
+            await work()
+        except Exception as error:  # noqa: BLE001  (one that is let through would end every stream's news for good)
+            said = str(error).partition("\n")[0]
             if self.fault is None:
-                _log.warning("changes cannot be read", error=str(error).partition("\n")[0])
-            self.fault = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            return
-        self.fault, self._last = None, found
-        self._tell(found)
+                _log.warning("changes cannot be read", error=said)
+            self.fault = f"{type(error).__name__}: {said}"
 
-    def _look(self, connection: Connection) -> Changes:
+    async def _read(self) -> None:
+        found, documents = await run_in_threadpool(self._look)
+        self.fault, self._last = None, found
+        self._tell(documents)
+
+    def _look(self) -> tuple[Changes, list[Document]]:
+        found = in_transaction(self._engine, self._changes)
+        return found, list(self._telling.new(found))
+
+    def _changes(self, connection: Connection) -> Changes:
         connection.execute(SNAPSHOT)
         known = self._last.states if self._last else {}
         return changes_since(connection, known, self._last.at if self._last else None)
 
-    def _tell(self, found: Changes) -> None:
-        for key, at in tuple(self._told.items()):
-            if found.at - at > 3 * OVERLAP:
-                del self._told[key]
-        for kind, deployment, document in documents_of(found):
-            if kind == "history" and (key := (document["id"], document["attempts"])) in self._told:
-                continue
-            if kind == "history":
-                self._told[key] = found.at
+    def _tell(self, documents: Sequence[Document]) -> None:
+        events = []
+        for kind, deployment, document in documents:
             self._number += 1
-            event = Event(self._number, deployment, text_of(self.cursor, kind, document))
-            self._kept.append(event)
-            for listener in tuple(self.listeners):
-                self._give(listener, event)
-
-    def _give(self, listener: Listener, event: Event) -> None:
-        if not listener.takes(event.deployment):
-            return
-        if listener.queue.qsize() >= MOST_WAITING:
+            events.append(Event(self._number, deployment, text_of(self.cursor, kind, document)))
+        self._kept.extend(events)
+        for listener in give(tuple(self.listeners), events):
             self._drop(listener)
-        else:
-            listener.queue.put_nowait(event)
 
     def _drop(self, listener: Listener) -> None:
         self.listeners.discard(listener)
@@ -145,17 +140,9 @@ class ChangeReader:
 
     async def _end_invalid(self) -> None:
         names = sorted({listener.token.name for listener in self.listeners})
-        if not names or self.fault is not None:
+        if not names:
             return
         valid = await run_in_threadpool(in_transaction, self._engine, lambda connection: still_valid(connection, names))
         for listener in tuple(self.listeners):
             if listener.token.name not in valid:
                 self._drop(listener)
-
-
-def _instant(micros: str) -> datetime:
-    """Long ago, when it is none."""
-    try:
-        return datetime.fromtimestamp(int(micros) / 1e6, UTC)
-    except (ValueError, OverflowError, OSError):
-        return datetime(2000, 1, 1, tzinfo=UTC)

@@ -33,9 +33,9 @@ _PROBLEM: Schema = {
         "type": "urn:rollway:stale_version",
         "title": "The caller's version of the deployment is no longer the current one",
         "status": 412,
-        "detail": "web is at version 8, not 7; look at it again, then repeat",
+        "detail": "web is at version 8, not 7; the last to steer it was ann (scale); look at it again, then repeat",
         "code": "stale_version",
-        "values": {"deployment": "web", "version": "8", "expected": "7"},
+        "values": {"deployment": "web", "version": "8", "expected": "7", "last_actor": "ann"},
     },
 }
 
@@ -54,7 +54,7 @@ _KEY = "Sent again with the same key, nothing is done twice, and the first answe
 _IF_MATCH = "The ETag of the deployment as the sender saw it; 412 when it has changed since."
 _LAST = "The id of the event that was heard last: what has happened since comes first."
 _HEADERS: Mapping[str, Schema] = {
-    "Idempotency-Key": {"type": "string", "pattern": "^[!-~]{1,200}$", "description": _KEY},
+    "Idempotency-Key": {"type": "string", "pattern": "^[ -~]{1,200}$", "description": _KEY},
     "If-Match": {"type": "string", "pattern": r'^("[0-9]{1,18}"|\*)$', "description": _IF_MATCH},
     "Last-Event-ID": {"type": "string", "pattern": "^[!-~]{1,100}$", "description": _LAST},
 }

@@ -1,33 +1,34 @@
 """The reads: what each resource shows, from one snapshot of Postgres, in the shapes that `--json` has."""
 
-import random
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
+from pydantic import TypeAdapter, ValidationError
 
 from api.people.asked import Asked
+from db.audit.receipts import against_plan
 from db.proxies.acks import list_proxies
+from db.proxies.table import read_traffic
 from db.views.cycles import cycles as cycles_of_step
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.entrances import owners_of
 from db.views.hosts import all_hosts
 from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
-from db.views.planned import activated
 from db.views.progress import progress_of
 from db.views.routes import all_routes, last_failed_route
 from db.views.signs import signs_of_life
 from db.views.subscriptions import all_subscriptions
-from db.views.timeline import RevisionView, revision_like, revision_named, shown, steps_of
-from db.views.why import waiting
+from db.views.timeline import RevisionView, revision_like, revision_shown, steps_of
 from db.views.windows import freezes_shown, groups_shown
 from domain.errors import InvalidInputError, RevisionNotFoundError, RolloutNotFoundError
-from domain.foresight.plan import plan as foresee
-from domain.foresight.why import why as why_of
+from domain.replicas.revision import DeploymentName
+from traffic.table import derive_table
 
 Document = dict[str, Any]
+_NAME: TypeAdapter[str] = TypeAdapter(DeploymentName)
 
 
 def deployments(connection: Connection, asked: Asked) -> Document:
@@ -44,37 +45,37 @@ def deployment(connection: Connection, asked: Asked) -> Document:
 
 def revisions(connection: Connection, asked: Asked) -> Document:
     """Those of a deployment."""
-    view = _named(connection, asked)
+    view = named(connection, asked)
     return _page(revisions_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
 def revision(connection: Connection, asked: Asked) -> Document:
     """One, the values of its variables masked."""
-    view, name = _named(connection, asked), asked.path["revision"]
-    return asdict(shown(_found(revision_named(connection, view.id, name), view.name, name)))
+    view, name = named(connection, asked), asked.path["revision"]
+    return asdict(_found(revision_shown(connection, view.id, name), view.name, name))
 
 
 def compared_revision(connection: Connection, asked: Asked) -> Document:
     """One held against what it should run, which is shown in full when it is just that."""
-    view, name = _named(connection, asked), asked.path["revision"]
+    view, name = named(connection, asked), asked.path["revision"]
     return asdict(_found(revision_like(connection, view.id, name, asked.parameters.spec), view.name, name))
 
 
 def owners(connection: Connection, asked: Asked) -> Document:
-    """Which of these entrances other deployments have."""
-    taken = owners_of(connection, asked.parameters.entrances, asked.deployment)
+    """Which of these entrances other deployments have than the one of this name, which need not exist yet."""
+    taken = owners_of(connection, asked.parameters.entrances, _valid_name(asked.deployment))
     return {"items": [{"entrance": entrance, "deployment": owner} for entrance, owner in taken.items()]}
 
 
 def rollouts(connection: Connection, asked: Asked) -> Document:
     """Those of a deployment."""
-    view = _named(connection, asked)
+    view = named(connection, asked)
     return _page(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
 def rollout(connection: Connection, asked: Asked) -> Document:
     """One, of a deployment that the token is for."""
-    found = rollout_document(connection, _rollout_id(asked))
+    found = rollout_document(connection, rollout_id(asked))
     if not asked.token.sees(found["deployment"]):
         raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {found['id']}")
     return found
@@ -97,41 +98,32 @@ def cycles(connection: Connection, asked: Asked) -> Document:
     return {"items": drawn}
 
 
+def against(connection: Connection, asked: Asked) -> Document:
+    """A rollout held against the plan of its beginning."""
+    return asdict(against_plan(connection, rollout(connection, asked)["id"]))
+
+
 def history(connection: Connection, asked: Asked) -> Document:
     """What happened to a deployment, the newest first."""
-    view = _named(connection, asked)
+    view = named(connection, asked)
     return _page(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
 def routes(connection: Connection, asked: Asked) -> Document:
     """The replicas of a deployment, and the one that failed last."""
-    view = _named(connection, asked)
+    view = named(connection, asked)
     found = all_routes(connection, view.id, asked.parameters.limit) if asked.parameters.gone else view.routes
     return {"items": found, "last_failed": last_failed_route(connection, view.id)}
 
 
 def progress(connection: Connection, asked: Asked) -> Document:
     """What who waits for a rollout looks at again and again."""
-    view = _named(connection, asked)
+    view = named(connection, asked)
     wanted = asked.parameters.rollout
     if wanted is not None and rollout_document(connection, wanted)["deployment"] != view.name:
         raise RolloutNotFoundError(f"{view.name} has no rollout {wanted}", rollout_id=wanted)
     found = progress_of(connection, view.id, wanted, asked.parameters.after)
     return {**asdict(found), "deployment": deployment_summary(found.deployment)}
-
-
-def why(connection: Connection, asked: Asked) -> Document:
-    """Why a deployment waits."""
-    seen = waiting(connection, asked.deployment)
-    return why_of(seen.deployment, seen.now, seen.around).as_json()
-
-
-def plan(connection: Connection, asked: Asked) -> Document:
-    """What activating a revision would do, wave by wave."""
-    revision = asked.parameters.revision
-    found = activated(connection, asked.deployment, revision)
-    chance = random.Random(f"{asked.deployment} {revision}").random  # noqa: S311  (the same question, the same answer)
-    return foresee(found.subject, found.now, found.learned, chance).as_json()
 
 
 def hosts(connection: Connection, _: Asked) -> Document:
@@ -142,6 +134,13 @@ def hosts(connection: Connection, _: Asked) -> Document:
 def proxies(connection: Connection, _: Asked) -> Document:
     """Those that were heard of."""
     return {"items": list_proxies(connection)}
+
+
+def table(connection: Connection, asked: Asked) -> Document:
+    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out."""
+    found = derive_table(read_traffic(connection))
+    seen = [service for service in found.services if asked.token.sees(service.name)]
+    return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}
 
 
 def subscriptions(connection: Connection, _: Asked) -> Document:
@@ -164,8 +163,17 @@ def signs(connection: Connection, _: Asked) -> Document:
     return asdict(signs_of_life(connection))
 
 
-def _named(connection: Connection, asked: Asked) -> DeploymentView:
+def named(connection: Connection, asked: Asked) -> DeploymentView:
+    """The deployment in the path. Raises DeploymentNotFoundError."""
     return deployment_named(connection, asked.deployment)
+
+
+def _valid_name(name: str) -> str:
+    """Raises InvalidInputError."""
+    try:
+        return _NAME.validate_python(name)
+    except ValidationError as error:
+        raise InvalidInputError.of(error, "deployment") from None
 
 
 def _found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
@@ -179,7 +187,8 @@ def _page(page: Page[Any]) -> Document:
     return {"items": page.items, "next": page.next}
 
 
-def _rollout_id(asked: Asked) -> UUID:
+def rollout_id(asked: Asked) -> UUID:
+    """The one in the path. Raises InvalidInputError."""
     try:
         return UUID(asked.path["rollout"])
     except ValueError:

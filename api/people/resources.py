@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from api.people import reads
+from api.people import decided, reads, set_up
 from api.people.asked import (
     Asked,
     CompareParameters,
@@ -116,12 +116,20 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),
-    Read("GET", f"{DEPLOYMENT}/why", _VIEWER, reads.why),
-    Read("GET", f"{DEPLOYMENT}/plan", _VIEWER, reads.plan, PlanParameters),
+    Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
+    Read("GET", f"{DEPLOYMENT}/why", _VIEWER, decided.why),
+    Read("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters),
+    Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, decided.learned),
+    Read("GET", f"{DEPLOYMENT}/receipt", _VIEWER, decided.last_receipt),
     Read("GET", f"{DEPLOYMENT}/progress", _VIEWER, reads.progress, ProgressParameters),
     Read("GET", "/v1/rollouts/{rollout}", _VIEWER, reads.rollout),
     Read("GET", "/v1/rollouts/{rollout}/steps", _VIEWER, reads.steps, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/cycles", _VIEWER, reads.cycles, StepParameters),
+    Read("GET", "/v1/rollouts/{rollout}/receipt", _VIEWER, decided.receipt),
+    Read("GET", "/v1/traffic", _VIEWER, reads.table),
+    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.against),
     Read("GET", "/v1/hosts", _VIEWER, reads.hosts, is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, reads.proxies, is_of_fleet=True),
     Read("GET", "/v1/subscriptions", _ADMIN, reads.subscriptions, is_of_fleet=True),

@@ -7,11 +7,14 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api.people import reads
+from api.people import decided, reads, set_up
+from db.audit.receipts import AgainstPlan
+from db.audit.shown import ReceiptView, WhyView
 from db.proxies.acks import ProxyView
 from db.views.cycles import Cycle
 from db.views.deployments import DeploymentView
 from db.views.entrances import ReachedView
+from db.views.foresight import LearnedView
 from db.views.hosts import HostView
 from db.views.progress import Progress
 from db.views.rollouts import RolloutView
@@ -20,9 +23,10 @@ from db.views.signs import SignsOfLife
 from db.views.subscriptions import SubscriptionView
 from db.views.timeline import HistoryView, RevisionView, StepView
 from db.views.windows import FreezeView, GroupView
+from domain.commands.answers import PolicySet, RulesSet, TrafficSet
 from domain.foresight.plan import Plan
-from domain.foresight.why import Why
 from domain.traffic.published import Entrance
+from traffic.table import TrafficTable
 
 REF = "#/components/schemas/{model}"
 Schema = dict[str, Any]
@@ -59,12 +63,20 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.rollout: Shape((RolloutView,)),
     reads.steps: Shape((StepView,), "whole"),
     reads.cycles: Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str}),
-    reads.why: Shape((Why,)),
-    reads.plan: Shape((Plan,)),
+    set_up.policy: Shape((PolicySet,)),
+    set_up.autoscaling: Shape((RulesSet,)),
+    set_up.traffic: Shape((TrafficSet,)),
+    decided.why: Shape((WhyView,)),
+    decided.plan: Shape((Plan,)),
+    decided.learned: Shape((LearnedView,)),
+    decided.receipt: Shape((ReceiptView,)),
+    decided.last_receipt: Shape((ReceiptView,)),
+    reads.against: Shape((AgainstPlan,)),
     reads.history: Shape((HistoryView,), "page"),
     reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
     reads.progress: Shape((Progress,)),
     reads.hosts: Shape((HostView,), "whole", {"state": Literal["up", "down"]}),
+    reads.table: Shape((TrafficTable,)),
     reads.proxies: Shape((ProxyView,), "whole"),
     reads.subscriptions: Shape((SubscriptionView,), "whole"),
     reads.freezes: Shape((FreezeView,), "whole"),

@@ -56,20 +56,11 @@ class Streams:
 
 
 async def _pieces(listener: Listener) -> AsyncIterator[bytes]:
-    """What is there is sent in one piece."""
     while True:
         try:
-            event = await asyncio.wait_for(listener.queue.get(), _BEAT_SECONDS)
+            piece = await asyncio.wait_for(listener.queue.get(), _BEAT_SECONDS)
         except TimeoutError:
-            yield b": still here\n\n"
-            continue
-        texts = []
-        while event is not None:
-            texts.append(event.text)
-            if listener.queue.empty():
-                break
-            event = listener.queue.get_nowait()
-        if texts:
-            yield joined(texts)
-        if event is None:
+            piece = b": still here\n\n"
+        if piece is None:
             return
+        yield piece

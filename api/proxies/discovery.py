@@ -16,6 +16,7 @@ class _Metadata(BaseModel):
     """What the bootstrap gives a proxy to show."""
 
     rollway_token: str = Field(default="", max_length=100)
+    rollway_stats_port: int | None = Field(default=None, ge=1, le=65_535)
 
 
 class _Node(BaseModel):
@@ -36,9 +37,18 @@ async def discover(kind: ResourceKind, poll: DiscoveryRequest, request: Request,
     """One poll of an Envoy's, held until there is something else for it; 304 when there is not."""
     parts.access.check(poll.node.id, poll.node.metadata.rollway_token)
     name = poll.resource_names[0] if poll.resource_names and kind is not ResourceKind.CLUSTERS else ""
+    stats = _stats_address(request, poll.node.metadata.rollway_stats_port)
     hung_up = asyncio.ensure_future(request.receive())
     try:
-        found = await parts.polls.poll(poll.node.id, Subscription(kind, name), poll.version_info, hung_up)
+        found = await parts.polls.poll(poll.node.id, Subscription(kind, name), poll.version_info, hung_up, stats)
     finally:
         hung_up.cancel()
     return Response(status_code=304) if found is None else Response(found.answer, media_type="application/json")
+
+
+def _stats_address(request: Request, port: int | None) -> str | None:
+    """Where it tells what it has counted: on the host that it polls from."""
+    if request.client is None or port is None:
+        return None
+    host = request.client.host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

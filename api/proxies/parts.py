@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from api.fleet import FleetReader
 from api.proxies.access import Access
+from api.proxies.measurer import Measurer
 from api.proxies.names import Names
 from api.proxies.notices import Notices
 from api.proxies.observed import Observed
@@ -30,6 +31,7 @@ class Parts:
     polls: Polls
     whole_tables: WholeTables
     notices: Notices
+    measurer: Measurer
     names: Names
     observed: Observed
     fleet: FleetReader
@@ -50,6 +52,7 @@ class Parts:
             polls=Polls(publisher, recorder, observed),
             whole_tables=WholeTables(publisher, recorder),
             notices=Notices(redis_url, publisher.read_soon),
+            measurer=Measurer(engine, publisher, observed, on_release),
             names=names,
             observed=observed,
             fleet=FleetReader(engine, redis_url),
@@ -59,7 +62,8 @@ class Parts:
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on while the app serves."""
-        return [self.publisher.run(), self.recorder.run(), self.notices.run(), self.names.run(self.publisher.read_soon)]
+        names = self.names.run(self.publisher.read_soon)
+        return [self.publisher.run(), self.recorder.run(), self.notices.run(), self.measurer.run(), names]
 
 
 def parts_of(request: Request) -> Parts:

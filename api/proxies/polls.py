@@ -47,16 +47,23 @@ class Polls:
     _doubles: Doubles = field(default_factory=Doubles)
 
     async def poll(
-        self, node: str, subscription: Subscription, version: str, hung_up: asyncio.Future[Any]
+        self,
+        node: str,
+        subscription: Subscription,
+        version: str,
+        hung_up: asyncio.Future[Any],
+        stats_address: str | None = None,
     ) -> Resource | None:
         """The answer; None when nothing changed for 20 s, or it hung up, or the server stops.
 
-        `node`: the proxy's id; `version`: what it holds, "" for nothing; `hung_up`: done once it hung up.
+        `node`: the proxy's id; `version`: what it holds, "" for nothing; `hung_up`: done once it hung up;
+        `stats_address`: host:port where it tells what it has counted.
         """
         deadline = time.monotonic() + HOLD_SECONDS
         main = self._doubles.poll(node) if subscription == CLUSTERS else nullcontext()
         with main, self.recorder.presence.open_poll(node), self.observed.polls_held.track_inprogress():
-            await self.recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS, self._doubles.are_two(node)))
+            are_two = self._doubles.are_two(node)
+            await self.recorder.hear(SeenProxy(node, "envoy", SILENCE_SECONDS, are_two, stats_address))
             last = self._note_refusal(node, subscription, version)
             if self._is_unknown(subscription, version, last):
                 newer = asyncio.ensure_future(self.publisher.read_after_now())

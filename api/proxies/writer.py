@@ -1,4 +1,4 @@
-"""The recorder's transactions: what proxies know, and which drains all of them know."""
+"""The recorder's transactions: what proxies know, and which drains and weights all of them know."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from db.proxies.acks import (
     note_publisher,
     release_drained,
 )
+from db.proxies.weights import note_known_weights
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError, UnicodeError)
 
@@ -40,7 +41,7 @@ class Writer:
         self._has_begun = False
 
     def write(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> Written:
-        """Two transactions: who waits for a deployment's lock must not keep others from writing what proxies know.
+        """Three transactions: who waits for a deployment's lock must not keep others from writing what proxies know.
 
         `beats`: with a sign of life of this server. When Postgres refuses something, each proxy is written by itself.
         """
@@ -50,6 +51,7 @@ class Writer:
         except _REFUSALS:
             refused = self._note_each(seen, acks, beats=beats)
         self._has_begun = True
+        in_transaction(self._engine, note_known_weights)
         return Written(in_transaction(self._engine, release_drained), refused)
 
     def _note_each(self, seen: Sequence[SeenProxy], acks: Sequence[Ack], *, beats: bool) -> dict[str, str]:

@@ -31,6 +31,9 @@ def envoy_bootstrap(
     admin: Annotated[
         str, typer.Option("--admin", metavar="IP:PORT", help="Its own pages; nobody else should reach them.")
     ] = "127.0.0.1:9901",
+    stats: Annotated[
+        str, typer.Option("--stats", metavar="IP:PORT", help="Where Rollway's server reads what it has counted.")
+    ] = "127.0.0.1:9902",
     xds: Annotated[
         str | None,
         typer.Option(
@@ -53,6 +56,7 @@ def envoy_bootstrap(
         listen=_own_address("--listen", listen),
         admin=_own_address("--admin", admin),
         xds=_address("--xds", xds or _running_api()),
+        stats=_own_address("--stats", stats),
     )
     if not as_json:
         return typer.echo(text, nl=False)

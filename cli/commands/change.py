@@ -48,6 +48,8 @@ _NewSize = Annotated[
     typer.Option("--replicas", min=0, max=MAX_REPLICAS, help="A new size; rolled back with it.", show_default=False),
 ]
 
+_Full = Annotated[bool, typer.Option("--full", help="Past all weights of a canary; with --reason.")]
+
 _Force = Annotated[bool, typer.Option("--force", help="Take its replicas as stopped, at once.")]
 
 
@@ -121,10 +123,12 @@ VERBS: Mapping[str, Verb] = {
     ),
     "promote": Verb(
         Promote,
-        "Move the traffic to the green set of a blue-green rollout, as soon as it is healthy.",
-        "rollway promote web --wait",
-        lambda result: f"{result['deployment']} is promoted as soon as green is healthy",
+        "Move the traffic to the green set of a blue-green rollout, or to the next weight of a canary, as soon as its"
+        " replicas are healthy.\n\nWith --full a canary passes all of its weights by: the rest follows at once.",
+        "rollway promote web --wait\nrollway promote web --full --reason 'a fix that cannot wait'",
+        lambda result: f"{result['deployment']} is promoted as soon as its new replicas are healthy",
         rollout_completed,
+        options=(option("full", _Full, default=False),),
     ),
     "abort": Verb(
         Abort,

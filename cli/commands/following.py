@@ -30,8 +30,8 @@ def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) ->
         while True:
             now = {route.id: route for route in view.routes}
             _show(console, logs, (followed | now).values(), colours)
-            _tell_elsewhere(logs.elsewhere - told, deployment.name)
-            told |= logs.elsewhere
+            _tell_silent(logs.silent.keys() - told, deployment.name)
+            told = set(logs.silent)
             if view.lifecycle is Lifecycle.DESTROYED:
                 return
             followed = now
@@ -51,7 +51,7 @@ def _show(console: Console, logs: ReplicaLogs, routes: Iterable[RouteView], colo
     console.file.flush()
 
 
-def _tell_elsewhere(hosts: Iterable[str], deployment: str) -> None:
+def _tell_silent(hosts: Iterable[str], deployment: str) -> None:
     for host in sorted(hosts):
-        message = f"replicas on host {host} have their logs there: run 'rollway logs {deployment} --follow' there, too"
+        message = f"host {host} does not say what its replicas print: 'rollway logs {deployment} --follow' there does"
         printer(stderr=True).print(message, style="yellow")

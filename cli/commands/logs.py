@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,12 +16,13 @@ from cli.exits import ElsewhereError, UsageError
 from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import Reader
+from cli.show.replica_logs import ReplicaLogs
 from cli.show.status import short_id
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.routes import RouteView, last_failed_route, routes_abbreviated
 from domain.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
 from domain.text import storable
-from runtime.process_logs import ProcessLogs
+from runtime.process_logs import LogPiece, ProcessLogs
 from stack.home import find_home
 from stack.supervisor.replicas import host_of
 
@@ -50,7 +51,7 @@ def logs(
         str,
         typer.Argument(
             metavar="ROUTE|DEPLOYMENT",
-            help="Id of the replica, or its first or last digits; or a deployment: all of its replicas on this host.",
+            help="Id of the replica, or its first or last digits; or a deployment: all of its replicas.",
             show_default=False,
             autocompletion=deployments_offered,
         ),
@@ -63,9 +64,10 @@ def logs(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a replica has printed, or the replicas of a deployment on this host and the one that failed last.
+    """Show what a replica has printed, or the replicas of a deployment and the one that failed last.
 
-    With --follow each line of a deployment says whose it is, and replicas that come up here are followed too.
+    Of replicas on other hosts their hosts are asked; one that does not answer is named. With --follow each line of a
+    deployment says whose it is, and replicas that come up are followed too.
     'rollway routes' lists the ids and hosts; a log stays when its replica is gone.
     A terminal is shown no control characters; a pipe or a file gets them as they were printed.
     """
@@ -76,17 +78,20 @@ def logs(
             if follow:
                 return follow_deployment(reader, deployment, lines)
             failed = reader.read(last_failed_route, deployment.id) if deployment.failed_starts else None
-            found = [_log_of(route, lines) for route in (*deployment.routes, *([failed] if failed else []))]
+            found = _logs_of((*deployment.routes, *([failed] if failed else [])), ReplicaLogs(lines))
             return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found)
-        log = _log_of(_route(reader, whose), lines)
+        source = ReplicaLogs(lines)
+        (log,) = _logs_of((_route(reader, whose),), source)
         if log.text is None:
-            _refuse_elsewhere(log.route)
+            _refuse_elsewhere(log.route, source)
         if as_json:
             return print_json(log.as_json())
         if log.text is None:
             return printer(stderr=True).print(f"{short_id(log.route.id)} {_NOTHING}.")
         _write(f"{log.text}\n" if log.text else "")
-        return _follow(reader, log.route, log.file) if follow and log.file else None
+        if not follow:
+            return None
+        return _follow(reader, log.route, log.file) if log.file else _follow_elsewhere(reader, log.route, source)
 
 
 _NOTHING = "has printed nothing yet, or what runs it keeps its log"
@@ -99,16 +104,20 @@ def _deployment(reader: Reader, name: str) -> DeploymentView | None:
         return None
 
 
-def _log_of(route: RouteView, lines: int) -> _Log:
-    """From the file of this host; of a failed replica of another host the lines that were kept."""
-    files = ProcessLogs(find_home(os.environ).root)
-    path = files.path(route.id)
-    return _Log(route, path, files.tail(route.id, lines)) if path.exists() else _Log(route, None, route.log_tail)
+def _logs_of(routes: Sequence[RouteView], source: ReplicaLogs) -> list[_Log]:
+    """From the files of their hosts; of a failed replica whose host does not answer the lines that were kept."""
+    files, pieces = ProcessLogs(source.home), source.read_on(routes)
+    return [_log_of(route, pieces.get(route.id), files.path(route.id)) for route in routes]
 
 
-def _refuse_elsewhere(route: RouteView) -> None:
-    """Raises ElsewhereError for a replica of another host."""
-    if route.host is None or route.host == host_of(find_home(os.environ).root):
+def _log_of(route: RouteView, piece: LogPiece | None, path: Path) -> _Log:
+    text = route.log_tail if piece is None else piece.text.removesuffix("\n")
+    return _Log(route, path if path.exists() else None, text)
+
+
+def _refuse_elsewhere(route: RouteView, source: ReplicaLogs) -> None:
+    """Raises ElsewhereError for a replica of a host that does not answer."""
+    if route.host not in source.silent:
         return
     message = f"{short_id(route.id)} runs on host {route.host}, where its log is: run 'rollway logs' there"
     raise ElsewhereError(message, route=route.id, host=route.host)
@@ -123,7 +132,7 @@ def _show_all(deployment: DeploymentView, found: list[_Log]) -> None:
     for log in found:
         route = log.route
         elsewhere = f" on host {route.host}" if route.host not in (None, here) else ""
-        said = log.text or ("(its log is there)" if elsewhere else f"(it {_NOTHING})")
+        said = log.text or ("(its log is there)" if elsewhere and log.text is None else f"(it {_NOTHING})")
         _write(f"==> {short_id(route.id)} {route.revision} {route.status}{elsewhere} <==\n{said}\n")
     return None
 
@@ -153,6 +162,16 @@ def _follow(reader: Reader, route: RouteView, path: Path) -> None:
                 if os.fstat(file.fileno()).st_size < file.tell():  # it was begun anew
                     file.seek(0)
                 _write(file.read())
+    except KeyboardInterrupt:
+        return
+
+
+def _follow_elsewhere(reader: Reader, route: RouteView, source: ReplicaLogs) -> None:
+    """The same of a replica whose host is asked."""
+    try:
+        for _ in _until_gone(reader, route):
+            for piece in source.read_on([route]).values():
+                _write(piece.text)
     except KeyboardInterrupt:
         return
 

@@ -4,6 +4,7 @@ import os
 import time
 from dataclasses import asdict
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 from rich.console import Group, RenderableType
@@ -26,7 +27,7 @@ from db.views.signs import signs_of_life
 from db.views.timeline import HistoryView, history_of, revisions_of
 from domain.model import Verdict
 from stack.home import find_home
-from stack.status import StackStatus, stack_status
+from stack.status import stack_status
 
 _REVISIONS = 20
 _WATCH_SECONDS = 0.5
@@ -123,10 +124,20 @@ def _page(reader: Reader, name: str | None) -> RenderableType:
         view = reader.read(deployment_named, name)
         failed = reader.read(last_failed_route, view.id) if _has_failures(view) else None
         reached = reached_in_words(reader.read(reached_at, view.id), envoy_address())
-        return Group(deployment_page(view, reader.read(revisions_of, view.id, _REVISIONS), failed, reached), *silent)
+        revisions = reader.read(revisions_of, view.id, _REVISIONS)
+        return Group(deployment_page(view, revisions, failed, reached, _deviations(reader, view.rollout_id)), *silent)
     views = reader.read(existing_deployments)
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
     return Group(_stack_line(), *silent, "", deployments_table(views) if views else nothing)
+
+
+def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
+    """Of the rollout that is under way."""
+    if rollout_id is None:
+        return []
+    from db.audit.receipts import deviations_of  # noqa: PLC0415 -- a look at what is at rest is made without it
+
+    return reader.read(deviations_of, rollout_id)
 
 
 def _has_failures(view: DeploymentView) -> bool:
@@ -149,17 +160,14 @@ def _document(reader: Reader, name: str | None) -> dict[str, Any]:
     if name is None:
         deployments = [deployment_summary(view) for view in reader.read(existing_deployments)]
         return {
-            "stack": asdict(_stack()) if remote() is None else None,
+            "stack": asdict(stack_status(find_home(os.environ))) if remote() is None else None,
             "signs_of_life": asdict(reader.read(signs_of_life)),
             "deployments": deployments,
         }
     document = reader.read(deployment_document, name)
     reached = reader.read(reached_at, document["id"])
-    return {**document, "urls": urls_of(reached, envoy_address())}
-
-
-def _stack() -> StackStatus:
-    return stack_status(find_home(os.environ))
+    deviations = _deviations(reader, document["rollout_id"])
+    return {**document, "urls": urls_of(reached, envoy_address()), "deviations": deviations}
 
 
 def _watch(reader: Reader, name: str | None) -> None:

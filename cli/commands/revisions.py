@@ -2,12 +2,14 @@
 
 import difflib
 import json
-from dataclasses import replace
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 import yaml
+from psycopg import Connection
 from rich.text import Text
 
 from cli.completing import revisions_offered
@@ -16,10 +18,13 @@ from cli.options import AsJson, DeploymentName
 from cli.output import ago, columns, print_json, printer
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.timeline import RevisionView, revision_named, revisions_of
+from db.views.timeline import RevisionView, revision_named, revision_shown, revisions_of
 from domain.errors import RevisionNotFoundError
 from domain.replicas.secrets import MASK, masked
 from domain.replicas.stored import stored_spec
+
+_Find = Callable[[Connection[Any], UUID, str], RevisionView | None]
+"""How a revision is read: its values masked, or as they are, to be compared."""
 
 
 class Action(StrEnum):
@@ -70,17 +75,17 @@ def revisions(
             case Action.LIST, None, None:
                 return _list(view, reader.read(revisions_of, view.id, lines), as_json=as_json)
             case Action.SHOW, _, None:
-                return _show(view, _named(reader, view, revision), as_json=as_json)
+                return _show(view, _named(reader, view, revision, revision_shown), as_json=as_json)
             case Action.DIFF, str(), _:
-                found = _named(reader, view, revision), _named(reader, view, other)
+                found = (_named(reader, view, name, revision_named) for name in (revision, other))
                 return _diff(view, *found, as_json=as_json)
     raise UsageError("give one deployment to 'list', a revision at most to 'show', and one or two to 'diff'")
 
 
-def _named(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
+def _named(reader: Reader, view: DeploymentView, name: str | None, find: _Find) -> RevisionView:
     """Of that name, or the current one. Raises RevisionNotFoundError."""
     wanted = name or view.current_revision
-    found = reader.read(revision_named, view.id, wanted) if wanted else None
+    found = reader.read(find, view.id, wanted) if wanted else None
     if found is None:
         message = f"{view.name} has no {f'revision {wanted}' if wanted else 'current revision'}"
         more = f"'rollway revisions list {view.name}' lists them"
@@ -112,7 +117,7 @@ def _runs(revision: RevisionView) -> str:
 
 def _show(view: DeploymentView, revision: RevisionView, *, as_json: bool) -> None:
     if as_json:
-        return print_json(replace(revision, spec=masked(revision.spec)))
+        return print_json(revision)
     return printer().print(_yaml(view, revision, _content(revision)), end="")
 
 

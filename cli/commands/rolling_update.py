@@ -16,7 +16,7 @@ from cli.output import print_json, printer
 from cli.sending import carry_out, send_command
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.timeline import RevisionView, revision_named
+from db.views.timeline import RevisionView, revision_named, revision_shown
 from domain.commands.deployment import AddRevision
 from domain.errors import InvalidInputError, RevisionNotFoundError, WrongStateError
 from domain.past import AlreadyUndoneError
@@ -84,7 +84,7 @@ def _next(reader: Reader, view: DeploymentView, name: str | None, image: str | N
         wanted = name or view.deploying_revision
         if wanted is None:
             raise UsageError("say what changes: --image IMAGE, -- COMMAND, or the name of a revision that exists")
-        if name is not None and reader.read(revision_named, view.id, name) is None:
+        if name is not None and reader.read(revision_shown, view.id, name) is None:
             message = f"{view.name} has no revision {name}; with --image or -- COMMAND it is made"
             raise RevisionNotFoundError(message, deployment=view.name, revision=name)
         return _Next(wanted)

@@ -1,31 +1,24 @@
 """`rollway traffic` and `proxies`: which requests go where, and who knows it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from cli.commands.settings import change_traffic
 from cli.completing import deployments_offered
-from cli.database_errors import database_errors
 from cli.exits import UsageError
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import columns, in_seconds, print_json, printer
-from cli.servers import find_servers
+from cli.remote_views.table import table_shown
+from cli.servers import Reader
 from cli.show.status import route_colour, short_id
+from db.proxies.acks import ProxyView, list_proxies
 from domain.errors import DeploymentNotFoundError
 from traffic.envoy_routes import PREVIEW_HEADER
-from traffic.table import Service, TrafficTable, Upstream, derive_table
-
-if TYPE_CHECKING:
-    from psycopg import Connection
-
-    from db.proxies.acks import ProxyView
-
-T = TypeVar("T")
-
+from traffic.table import Service, TrafficTable, Upstream
 
 _Deployment = Annotated[
     str | None,
@@ -58,7 +51,9 @@ def traffic(
             raise UsageError("name the deployment, and give either --set or --reset")
         asked = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
         return change_traffic(deployment, given, **asked)
-    return _show_traffic(_of(_read(_table), deployment), as_json=as_json)
+    with Reader() as reader:
+        found = reader.read(table_shown)
+    return _show_traffic(_of(found, deployment), as_json=as_json)
 
 
 def _of(table: TrafficTable, deployment: str | None) -> TrafficTable:
@@ -94,7 +89,8 @@ def proxies(*, as_json: AsJson = False) -> None:
     those that wait for this proxy. A proxy that has been silent for its time counts no more. Where two proxies use one
     node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
     """
-    found = _read(_proxies)
+    with Reader() as reader:
+        found = reader.read(list_proxies)
     if as_json:
         return print_json([asdict(proxy) for proxy in found])
     if not found:
@@ -115,32 +111,14 @@ def proxies(*, as_json: AsJson = False) -> None:
     return printer().print(shown, soft_wrap=False)
 
 
-def _read(view: "Callable[[Connection], T]") -> T:
-    from db.engine import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
-
-    find_servers()
-    with database_errors():
-        return in_transaction(engine(), view)
-
-
-def _table(connection: "Connection") -> TrafficTable:
-    from db.proxies.table import read_traffic  # noqa: PLC0415
-
-    return derive_table(read_traffic(connection))
-
-
-def _proxies(connection: "Connection") -> Sequence["ProxyView"]:
-    from db.proxies.acks import list_proxies  # noqa: PLC0415
-
-    return list_proxies(connection)
-
-
 def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
     """The first row of each kind says where it is reached."""
     prefixes = [prefix.value if prefix.strip else f"{prefix.value} (passed on)" for prefix in service.prefixes]
     live = ", ".join((*service.hosts, *prefixes)) or "nowhere"
     preview = ", ".join((*service.preview_hosts, f"header {PREVIEW_HEADER}"))
     yield from _upstreams(service.name, "live", service.live, live)
+    if service.weight and service.canary:
+        yield from _upstreams("", "canary", service.canary, f"{service.weight / 100:g} % of the requests")
     if service.preview:
         yield from _upstreams("", "preview", service.preview, preview)
 
@@ -155,7 +133,7 @@ def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: s
         yield *first, address, status, upstream.revision, short_id(upstream.route_id), "" if number else reached
 
 
-def _proxy_state(proxy: "ProxyView") -> Text:
+def _proxy_state(proxy: ProxyView) -> Text:
     if not proxy.is_live:
         return Text("silent", "yellow")
     return Text("two with this id", "red") if proxy.is_doubled else Text("live", "green")

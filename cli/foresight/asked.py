@@ -3,7 +3,6 @@
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import uuid4
 
 from cli.apply.file import DeploymentFile, read_file
@@ -11,17 +10,17 @@ from cli.apply.known import known_of
 from cli.apply.plan import ApplyRequest, Known, plan
 from cli.exits import UsageError
 from cli.servers import Reader
-from db.views.deployments import DeploymentView, deployment_named
-from db.views.foresight import Foreseeable, foreseeable
-from db.views.timeline import revision_named
+from db.views.deployments import deployment_named
+from db.views.foresight import foreseeable
+from db.views.planned import planned_activation, planned_rest
+from db.views.timeline import revision_shown
 from domain.activation import ActivationRequest
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
 from domain.commands.rollout import ActivateRevision
-from domain.errors import RevisionNotFoundError
 from domain.foresight.drawn import Draw
 from domain.foresight.learned import Learned
-from domain.foresight.subject import Subject, after_activation
+from domain.foresight.subject import Subject, after_activation, says_when_healthy
 from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.policy import DeploymentPolicy
 from domain.steering import scale
@@ -68,44 +67,11 @@ def asked_for(reader: Reader, deployment: str | None, revision: str | None, file
 def _of_name(reader: Reader, name: str, revision: str | None) -> Asked:
     view = reader.read(deployment_named, name)
     known = reader.read(foreseeable, view)
-    if revision is None:
-        runs = view.deploying_revision or view.current_revision
-        found = reader.read(revision_named, view.id, runs) if runs else None
-        return _asked(view, runs or "", known.deployment, known, _is_checked(found.spec if found else {}))
-    found = reader.read(revision_named, view.id, revision)
-    if found is None:
-        raise RevisionNotFoundError(
-            f"{name} has no revision {revision}; 'rollway status {name}' lists them",
-            deployment=name,
-            revision=revision,
-        )
-    policy = stored_policy(view.policy) if view.policy else None
-    request = ActivationRequest(found.id, revision, view.deploying_revision, policy)
-    deployment = after_activation(known.deployment, request, known.now)
-    return _asked(view, revision, deployment, known, _is_checked(found.spec))
-
-
-def _asked(
-    view: DeploymentView,
-    revision: str,
-    deployment: Deployment,
-    known: Foreseeable,
-    is_checked: bool,
-) -> Asked:
+    to = revision or view.deploying_revision or view.current_revision or ""
+    found = reader.read(revision_shown, view.id, to) if to else None
+    planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
     before = view.current_revision or ""
-    return Asked(
-        view.name,
-        before if before != revision else "",
-        revision,
-        Subject(deployment, has_health_check=is_checked),
-        known.learned,
-        known.now,
-    )
-
-
-def _is_checked(spec: dict[str, Any]) -> bool:
-    """Another system says itself when its replicas are healthy."""
-    return bool(spec.get("health_check")) or spec.get("runtime") == "external"
+    return Asked(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
 
 
 def _of_file(reader: Reader, file: DeploymentFile) -> Asked:
@@ -118,11 +84,12 @@ def _of_file(reader: Reader, file: DeploymentFile) -> Asked:
         deployment = _after(deployment, step.command, file, known, now)
     runs = known.deployment.current_revision if known.deployment else None
     revision = file.revision_name or runs or ""
+    is_checked = file.revision is None or says_when_healthy(file.revision.spec.model_dump())
     return Asked(
         file.deployment,
         runs if runs and runs != revision else "",
         revision,
-        Subject(deployment, has_health_check=file.revision is None or _is_checked(file.revision.spec.model_dump())),
+        Subject(deployment, is_checked),
         found.learned if found else Learned(),
         now,
     )

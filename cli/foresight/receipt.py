@@ -1,32 +1,21 @@
 """`rollway receipt`."""
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Annotated
 from uuid import UUID
 
 import typer
-from psycopg import Connection
 
 from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.receipt import receipt_page
-from db.audit.receipts import made_from_rows, receipt_before, sealed_receipt
-from db.views.foresight import last_rollout_of
-from domain.foresight.receipt import Seal, checked
+from db.audit.shown import receipt_shown
 
 Rollout = Annotated[
     str,
     typer.Argument(metavar="ROLLOUT", help="Its id; or a deployment, of which the last one is shown."),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A receipt, and its seal once it has one."""
-
-    receipt: dict[str, Any]
-    seal: Seal | None
 
 
 def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
@@ -36,23 +25,14 @@ def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
     the same deployment. From then on it is shown as it was sealed, also when the rollout itself is forgotten.
     """
     with Reader() as reader:
-        found = reader.read(_found, rollout)
+        found = reader.read(receipt_shown, _id_or_name(rollout))
     if as_json:
-        return print_json({"receipt": found.receipt, "seal": asdict(found.seal) if found.seal else None})
+        return print_json(asdict(found))
     return printer().print(receipt_page(found.receipt, found.seal))
 
 
-def _found(connection: Connection[Any], named: str) -> Found:
-    """Raises DeploymentNotFoundError or RolloutNotFoundError."""
-    rollout_id = _id_of(connection, named)
-    sealed = sealed_receipt(connection, rollout_id)
-    if sealed is None:
-        return Found(made_from_rows(connection, rollout_id), None)
-    return Found(sealed.document, checked(sealed, receipt_before(connection, rollout_id)))
-
-
-def _id_of(connection: Connection[Any], named: str) -> UUID:
+def _id_or_name(given: str) -> UUID | str:
     try:
-        return UUID(named)
+        return UUID(given)
     except ValueError:
-        return last_rollout_of(connection, named).id
+        return given

@@ -14,7 +14,10 @@ from cli.servers import Reader
 from domain.foresight.learned import in_words
 from domain.foresight.rehearse import Rehearsal
 from domain.foresight.rehearse import rehearse as run_it
-from domain.numbers import duration
+from domain.numbers import duration, number_of
+
+_ENOUGH = 18
+"""Fewer past starts do not show how times change."""
 
 
 def rehearse(
@@ -63,11 +66,13 @@ def _lines(rehearsal: Rehearsal) -> Iterator[str]:
         yield f"{_share(rehearsal.unsettled, rehearsal)} neither completed nor went back"
     if rehearsal.is_learned and rehearsal.band is not None:
         band = rehearsal.band
-        yield f"nine of ten completed runs took {in_words(band.low)} to {in_words(band.high)} s"
+        yield f"nine of ten that complete take {in_words(band.low)} to {in_words(band.high)} s"
         done = (f"{share[1:]} % by {_when(at)}" for share, at in rehearsal.done.items())
         yield f"done: {', '.join(done)}"
     worst, often = next(iter(rehearsal.fewest_serving.items()))
     yield f"fewest serving: {worst}, in {_share(often, rehearsal)} of the runs"
+    if 0 < rehearsal.learned_starts < _ENOUGH:
+        yield f"! times are those of only {number_of(rehearsal.learned_starts, 'past start')}: it may well take longer"
     if not rehearsal.is_learned:
         yield "! no start of a replica is on record yet: how long it takes cannot be said, and no start fails"
 

@@ -1,15 +1,11 @@
 """`rollway why`."""
 
-from dataclasses import replace
+from dataclasses import asdict
 
 from cli.options import AsJson, DeploymentName
 from cli.output import print_json, printer
 from cli.servers import Reader
-from cli.show.signs import missing_worker
-from cli.show.status import overdue
-from db.audit.receipts import deviations_of
-from db.views.why import waiting
-from domain.foresight.why import why as found
+from db.audit.shown import why_shown
 
 
 def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
@@ -20,15 +16,11 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     also what came otherwise than planned, so far.
     """
     with Reader() as reader:
-        seen = reader.read(waiting, deployment)
-        rollout = seen.view.rollout
-        otherwise = reader.read(deviations_of, rollout, seen.view.id) if rollout else []
-    missing = missing_worker(seen.signs) or overdue(seen.view)
-    told = found(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
+        told = reader.read(why_shown, deployment)
     if as_json:
-        return print_json({**told.as_json(), "deviations": otherwise})
+        return print_json(asdict(told))
     console = printer()
     console.print(f"{told.sentence}.")
-    for deviation in otherwise:
+    for deviation in told.deviations:
         console.print(f"otherwise than planned: {deviation}", style="yellow")
     return None

@@ -94,6 +94,12 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "history": Listed(
         "cli.commands.read", "Show what happened, who wanted it and why", READING, "rollway history web -n 50"
     ),
+    "events": Listed(
+        "cli.events.command",
+        "Show what changes, as it changes",
+        READING,
+        "rollway events --follow\nrollway events web shop --follow --json",
+    ),
     "routes": Listed("cli.commands.read", "Show the replicas of a deployment", READING, "rollway routes web --all"),
     "revisions": Listed(
         "cli.commands.revisions",

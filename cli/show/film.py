@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cli.show.signs import missing_worker, waits_for_person
-from cli.show.status import overdue
+from cli.show.signs import waits_for_person
 from db.views.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
 from db.views.progress import Progress
@@ -71,7 +70,7 @@ class Film:
             self._print_if_new(now)
         self._seen = now
         if self._live is not None:
-            words = missing_worker(progress.signs) or overdue(deployment) or f"{deployment.state}: {now.why}"
+            words = progress.signs.missing_worker or deployment.overdue or f"{deployment.state}: {now.why}"
             self._live.update(
                 Text(f"{self.prefix}{self.seconds:6.1f} s  {words}", "dim", no_wrap=True, overflow="ellipsis")
             )

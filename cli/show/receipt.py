@@ -44,7 +44,7 @@ def _promises(receipt: dict[str, Any]) -> Iterator[str]:
     refused = f", {replayed['refused']} refused by Postgres" if replayed["refused"] else ""
     again = f"{replayed['equal']} of {replayed['steps']} come out the same{refused}"
     yield _row("each step can be decided again", again, _kept(ok=not replayed["differing"]))
-    yield _row("requests", receipt["requests"], "")
+    yield _row("requests", receipt["requests"]["said"], "")
 
 
 def _waves(receipt: dict[str, Any]) -> Iterator[str]:

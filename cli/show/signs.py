@@ -1,7 +1,7 @@
 """Who is waited for: a worker that is not heard of, without whom nothing moves, or a person who must say so."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
@@ -9,31 +9,20 @@ from rich.console import Console
 from cli.output import duration, printer
 from cli.servers import Reader
 from db.views.deployments import DeploymentView
-from db.views.signs import SignsOfLife, signs_of_life
+from db.views.signs import SILENT, SignsOfLife, signs_of_life
 
-_SILENT = timedelta(seconds=5)
 _NO_TICK = timedelta(seconds=15)
 """Of beat: its ticks wait for a worker that is free."""
 
 
-def missing_worker(signs: SignsOfLife) -> str:
-    """A sentence when no worker does anything; empty when one does."""
-    if signs.worker is None:
-        return "no worker has been heard of yet, so nothing is started or stopped; 'rollway up' starts some"
-    if not _is_silent(signs.worker, signs.now):
-        return ""
-    since = duration(signs.now - signs.worker)
-    return f"no worker has been heard of for {since}, so nothing is started, probed or stopped; does one run?"
-
-
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
     """A sentence for each part that was heard of before and is silent, and for workers also when none ever was."""
-    if sentence := missing_worker(signs):
+    if sentence := signs.missing_worker:
         yield sentence
     elif signs.beat is not None and signs.now - signs.beat > _NO_TICK:
         since = duration(signs.now - signs.beat)
         yield f"no tick of beat has reached a worker for {since}: what waits for a time waits; do beat and Redis run?"
-    if signs.api is not None and _is_silent(signs.api, signs.now):
+    if signs.api is not None and signs.now - signs.api > SILENT:
         since = duration(signs.now - signs.api)
         yield f"the server for proxies (api) has not been heard of for {since}: proxies go on with what they know"
 
@@ -45,7 +34,7 @@ def waits_for_person(view: DeploymentView) -> str:
 
 def warn_of_missing_worker(reader: Reader, console: Console) -> None:
     """After a command: what was asked for is stored, and waits. Nothing is said where `console` is quiet."""
-    if sentence := missing_worker(reader.read(signs_of_life)):
+    if sentence := reader.read(signs_of_life).missing_worker:
         printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
 
 
@@ -55,7 +44,3 @@ def warn_of_hosts_passed_over(results: Iterable[Mapping[str, Any]], console: Con
         for host, lacks in result.get("passed_over", {}).items():
             note = f"note: host {host} gets no replicas of {result['revision']}: it lacks {lacks}"
             printer(stderr=True, quiet=console.quiet).print(note, style="yellow")
-
-
-def _is_silent(last: datetime, now: datetime) -> bool:
-    return now - last > _SILENT

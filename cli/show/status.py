@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,6 @@ from domain.model import Lifecycle, RouteStatus, TrafficStatus
 from domain.picture import symbol
 from domain.policy import RolloutLimits, StrategySpec
 
-_LATE = timedelta(seconds=15)
 _SHOWN_REVISIONS = 5
 _COLOURS = {
     RouteStatus.HEALTHY: "green",
@@ -27,13 +26,6 @@ _COLOURS = {
     RouteStatus.UNHEALTHY: "red",
     RouteStatus.FAILED: "red",
 }
-
-
-def overdue(view: DeploymentView) -> str:
-    """A sentence when no worker looks at what is due; empty when all is well."""
-    if view.due_at is None or view.now - view.due_at < _LATE or view.lifecycle is Lifecycle.DESTROYED:
-        return ""
-    return f"due for {duration(view.now - view.due_at)}, but no worker has looked: do workers and beat run?"
 
 
 def short_id(route_id: UUID) -> str:
@@ -52,7 +44,7 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     for view in views:
         healthy = sum(route.is_serving for route in view.routes)
         drawn = view.picture
-        why = overdue(view) or view.degraded_reason or _why(view)
+        why = view.overdue or view.degraded_reason or _why(view)
         table.add_row(
             view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
         )
@@ -60,12 +52,16 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
 
 
 def deployment_page(
-    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
+    view: DeploymentView,
+    revisions: Sequence[RevisionView],
+    failed: RouteView | None,
+    reached: str,
+    deviations: Sequence[str] = (),
 ) -> RenderableType:
-    """Everything about one deployment. `reached`: where, in words."""
+    """Everything about one deployment. `reached`: where, in words; `deviations`: of its rollout from the plan."""
     facts = columns("", "")
     facts.show_header = False
-    for name, words in _facts(view, revisions, failed, reached):
+    for name, words in _facts(view, revisions, failed, reached, deviations):
         facts.add_row(Text(name, "dim"), words)
     head = Text.assemble((view.name, "bold"), "  ", _state(view), f" for {duration(view.now - view.phase_started_at)}")
     return Group(head, facts, Text(), routes_table(view.routes, view)) if view.routes else Group(head, facts)
@@ -84,17 +80,29 @@ def routes_table(routes: Iterable[RouteView], view: DeploymentView) -> Table:
             route.host or "-",
             route.address or "-",
             roughly(view.now - route.status_changed_at),
-            Text("" if route.status is RouteStatus.HEALTHY else route.reason, "dim"),
+            Text("" if route.status is RouteStatus.HEALTHY else f"{route.reason}{_under_way(route, view.now)}", "dim"),
         )
     return table
 
 
+def _under_way(route: RouteView, now: datetime) -> str:
+    """None has begun after the drain did."""
+    if not route.answers_under_way or route.drain_started_at is None:
+        return ""
+    answers = "1 answer" if route.answers_under_way == 1 else f"{route.answers_under_way} answers"
+    return f"; {answers} under way for {duration(now - route.drain_started_at)} or longer"
+
+
 def _facts(
-    view: DeploymentView, revisions: Sequence[RevisionView], failed: RouteView | None, reached: str
+    view: DeploymentView,
+    revisions: Sequence[RevisionView],
+    failed: RouteView | None,
+    reached: str,
+    deviations: Sequence[str],
 ) -> Iterable[tuple[str, str | Text]]:
     drawn = view.picture
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
-    if late := overdue(view):
+    if late := view.overdue:
         yield "late", Text(late, "yellow")
     if why := _why(view):
         yield "why", f"{why} ('rollway why {view.name}' says more)" if why.startswith("waiting") else why
@@ -103,6 +111,8 @@ def _facts(
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
     if view.rollout is not None:
         yield "rollout", _rollout(view)
+    if deviations:
+        yield "not as planned", Text("\n".join(deviations), "yellow")
     yield "revision", _revision(view)
     yield "revisions", _names(view, revisions)
     yield "policy", policy_words(view.policy)

@@ -8,8 +8,7 @@ from cli.exits import DegradedError, RolledBackError, UnreachableError, WaitsFor
 from cli.output import printer
 from cli.servers import Reader
 from cli.show.film import Film
-from cli.show.signs import missing_worker, waits_for_person
-from cli.show.status import overdue
+from cli.show.signs import waits_for_person
 from db.views.deployments import deployment_by_id
 from db.views.progress import Progress, progress_of
 from db.views.routes import last_failed_route
@@ -61,7 +60,7 @@ def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError | WaitsF
     view = progress.deployment
     if told := waits_for_person(view):
         return WaitsForPersonError(f"{view.name} {told} (waited {timeout:g} s)", deployment=view.name)
-    why = missing_worker(progress.signs) or overdue(view) or view.reason
+    why = progress.signs.missing_worker or view.overdue or view.reason
     message = f"waited {timeout:g} s; {view.name} is {view.state}: {why}"
     return WaitTimedOutError(message, deployment=view.name, state=view.state)
 

@@ -2,20 +2,24 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import class_row, dict_row
 
+from db.proxies.answers import intervals_of
 from db.views.foresight import learned_of
-from db.views.rollouts import RolloutView
 from db.views.timeline import steps_of
 from domain.errors import RolloutNotFoundError
+from domain.foresight.answered import answered
 from domain.foresight.deviation import deviations
+from domain.foresight.learned import Learned, Span
 from domain.foresight.measured import RecordedAct, RecordedStep
-from domain.foresight.plan import plan
+from domain.foresight.plan import Plan, PlannedWave, plan
 from domain.foresight.receipt import RecordedRollout, Sealed, receipt, sealed
 from domain.foresight.subject import Subject
 
@@ -23,7 +27,8 @@ KEPT = 1000
 """So many receipts of each deployment are kept, the newest."""
 
 _ROLLOUT = """
-    SELECT o.id::text, o.deployment_id, d.name AS deployment, f.name AS from_revision, t.name AS to_revision,
+    SELECT o.id::text, o.deployment_id, o.from_revision_id, o.to_revision_id, d.name AS deployment,
+           f.name AS from_revision, t.name AS to_revision,
            jsonb_build_object('strategy', o.strategy, 'spec', o.spec, 'limits', o.limits) AS policy,
            o.ceiling, o.floor, o.count_stopping, o.actor, o.reason, o.started_at, o.ended_at, o.outcome, o.back_reason,
            o.failed_routes
@@ -31,6 +36,8 @@ _ROLLOUT = """
       JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
      WHERE o.id = %s
 """
+
+_BEGUN = "SELECT deployment_id, started_at FROM rollouts WHERE id = %s"
 
 _ACTS = """
     SELECT created_at AS at, actor, phase AS what, message AS said FROM deployment_history
@@ -64,6 +71,19 @@ _SEAL = """
 _FORGET = "DELETE FROM receipts WHERE deployment_id = %s AND number <= %s"
 
 
+@dataclass(frozen=True, slots=True)
+class AgainstPlan:
+    """A rollout held against the plan that could be made when it began: its waves, until when, and what came otherwise.
+
+    No waves: it has taken no step yet, so there is nothing to hold. `seconds`: None where nothing was learned before.
+    """
+
+    waves: tuple[PlannedWave, ...] = ()
+    seconds: Span | None = None
+    is_certain: bool = True
+    deviations: tuple[str, ...] = ()
+
+
 def unsealed(connection: Connection[Any], limit: int) -> list[tuple[UUID, UUID]]:
     """Deployment and rollout of those that ended without a receipt, the first that ended first."""
     return connection.execute(_UNSEALED, (limit,)).fetchall()
@@ -83,13 +103,24 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
         message = f"there is no rollout {rollout_id}; 'rollway receipt DEPLOYMENT' shows the last one of a deployment"
         raise RolloutNotFoundError(message, rollout_id=rollout_id)
     (row,), steps, acts = rows, _steps(connection, rollout_id), _acts(connection, rollout_id)
-    told = _told(connection, row.pop("deployment_id"), row["started_at"], steps)
-    return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=told))
+    names = {row.pop(f"{end}_revision_id"): row[f"{end}_revision"] for end in ("from", "to")}
+    told = answered(intervals_of(connection, rollout_id), names)
+    otherwise = _against_plan(connection, row.pop("deployment_id"), row["started_at"], steps).deviations
+    return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=otherwise, requests=told))
 
 
-def deviations_of(connection: Connection[Any], rollout: RolloutView, deployment_id: UUID) -> list[str]:
-    """What of a rollout, under way or ended, came otherwise than planned, in words."""
-    return _told(connection, deployment_id, rollout.started_at, _steps(connection, rollout.id))
+def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
+    """What of a rollout, under way or ended, came otherwise than planned, in words; none of one that is cut."""
+    return list(against_plan(connection, rollout_id).deviations)
+
+
+def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
+    """Of a rollout, under way or ended; nothing of one that is cut."""
+    found = connection.execute(_BEGUN, (rollout_id,)).fetchone()
+    if found is None:
+        return AgainstPlan()
+    deployment_id, began = found
+    return _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
@@ -102,15 +133,21 @@ def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | No
     return _read(connection, _BEFORE, rollout_id)
 
 
-def _told(
+def _against_plan(
     connection: Connection[Any], deployment_id: UUID, began: datetime, steps: Sequence[RecordedStep]
-) -> list[str]:
-    """Held against the plan that could be made when it began; the same draws for the same rollout."""
+) -> AgainstPlan:
+    """The plan is drawn alike for the same rollout."""
     if not steps:
-        return []
-    draw = random.Random(str(began)).random  # noqa: S311  (nobody is to be kept out)
+        return AgainstPlan()
     learned = learned_of(connection, deployment_id, began)
-    return list(deviations(plan(Subject(steps[0].deployment), steps[0].at, learned, draw), steps))
+    made = _planned(Subject(steps[0].deployment), steps[0].at, learned, str(began))
+    return AgainstPlan(made.waves, made.seconds, made.is_certain, tuple(deviations(made, steps)))
+
+
+@lru_cache(maxsize=64)
+def _planned(subject: Subject, at: datetime, learned: Learned, seed: str) -> Plan:
+    """Of a rollout that is looked at again and again it is made once."""
+    return plan(subject, at, learned, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
 
 
 def _steps(connection: Connection[Any], rollout_id: UUID) -> list[RecordedStep]:

@@ -20,6 +20,11 @@ _NOTE = """
 
 _POINT_TO_NOTE = "UPDATE deployments SET history_id = %s, history_key = NULL WHERE id = %s"
 
+_LAST_ASKED = """
+    SELECT actor, phase FROM deployment_history
+     WHERE deployment_id = %s AND result = 'asked' ORDER BY updated_at DESC, id DESC LIMIT 1
+"""
+
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
     """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
@@ -37,13 +42,22 @@ def lock_named_at(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
         )
     if expected_version not in (None, deployment.version):
-        raise StaleVersionError(
-            f"{name} is at version {deployment.version}, not {expected_version}; look at it again, then repeat",
-            deployment=name,
-            version=deployment.version,
-            expected=expected_version,
-        )
+        raise _stale(connection, deployment, expected_version)
     return deployment, claim.now
+
+
+def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:
+    """Names who steered last, who may have been faster."""
+    asked = connection.execute(_LAST_ASKED, (deployment.id,)).fetchone()
+    who = "; the last to steer it was {} ({})".format(*asked) if asked else ""
+    return StaleVersionError(
+        f"{deployment.name} is at version {deployment.version}, not {expected_version}{who}; "
+        "look at it again, then repeat",
+        deployment=deployment.name,
+        version=deployment.version,
+        expected=expected_version,
+        **({"last_actor": asked[0]} if asked else {}),
+    )
 
 
 def touch(connection: Connection, deployment: Deployment) -> int:

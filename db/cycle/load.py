@@ -2,15 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg import Connection
 
 from db.cycle.claim import Claimed
+from db.cycle.evidence import evidence_of
 from db.cycle.rules import NO_RULES, rules_of
 from db.statuses import PRESENT
 from domain.errors import UnreadableError
 from domain.model import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
+from domain.rollout import is_judged
 
 _ROUTES = f"""
     SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until
@@ -26,7 +29,7 @@ _TRAFFIC = {status.value: status for status in TrafficStatus}
 
 
 def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
-    """The snapshots that decisions are made from, in the order of `claimed`: two statements at most.
+    """The snapshots that decisions are made from, in the order of `claimed`: three statements at most.
 
     Raises UnreadableError when one of them has a route or a rule that only a newer release understands.
     """
@@ -36,6 +39,7 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
     routes = _routes(asked.fetchall())
+    claimed = _with_evidence(connection, claimed)
     return tuple(
         [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
     )
@@ -47,6 +51,20 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
         return load(connection, claimed)
     except UnreadableError:
         return tuple([each.deployment() for each in claimed])
+
+
+def _with_evidence(connection: Connection, claimed: Sequence[Claimed]) -> Sequence[Claimed]:
+    """Those whose rollouts are judged with what their judges have seen."""
+    judged = [each.rollout.id for each in claimed if each.rollout is not None and is_judged(each.rollout)]
+    if not judged:
+        return claimed
+    evidence = evidence_of(connection, judged)
+    return [
+        each._replace(rollout=replace(each.rollout, evidence=evidence[each.rollout.id]))
+        if each.rollout is not None and each.rollout.id in evidence
+        else each
+        for each in claimed
+    ]
 
 
 def _routes(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Route]]:

@@ -14,11 +14,11 @@ DEPLOYMENT = columns("""
 
 COUNTED = columns("""
     id uuid, last_progress_at timestamptz, deadline timestamptz, clock_stopped_at timestamptz, failed_routes int4,
-    steps int4
+    steps int4, promote_requested bool, stage int4, weight int4, weight_known_at timestamptz
 """)
 """What cycles change of a rollout."""
 
-ROLLOUT = COUNTED + columns("promote_requested bool, desired_at_start int4, desired_with_revision int4")
+ROLLOUT = COUNTED + columns("desired_at_start int4, desired_with_revision int4")
 
 counted_values: Callable[[Rollout], tuple[object, ...]] = attrgetter(*COUNTED.types)
 """In the order of COUNTED, whose columns are called as the fields are."""

@@ -7,11 +7,12 @@ due ──claim: tries + 1, due again when the lease ends──▶ being sent �
 └──────────── its worker died: the lease ends ◀────────────┘ └──given up──▶ kept a while; the next one is first
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from datetime import timedelta
 
 from psycopg import Connection
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from domain.outbox.delivery import Failure, Pending
 
@@ -27,10 +28,11 @@ _CLAIM = """
     ), due AS (
         SELECT o.position, row_number() OVER (PARTITION BY o.subscription ORDER BY o.due_at, o.position) AS turn
           FROM lines l JOIN outbox o ON o.position = l.position
-         WHERE o.due_at <= statement_timestamp() AND o.subscription <> ALL(%(busy)s::text[])
+         WHERE o.due_at <= statement_timestamp()
     ), taken AS (
         SELECT o.position FROM outbox o JOIN due ON due.position = o.position
-         WHERE due.turn <= %(each)s AND o.due_at <= statement_timestamp() AND o.given_up_at IS NULL
+         WHERE due.turn <= %(each)s - coalesce((%(under_way)s::jsonb ->> o.subscription)::int, 0)
+           AND o.due_at <= statement_timestamp() AND o.given_up_at IS NULL
            FOR UPDATE OF o SKIP LOCKED
     )
     UPDATE outbox o SET tries = o.tries + 1, due_at = clock_timestamp() + %(lease)s
@@ -65,12 +67,14 @@ def has_due(connection: Connection) -> bool:
     return connection.execute(query).fetchone() is not None
 
 
-def claim_events(connection: Connection, lease: timedelta, each: int, busy: Collection[str] = ()) -> list[Pending]:
-    """The first event of each line that is due, up to `each` for a subscription; those of `busy` ones are left out.
+def claim_events(
+    connection: Connection, lease: timedelta, each: int, under_way: Mapping[str, int] | None = None
+) -> list[Pending]:
+    """The first event of each line that is due: for each subscription up to `each`, less what is `under_way` to it.
 
     They are the caller's to send until the lease ends.
     """
-    given = {"lease": lease, "each": each, "busy": list(busy)}
+    given = {"lease": lease, "each": each, "under_way": Jsonb(under_way or {})}
     return connection.cursor(row_factory=class_row(Pending)).execute(_CLAIM, given).fetchall()
 
 

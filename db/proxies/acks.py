@@ -29,13 +29,14 @@ _RELEASE = f"""
     RETURNING r.deployment_id, extract(epoch FROM r.out_of_traffic_at - r.drain_started_at)::float8
 """
 
-_SEEN = columns("node_id text, kind text, silence_seconds float8, is_doubled bool")
+_SEEN = columns("node_id text, kind text, silence_seconds float8, is_doubled bool, stats_address text")
 
 _NOTE_PROXIES = f"""
-    INSERT INTO proxies (node_id, kind, silence_seconds, is_doubled) SELECT * FROM {_SEEN} ORDER BY node_id
+    INSERT INTO proxies (node_id, kind, silence_seconds, is_doubled, stats_address)
+    SELECT * FROM {_SEEN} ORDER BY node_id
     ON CONFLICT (node_id) DO UPDATE
        SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds,
-           is_doubled = excluded.is_doubled
+           is_doubled = excluded.is_doubled, stats_address = excluded.stats_address
 """
 
 _ACKS = columns("node_id text, version text, seen text")
@@ -73,12 +74,14 @@ class SeenProxy:
     """A sign of life. `kind`: envoy or traefik. `silence_seconds`: after so long without one it counts no more.
 
     `is_doubled`: two proxies use this id, so that one of them may acknowledge what the other does not know.
+    `stats_address`: host:port where it tells what it has counted.
     """
 
     node_id: str
     kind: str
     silence_seconds: float
     is_doubled: bool = False
+    stats_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _bring_back_to_now(connection: Connection) -> None:
 
 def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
     """These proxies are there; one that nobody knew counts from now on."""
-    rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds, proxy.is_doubled) for proxy in seen]
+    rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds, proxy.is_doubled, proxy.stats_address) for proxy in seen]
     if rows:
         connection.execute(_NOTE_PROXIES, _SEEN.arrays(rows))
 

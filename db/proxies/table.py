@@ -35,13 +35,27 @@ _DEPLOYMENTS = """
 
 _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORDER BY kind, value"
 
+_DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
+
+# what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
+# still answer they tell of its own cluster
+_WEIGHTS = f"""
+    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END FROM rollouts
+     WHERE (weight IS NOT NULL OR stage > 0)
+       AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute'
+            OR to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}))
+     ORDER BY started_at
+"""
+
 _ROUTES = f"""
-    SELECT r.deployment_id, r.id, v.name AS revision, r.address, r.status, r.traffic_status AS traffic,
+    SELECT r.deployment_id, r.id, v.name AS revision, r.revision_id, r.address, r.status, r.traffic_status AS traffic,
            r.traffic_ratio AS ratio,
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
-           r.parked_until IS NOT NULL AS is_parked
+           r.parked_until IS NOT NULL AS is_parked,
+           coalesce(r.revision_id = d.current_revision_id, false) AS is_current
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE r.{RUNNING} AND r.address IS NOT NULL
+     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+       AND r.address IS NOT NULL
      ORDER BY r.id
 """
 
@@ -52,6 +66,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     cursor.execute(_ONE_SNAPSHOT)
     ((seen,),) = cursor.execute(_SEEN).fetchall()
     deployments = cursor.execute(_DEPLOYMENTS).fetchall()
+    weights = dict[UUID, int | None](cursor.execute(_WEIGHTS).fetchall())
     faults: list[str] = []
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
@@ -68,7 +83,9 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     return TrafficSnapshot(
         seen=seen,
         deployments=tuple(
-            DeploymentInTraffic(name, tuple(entrances[key]), RequestRules(*rules), tuple(routes[key]))
+            DeploymentInTraffic(
+                name, tuple(entrances[key]), RequestRules(*rules), tuple(routes[key]), weights.get(key), key in weights
+            )
             for key, name, *rules in deployments
         ),
         faults=tuple(faults),

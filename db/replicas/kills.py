@@ -1,7 +1,7 @@
-"""Replicas that were killed after their grace, on record: why their routes are gone, and in the timeline."""
+"""Replicas that were killed after their grace, and answers that were cut, on record and in the timeline."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -11,7 +11,7 @@ from db.locked import changed, lock
 from db.outbox.written import write_events
 from db.rows import columns, named_row
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.drain import killed_in_words
+from domain.replicas.drain import cut_in_words, killed_in_words
 
 PHASE = "stop"
 
@@ -28,7 +28,7 @@ _RECORDS = columns("id uuid, deployment_id uuid, message text")
 
 _RECORD = f"""
     INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)
-    SELECT u.id, d.id, d.rollout_id, %(phase)s, 'killed', concat_ws('/', d.lifecycle, d.sub_step), %(host)s, u.message
+    SELECT u.id, d.id, d.rollout_id, %(phase)s, %(result)s, concat_ws('/', d.lifecycle, d.sub_step), %(host)s, u.message
       FROM {_RECORDS} JOIN deployments d ON d.id = u.deployment_id
 """
 
@@ -43,6 +43,14 @@ class Kill(NamedTuple):
     route_id: UUID
     deployment_id: UUID
     grace_seconds: float
+
+
+class Cut(NamedTuple):
+    """A replica that was asked to end with answers under way, after `max_seconds`."""
+
+    deployment_id: UUID
+    max_seconds: float
+    answers: int
 
 
 class _Noted(NamedTuple):
@@ -64,9 +72,24 @@ def record_kills(connection: Connection, host: str, kills: Iterable[Kill]) -> No
     counts = Counter((route.deployment_id, by_route[route.route_id].grace_seconds) for route in noted)
     records = [(uuid4(), owner, killed_in_words(grace, count)) for (owner, grace), count in counts.items()]
     changed(connection, {owner for _, owner, _ in records})
-    cursor.execute(_RECORD, _RECORDS.arrays(records, phase=PHASE, host=host))
-    cursor.execute(_LAST_RECORD, _RECORDS.arrays(records))
+    _record(connection, "killed", host, records)
     write_events(connection, [_told(route, by_route[route.route_id].grace_seconds) for route in noted])
+
+
+def record_cuts(connection: Connection, host: str, cuts: Iterable[Cut]) -> None:
+    """Say in the timeline how many answers were cut."""
+    answers: Counter[tuple[UUID, float]] = Counter()
+    for cut in cuts:
+        answers[cut.deployment_id, cut.max_seconds] += cut.answers
+    lock(connection, {owner for owner, _ in answers})
+    records = [(uuid4(), owner, cut_in_words(seconds, count)) for (owner, seconds), count in answers.items()]
+    _record(connection, "cut", host, records)
+    changed(connection, {owner for owner, _ in answers})
+
+
+def _record(connection: Connection, result: str, host: str, records: Sequence[tuple[UUID, UUID, str]]) -> None:
+    connection.execute(_RECORD, _RECORDS.arrays(records, phase=PHASE, result=result, host=host))
+    connection.execute(_LAST_RECORD, _RECORDS.arrays(records))
 
 
 def _told(route: _Noted, grace_seconds: float) -> CloudEvent:

@@ -1,21 +1,35 @@
 """The reads behind event streams: which deployments have changed since the last look, and what was noted of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import dict_row
+from psycopg.rows import dict_row, scalar_row
 
 from db.views.deployments import DeploymentView, deployments_by_id, existing_deployments
 from db.views.timeline import HistoryView
 
 OVERLAP = timedelta(seconds=20)
 """A record is dated when it is written and seen when that is committed, which no transaction puts off for so long."""
+LATE = timedelta(seconds=15)
+"""A deployment that is due for so long is not looked at by any worker, which people are told."""
+_MOST_NOTED = 10_000
+_MOST_MISSED = 1_000
 
-_STATES = "SELECT id, version, history_id, reason FROM deployments WHERE lifecycle <> 'destroyed'"
+_STATES = """
+    SELECT id, version, history_id, reason, coalesce(due_at < clock_timestamp() - %s, false)
+      FROM deployments WHERE lifecycle <> 'destroyed'
+"""
+
+_GONE = """
+    SELECT id FROM deployments
+     WHERE lifecycle = 'destroyed' AND phase_started_at > %(since)s
+       AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s))
+     ORDER BY phase_started_at DESC LIMIT %(limit)s
+"""
 
 _NOTED = """
     SELECT h.id, d.name AS deployment, h.phase, h.result, h.error_code, h.target, h.actor, h.message, h.attempts,
@@ -30,8 +44,11 @@ _NOTED = """
 
 _NOW = "SELECT clock_timestamp()"
 
-State = tuple[int, UUID | None, str]
-"""Of a deployment: its version, its last record and what it waits for. One of them is another after each change."""
+State = tuple[int, UUID | None, str, bool]
+"""Of a deployment: its version, its last record, what it waits for, and whether it is late.
+
+One of them is another after each change. When it is looked at next is none: a wait moves that every few seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,31 +72,35 @@ class Changes:
 def changes_since(connection: Connection[Any], known: Mapping[UUID, State], since: datetime | None) -> Changes:
     """The deployments whose states are not the `known` ones, those that are gone too, and their records `since`."""
     ((at,),) = connection.execute(_NOW).fetchall()
-    states = {row[0]: (row[1], row[2], row[3]) for row in connection.execute(_STATES)}
+    states: dict[UUID, State] = {row[0]: (*row[1:],) for row in connection.execute(_STATES, (LATE,))}
     changed = [found for found in {**known, **states} if known.get(found) != states.get(found)]
     if since is None or not changed:
         return Changes(at, states)
-    return Changes(at, states, deployments_by_id(connection, changed), _noted(connection, since, ids=changed))
+    return Changes(at, states, deployments_by_id(connection, changed), _noted(connection, since, _MOST_NOTED, changed))
 
 
 def caught_up(connection: Connection[Any], names: Sequence[str] | None, since: datetime) -> Changes:
-    """Every deployment as it is, those of these names or all, and their records `since`, the newest thousand."""
+    """Every deployment as it is, those of these names or all, after those that went `since`, and the records since.
+
+    The newest thousand of what went, and of the records.
+    """
     ((at,),) = connection.execute(_NOW).fetchall()
-    found = existing_deployments(connection, names)
-    return Changes(at, {}, found, _noted(connection, since, names=names))
+    asked = {"since": since - OVERLAP, "names": None if names is None else list(names), "limit": _MOST_MISSED}
+    gone = connection.cursor(row_factory=scalar_row).execute(_GONE, asked).fetchall()
+    found = [*deployments_by_id(connection, gone), *existing_deployments(connection, names)]
+    return Changes(at, {}, found, _noted(connection, since, _MOST_MISSED, names=names))
 
 
 def _noted(
     connection: Connection[Any],
     since: datetime,
-    *,
-    ids: Iterable[UUID] | None = None,
+    limit: int,
+    ids: Sequence[UUID] | None = None,
     names: Sequence[str] | None = None,
-    limit: int = 1000,
 ) -> list[NotedView]:
     asked = {
         "since": since - OVERLAP,
-        "ids": None if ids is None else list(ids),
+        "ids": ids,
         "names": None if names is None else list(names),
         "limit": limit,
     }

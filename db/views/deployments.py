@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +15,11 @@ from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.errors import DeploymentNotFoundError
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.numbers import duration
 from domain.picture import picture
 from domain.strategies import STRATEGIES
+
+_LATE = timedelta(seconds=15)
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,
@@ -89,9 +92,17 @@ class DeploymentView:
             return "resume"
         strategy = STRATEGIES.get(rollout.strategy)
         is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
-        if strategy is None or not strategy.can_be_promoted or rollout.promote_requested or is_held:
+        if strategy is None or strategy.promotion is None or rollout.promote_requested or is_held:
             return ""
-        return "promote"
+        goes_on_at = strategy.goes_on_at(rollout.snapshot)
+        return "" if goes_on_at is not None and goes_on_at > self.now else "promote"
+
+    @property
+    def overdue(self) -> str:
+        """A sentence when no worker looks at what is due; empty when all is well."""
+        if self.due_at is None or self.now - self.due_at < _LATE or self.lifecycle is Lifecycle.DESTROYED:
+            return ""
+        return f"due for {duration(self.now - self.due_at)}, but no worker has looked: do workers and beat run?"
 
     @property
     def picture(self) -> str:

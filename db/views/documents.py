@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -21,8 +22,8 @@ SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
-    """A deployment with its routes and its running rollout."""
-    return {**asdict(view), "state": view.state, "picture": view.picture, "waits_for": view.waits_for}
+    """A deployment with its routes and its running rollout, in values of JSON."""
+    return {**plain(view), "state": view.state, "picture": view.picture, "waits_for": view.waits_for}
 
 
 def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:
@@ -53,9 +54,12 @@ _ANSWERS: Mapping[type[Query], Callable[[Connection[Any], Any], dict[str, Any]]]
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # JSON is any of these
     """Times as ISO 8601 in UTC, ids and words as text: Celery's JSON would wrap them into objects of its own."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if is_dataclass(kind):
+        return {name: plain(getattr(value, name)) for name in _names(kind)}
     match value:
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         case dict():
             return {name: plain(item) for name, item in value.items()}
         case list() | tuple():
@@ -66,3 +70,11 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # JSON is any of these
             return str(value)
         case _:
             return value
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

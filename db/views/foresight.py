@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from psycopg import Connection
@@ -13,9 +13,9 @@ from db.views.deployments import DeploymentView, deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
 from domain.errors import RolloutNotFoundError
 from domain.foresight.learned import Learned
-from domain.model import Deployment, Route
+from domain.model import Deployment, Route, StartFailures
 
-_REMEMBERED = 100
+_REMEMBERED = 300
 """So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
 
 _REPLICAS = """
@@ -55,6 +55,22 @@ class Foreseeable:
     learned: Learned
     now: datetime
 
+    @classmethod
+    def of(cls, view: DeploymentView, past: "LearnedView") -> Self:
+        """The deployment of the view, with its failing starts."""
+        names = [field.name for field in fields(Route)]
+        routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.snapshot.routes)
+        deployment = replace(view.snapshot, start_failures=past.start_failures, routes=routes)
+        return cls(deployment, past.learned, view.now)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedView:
+    """What a deployment's past replicas teach, and those of its starts that fail."""
+
+    learned: Learned
+    start_failures: StartFailures | None
+
 
 def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Learned:
     """What the newest replicas and rollouts of the deployment teach, or those that were there `before`."""
@@ -70,12 +86,14 @@ def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetim
 
 
 def foreseeable(connection: Connection[Any], view: DeploymentView) -> Foreseeable:
-    """The deployment of the view, with its failing starts."""
-    (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
-    names = [field.name for field in fields(Route)]
-    routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.snapshot.routes)
-    deployment = replace(view.snapshot, start_failures=start_failures(*failures), routes=routes)
-    return Foreseeable(deployment, learned_of(connection, view.id), view.now)
+    """The deployment of the view, as a plan of it begins."""
+    return Foreseeable.of(view, learned_shown(connection, view.id))
+
+
+def learned_shown(connection: Connection[Any], deployment_id: UUID) -> LearnedView:
+    """Of a deployment that is known to exist."""
+    (failures,) = connection.execute(_FAILURES, (deployment_id,)).fetchall()
+    return LearnedView(learned_of(connection, deployment_id), start_failures(*failures))
 
 
 def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
@@ -93,5 +111,5 @@ def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
     query = "SELECT id FROM rollouts WHERE deployment_id = %s ORDER BY started_at DESC LIMIT 1"
     newest = connection.execute(query, (view.id,)).fetchone()
     if newest is None:
-        raise RolloutNotFoundError(f"{name} has had no rollout yet", deployment=name)
+        raise RolloutNotFoundError.of_deployment(name)
     return rollouts_by_id(connection, newest)[newest[0]]

@@ -16,8 +16,9 @@ from domain.model import Route, RouteStatus, TrafficStatus
 _ROUTES = """
     SELECT r.id, r.deployment_id, v.name AS revision, r.revision_id, r.status, r.traffic_status AS traffic, r.address,
            r.host, r.status_reason AS reason, r.log_tail, r.created_at, r.status_changed_at, r.stopped_at,
-           r.parked_until
-      FROM routes r JOIN revisions v ON v.id = r.revision_id
+           r.parked_until, r.drain_started_at,
+           CASE WHEN r.status = 'terminating' AND r.stop_requested_at IS NULL THEN l.under_way END AS answers_under_way
+      FROM routes r JOIN revisions v ON v.id = r.revision_id LEFT JOIN drain_looks l ON l.route_id = r.id
 """
 
 _PRESENT = f"{_ROUTES} WHERE r.deployment_id = ANY(%s) AND r.{PRESENT} ORDER BY r.id"
@@ -42,7 +43,7 @@ class RouteView(Route):
     """A route with all that people see of it.
 
     `host`: where its replica runs; None until one is chosen. `reason` says why it got its status; `log_tail` comes with
-    a failure.
+    a failure. `answers_under_way`: of one that drains, as all live proxies told; None where that is not known.
     """
 
     deployment_id: UUID
@@ -52,6 +53,8 @@ class RouteView(Route):
     reason: str
     log_tail: str | None
     stopped_at: datetime | None
+    drain_started_at: datetime | None
+    answers_under_way: int | None
 
 
 def present_routes(connection: Connection[Any], deployment_ids: Iterable[UUID]) -> list[RouteView]:

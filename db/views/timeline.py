@@ -86,6 +86,12 @@ def revision_named(connection: Connection[Any], deployment_id: UUID, name: str) 
     return connection.cursor(row_factory=class_row(RevisionView)).execute(query, (deployment_id, name)).fetchone()
 
 
+def revision_shown(connection: Connection[Any], deployment_id: UUID, name: str) -> RevisionView | None:
+    """The revision of that name, the values of its variables masked."""
+    found = revision_named(connection, deployment_id, name)
+    return None if found is None else shown(found)
+
+
 def revision_like(
     connection: Connection[Any], deployment_id: UUID, name: str, spec: RevisionSpec
 ) -> RevisionView | None:

@@ -4,15 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg import Connection
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row
 
-from db.freezes import all_freezes
-
-_FREEZES = """
-    SELECT name, cron, time_zone, duration_seconds, starts_at, ends_at, deployments, groups, pauses, actor, reason,
-           created_at, clock_timestamp() AS now
-      FROM freezes
-"""
+from db.engine import database_now
+from db.freezes import FreezeRow, freeze_rows
 
 _GROUPS = """
     SELECT g.name, g.most_at_once, g.in_order, g.actor, g.reason, g.created_at,
@@ -66,12 +61,13 @@ class GroupView:
 
 def freezes_shown(connection: Connection) -> list[FreezeView]:
     """All of them, by name."""
-    rows = {row["name"]: row for row in connection.cursor(row_factory=dict_row).execute(_FREEZES).fetchall()}
-    views = []
-    for freeze in all_freezes(connection):
-        row, window = rows[freeze.name], freeze.window
-        views.append(FreezeView(**row, frozen_until=window.ends(row["now"]), next_start=window.next_start(row["now"])))
-    return views
+    now = database_now(connection)
+    return [_shown(row, now) for row in freeze_rows(connection)]
+
+
+def _shown(row: FreezeRow, now: datetime) -> FreezeView:
+    window = row.freeze.window
+    return FreezeView(**row._asdict(), frozen_until=window.ends(now), next_start=window.next_start(now), now=now)
 
 
 def groups_shown(connection: Connection) -> list[GroupView]:

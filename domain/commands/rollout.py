@@ -1,5 +1,9 @@
 """Commands that begin a rollout, steer it or go back."""
 
+from typing import Self
+
+from pydantic import model_validator
+
 from domain.commands.answers import Activated, Steered, Turned
 from domain.commands.base import DeploymentCommand, Replicas, StartingCommand
 from domain.replicas.revision import Name
@@ -41,10 +45,19 @@ class Resume(DeploymentCommand):
 
 
 class Promote(DeploymentCommand):
-    """Move the traffic to a green set, as soon as it is healthy."""
+    """Move the traffic to a green set, or to the next weight of a canary, as soon as it is healthy."""
 
     task = "rollway.promote"
     answer = Steered
+
+    full: bool = False
+    """Past all weights of a canary: the rest follows at once; needs a reason."""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if self.full and not self.reason:
+            raise ValueError("full needs a reason, for the history")
+        return self
 
 
 class Abort(DeploymentCommand):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from domain.after import back_reason_of
+from domain.foresight.ends import step_ends_at
 from domain.foresight.world import Fates, Look, World
 from domain.model import Deployment, Lifecycle, Route, RouteStatus
 from domain.picture import picture
@@ -37,20 +38,19 @@ class Stand:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """A decision that changes something: `at` seconds after the beginning, from the picture before it.
+    """A decision that changes something, from the picture before it.
 
     `waits_for_person`: it came only after a person was asked to promote, who is taken to have done it at once.
     """
 
     number: int
-    at: float
     create: int
     drain: int
     promote: int
     park: int
     picture: str
     why: str
-    waits_for_person: bool = False
+    waits_for_person: bool
 
     @property
     def moves(self) -> tuple[int, int, int, int]:
@@ -60,9 +60,13 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What happened in one run. `seconds`: until it rested, None if it never did. `back_reason`: why it went back."""
+    """What happened in one run. `begins`: of each wave, in seconds after the beginning; `seconds`: until it rested.
+
+    `seconds` is None if it never did; `back_reason`: why it went back.
+    """
 
     waves: tuple[Wave, ...]
+    begins: tuple[float, ...]
     seconds: float | None
     back_reason: str | None
     most_live: int
@@ -82,6 +86,7 @@ def course(deployment: Deployment, now: datetime, fates: Fates) -> Course:
     seconds = run.to_rest()
     return Course(
         tuple(run.waves()),
+        tuple(run.times()),
         seconds,
         run.back_reason,
         max(stand.live for stand in run.stands),
@@ -112,20 +117,26 @@ class _Run:
 
     def waves(self) -> Iterator[Wave]:
         """The looks that changed something."""
-        changing = [(place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything]
-        for number, (place, look) in enumerate(changing, 1):
-            at = (look.at - self.begins).total_seconds()
-            yield _wave(number, look, at, waits_for_person=place in self._promoted)
+        for number, (place, look) in enumerate(self._changing(), 1):
+            yield _wave(number, look, waits_for_person=place in self._promoted)
+
+    def times(self) -> Iterator[float]:
+        """When each wave began, in seconds after the beginning."""
+        return ((look.at - self.begins).total_seconds() for _, look in self._changing())
 
     @property
     def back_reason(self) -> str | None:
         """Why it went back, if it did."""
         return next((why for look in self.world.looks if (why := back_reason_of(look.decision))), None)
 
+    def _changing(self) -> Iterator[tuple[int, Look]]:
+        return ((place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything)
+
     def _promote(self) -> None:
         """Whoever is waited for says so at once."""
         world, rollout = self.world, self.world.deployment.rollout
-        if rollout is None or not world.looks or not world.looks[-1].decision.clock_stopped:
+        last = world.looks[-1].decision if world.looks else None
+        if rollout is None or last is None or not last.clock_stopped or step_ends_at(world.deployment) is not None:
             return
         if not rollout.promote_requested:
             self._promoted.add(len(world.looks))
@@ -141,12 +152,11 @@ def is_at_rest(world: World) -> bool:
     return world.looks[-1].decision.to.lifecycle in (Lifecycle.READY, Lifecycle.DESTROYED)
 
 
-def _wave(number: int, look: Look, at: float, *, waits_for_person: bool) -> Wave:
+def _wave(number: int, look: Look, *, waits_for_person: bool) -> Wave:
     before, changes = look.decision.deployment, look.decision.changes
     drawn = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
     return Wave(
         number,
-        at,
         changes.created,
         len(changes.drain_route_ids),
         len(changes.promote_route_ids),

@@ -7,7 +7,7 @@ Where the order in which replicas come up and stop makes no difference, the wave
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -30,17 +30,9 @@ _WORK = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedWave:
+class PlannedWave(Wave):
     """A wave, with when it begins and how long it takes until the next one; None where nothing is learned."""
 
-    number: int
-    create: int
-    drain: int
-    promote: int
-    park: int
-    picture: str
-    why: str
-    waits_for_person: bool
     begins: Span | None
     takes: Span | None
 
@@ -126,7 +118,8 @@ def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
 
 def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw, work: int) -> list[Course]:
     runs = max(_FEWEST_RUNS, min(_MOST_RUNS, _WORK // max(1, work)))
-    return [course(deployment, now, LearnedFates(learned=_varied(learned), draw=draw)) for _ in range(runs)]
+    varied, replicas = _varied(learned), deployment.desired_replicas
+    return [course(deployment, now, LearnedFates(learned=varied, draw=draw, replicas=replicas)) for _ in range(runs)]
 
 
 def _varied(learned: Learned) -> Learned:
@@ -137,25 +130,17 @@ def _varied(learned: Learned) -> Learned:
 def _planned(typical: Course, alike: Sequence[Course]) -> tuple[PlannedWave, ...]:
     return tuple(
         PlannedWave(
-            wave.number,
-            wave.create,
-            wave.drain,
-            wave.promote,
-            wave.park,
-            wave.picture,
-            wave.why,
-            wave.waits_for_person,
-            Span.of([run.waves[place].at for run in alike]) if alike else None,
-            Span.of([_takes(run, place) for run in alike]) if alike else None,
+            **asdict(wave),
+            begins=Span.of([run.begins[place] for run in alike]) if alike else None,
+            takes=Span.of([_takes(run, place) for run in alike]) if alike else None,
         )
         for place, wave in enumerate(typical.waves)
     )
 
 
 def _takes(run: Course, place: int) -> float:
-    wave: Wave = run.waves[place]
-    after = run.waves[place + 1].at if place + 1 < len(run.waves) else run.seconds
-    return wave.at if after is None else after - wave.at
+    later = (*run.begins[place + 1 :], run.begins[place] if run.seconds is None else run.seconds)
+    return later[0] - run.begins[place]
 
 
 @lru_cache(maxsize=1)

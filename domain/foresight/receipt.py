@@ -6,24 +6,24 @@ Who changes one of them, or takes one away from the middle, breaks the hash of t
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from domain.foresight.answered import answered
 from domain.foresight.measured import RecordedAct, RecordedStep, extremes, replayed, waits, waves
 
 FORM = 1
 """Of the document: counts up when a field changes its meaning."""
-NOT_MEASURED = "not measured: no proxy reports requests by revision yet"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRollout:
     """A rollout as it is stored, with its steps and with what was asked for meanwhile. `outcome` None: under way.
 
-    `deviations`: from its plan, in words.
+    `deviations`: from its plan, in words. `requests`: what proxies told, as `answered` gives it.
     """
 
     id: str
@@ -44,6 +44,7 @@ class RecordedRollout:
     steps: Sequence[RecordedStep]
     acts: Sequence[RecordedAct]
     deviations: Sequence[str] = ()
+    requests: Mapping[str, Any] = field(default_factory=lambda: answered((), {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def receipt(rollout: RecordedRollout) -> dict[str, Any]:
         },
         "measured": None if measured is None else asdict(measured),
         "failed_replicas": rollout.failed_routes,
-        "requests": NOT_MEASURED,
+        "requests": dict(rollout.requests),
         "waves": waves(rollout.steps, rollout.ended_at),
         "deviations": list(rollout.deviations),
         "waits": list(waits(rollout.steps, rollout.acts)),

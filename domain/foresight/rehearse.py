@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from pydantic import TypeAdapter
 
@@ -17,14 +17,28 @@ from domain.rollout import READY
 
 _SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _REASONS = 3
+_BEYOND = 0.05
+"""The share of rollouts that end sooner than the band, and as many later."""
+_OF_A_CHANGE = 2
+"""So many rollouts show one change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Nine of ten runs end from `low` to `high` seconds after the beginning: one in twenty sooner, one later."""
+    """Nine of ten such rollouts end from `low` to `high` seconds after the beginning: one in twenty sooner, one later.
+
+    A short past shows less than there is. Where it shows `taught` changes from one rollout to the next, the next one
+    is expected below the k-th of them in `k / (taught + 1)` of all cases: so the band of a short past is wider.
+    """
 
     low: float
     high: float
+
+    @classmethod
+    def of(cls, ordered: Sequence[float], taught: int) -> Self:
+        """Of the times of some runs, at least one."""
+        beyond = max(0.0, (_BEYOND * (taught + 1) - 1) / (taught - 1)) if taught > 1 else 0.0
+        return cls(quantile(ordered, beyond), quantile(ordered, 1 - beyond))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,7 @@ class Rehearsal:
 
     `done`: by the share of all runs that was done by then, such as {"p50": 12.0}; None where so many were never done.
     `fewest_serving`: how many runs had at worst so many serving. `why_back`: the most frequent reasons.
+    `learned_starts`: from how many past starts the times are.
     """
 
     runs: int
@@ -47,6 +62,7 @@ class Rehearsal:
     why_back: tuple[str, ...]
     failure_rate: float
     is_learned: bool
+    learned_starts: int
     seconds: tuple[float, ...]
 
     @property
@@ -66,12 +82,13 @@ class Rehearsal:
 
 def rehearse(subject: Subject, now: datetime, learned: Learned, draw: Draw, runs: int) -> Rehearsal:
     """Run what follows from the snapshot so often, at least once, each time with other times and other failures."""
-    fates = (LearnedFates(learned=learned, draw=draw, fails=True) for _ in range(runs))
-    return of_courses([course(subject.deployment, now, each) for each in fates], learned)
+    replicas = subject.deployment.desired_replicas
+    fates = (LearnedFates(learned=learned, draw=draw, fails=True, replicas=replicas) for _ in range(runs))
+    courses = [course(subject.deployment, now, each) for each in fates]
+    return _of_courses(courses, learned, taught=len(learned.starts) // max(1, _OF_A_CHANGE * replicas))
 
 
-def of_courses(courses: Sequence[Course], learned: Learned) -> Rehearsal:
-    """What came of these runs."""
+def _of_courses(courses: Sequence[Course], learned: Learned, taught: int) -> Rehearsal:
     back = [run.back_reason for run in courses if run.back_reason is not None]
     done = sorted(run.seconds for run in courses if run.seconds is not None and _completed(run))
     reasons = Counter(reason.partition(";")[0] for reason in back)
@@ -81,13 +98,14 @@ def of_courses(courses: Sequence[Course], learned: Learned) -> Rehearsal:
         went_back=len(back),
         unsettled=len(courses) - len(done) - len(back),
         done={f"p{share * 100:.0f}": _done_by(done, share, len(courses)) for share in _SHARES},
-        band=Band(quantile(done, 0.05), quantile(done, 0.95)) if done else None,
+        band=Band.of(done, taught) if done else None,
         span=Span.of(done) if done else None,
         fewest_serving=dict(sorted(Counter(run.fewest_serving for run in courses).items())),
         most_live=max(run.most_live for run in courses),
         why_back=tuple(reason for reason, _ in reasons.most_common(_REASONS)),
         failure_rate=learned.failure_rate,
         is_learned=bool(learned.starts),
+        learned_starts=len(learned.starts),
         seconds=tuple(done),
     )
 

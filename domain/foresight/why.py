@@ -22,7 +22,7 @@ from typing import Any
 from domain.foresight.around import NOTHING_KNOWN, Around
 from domain.foresight.awaited import Awaited, WaitsFor, in_the_way, next_try, of_route, promotion, start_held_until
 from domain.foresight.blocked import buckets_of, target_of
-from domain.foresight.ends import End, end_of, promoted_at
+from domain.foresight.ends import End, end_of, judge_gives_up_at, promoted_at, step_ends_at
 from domain.foresight.learned import Span
 from domain.foresight.world import cycle
 from domain.model import Deployment, Lifecycle
@@ -69,8 +69,16 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
     if decision.clock_stopped and deployment.hold is not None and deployment.paused_at is None:
         held = Awaited(WaitsFor.TIME, f"{deployment.name} is not going forward: {deployment.hold.reason}")
         return _told(deployment, held, End(deployment.hold.until, "it is looked at again"), now)
+    if decision.clock_stopped and (at := step_ends_at(deployment)) is not None and deployment.paused_at is None:
+        look = Awaited(WaitsFor.TIME, f"{deployment.name} waits: {decision.reason.removeprefix('waiting: ')}")
+        return _told(deployment, look, End(at, "the next step begins"), now)
+    gives_up_at = judge_gives_up_at(deployment) if deployment.paused_at is None else None
+    if decision.clock_stopped and gives_up_at is not None and gives_up_at > now:
+        look = Awaited(WaitsFor.TIME, f"{deployment.name} waits: {decision.reason.removeprefix('waiting: ')}")
+        return _told(deployment, look, End(gives_up_at, "its judge is undecided for good"), now)
     if decision.clock_stopped:
-        return _told(deployment, _person(deployment), End(None, "no clock of the rollout runs until then"), now)
+        until_then = End(None, "no clock of the rollout runs until then")
+        return _told(deployment, _person(deployment, decision), until_then, now)
     awaited = _with_worker(_awaited(deployment, decision, around, now), around)
     return _told(deployment, awaited, end_of(deployment, decision.due_at, now), now)
 
@@ -111,10 +119,10 @@ def _with_worker(awaited: Awaited, around: Around) -> Awaited:
     return replace(awaited, kind=WaitsFor.WORKER, words=f"{awaited.words}; but {around.missing_worker}")
 
 
-def _person(deployment: Deployment) -> Awaited:
+def _person(deployment: Deployment, decision: ClassifiedDecision) -> Awaited:
     verb = "resume" if deployment.paused_at is not None else "promote"
     typed = f"rollway {verb} {deployment.name}"
-    what = "it is paused" if verb == "resume" else "green is healthy"
+    what = "it is paused" if verb == "resume" else decision.reason.removeprefix("waiting: ").partition("; '")[0]
     return Awaited(WaitsFor.PERSON, f"{deployment.name} waits for a person, since {what}: '{typed}' goes on", typed)
 
 

@@ -3,7 +3,7 @@
     a replica comes up, fails or is gone  ──wake──▶  a look of the handler  ──▶  the next snapshot
     a time comes that the handler named   ──alarm──▶       "
 
-There is no database and no chance here: what is drawn is drawn by `Fates`.
+There is no database and no chance here: what is drawn is drawn by `Fates`. Proxies know each table at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +16,7 @@ from domain.handlers import HANDLERS, woken_by
 from domain.handlers.base import DeploymentHandler
 from domain.model import Deployment, Route, RouteStatus
 from domain.replicas.reported import reported
+from domain.rollout import weight_known
 from domain.transitions import ClassifiedDecision
 
 Change = tuple[Route, datetime, RouteStatus]
@@ -115,7 +116,7 @@ class World:
         if len(self.looks) == MOST_LOOKS:
             raise ValueError(f"{self.deployment.name} never rests: {self.looks[-1].decision.reason}")
         decision = cycle(self.deployment, self.at)
-        deployment = after(decision, self.at)
+        deployment = weight_known(after(decision, self.at), self.at)
         for route in deployment.routes[len(deployment.routes) - decision.changes.created :]:
             self.drawn[route.id] = self.fates.of_replica()  # anew: an id may have been that of one that is gone
         drained = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]

@@ -7,9 +7,9 @@ a revision      -> scaling
 from datetime import datetime
 
 from domain.changes import Decision
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition
 
 

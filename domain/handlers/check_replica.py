@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
 from domain.backoff import held_until
 from domain.changes import Decision
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle, Verdict
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.numbers import number_of
 from domain.strategies.buckets import Buckets
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition

@@ -12,9 +12,9 @@ from domain.bounds import Bounds, Deadline
 from domain.changes import Decision
 from domain.counts import RouteCounts
 from domain.evaluator import EVALUATOR
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
+from domain.model import Deployment, DeploymentSubStep
 from domain.rollout import PROVISIONING, READY, ROLLING_BACK
 from domain.transitions import (
     ClassifiedDecision,

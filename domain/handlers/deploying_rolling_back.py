@@ -8,9 +8,9 @@ from datetime import datetime
 
 from domain.changes import Decision
 from domain.evaluator import EVALUATOR
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
+from domain.model import Deployment, DeploymentSubStep
 from domain.rollout import READY, ROLLING_BACK
 from domain.strategies.converge import converge
 from domain.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition

@@ -8,9 +8,9 @@ none                 -> destroyed
 from datetime import datetime
 
 from domain.changes import Decision, RouteChanges
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.numbers import all_of, number_of
 from domain.strategies.buckets import ids
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition

@@ -7,10 +7,10 @@ otherwise                             -> wait
 from datetime import datetime
 
 from domain.changes import Decision
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_replica import drift
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.transitions import STAY, DeploymentStatusTransitions, Transition
 
 

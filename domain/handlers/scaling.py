@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from domain.bounds import Bounds, Deadline
 from domain.changes import Decision
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentLifecycleType, Lifecycle
+from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.rollout import READY
 from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge

@@ -3,11 +3,16 @@
     its process is gone                                           -> gone
     it was never started, and its runtime gives no answer         -> gone
     terminating, a live proxy may still send it requests          -> wait, until the drain deadline at most
-    terminating, out of traffic for less than drain_seconds       -> wait
+    terminating, out of traffic, its proxies tell and it is busy  -> wait, for drain_max_seconds at most
+    terminating, out of traffic, its proxies do not tell          -> wait for drain_seconds
     not asked to end yet                                          -> ask (SIGTERM)
     stop_grace_seconds over since the first asking                -> kill (SIGKILL)
     asked, but its runtime gave no answer                         -> ask again
     otherwise                                                     -> wait
+
+Its proxies tell when each live one has a port for it. Then a replica is idle when all of them said at two looks in a
+row that no answer of it is under way; until the first look, which takes a second, 5 s are waited. What has been told
+once counts on when there are no more looks: a proxy that falls silent is not a quiet one.
 
 A failed replica is in nobody's way any more and skips the waits for its traffic. Of a replica whose runtime gives no
 answer nothing is known, so it counts as running, unless it was never started.
@@ -18,6 +23,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.model import RouteStatus
+
+IDLE_LOOKS = 2
+_FIRST_LOOK = timedelta(seconds=5)
 
 
 class StopStep(StrEnum):
@@ -30,12 +38,25 @@ class StopStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class DrainLook:
+    """What all live proxies told at the last look: `under_way` answers, 0 for so many looks in a row (`idle_looks`)."""
+
+    under_way: int
+    idle_looks: int
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it was idle for long enough to be believed."""
+        return self.idle_looks >= IDLE_LOOKS
+
+
+@dataclass(frozen=True, slots=True)
 class LeavingRoute:
     """A route on its way out. `drain_started_at`: when that was decided; None for one that failed.
 
     `running` is None while its runtime gives no answer; `is_unheard`: its runtime gave none when it was asked to end.
     `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
-    `stop_requested_at`: when it was first asked to end, heard or not.
+    `stop_requested_at`: when it was first asked to end, heard or not. `do_proxies_tell`: each live one.
     """
 
     status: RouteStatus
@@ -45,15 +66,21 @@ class LeavingRoute:
     drain_started_at: datetime | None
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
+    do_proxies_tell: bool = False
+    look: DrainLook | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DrainTimes:
-    """How long a leaving replica is waited for: for proxies, for requests in flight, and for it to end by itself."""
+    """How long a leaving replica is waited for: for proxies, for requests in flight, and for it to end by itself.
+
+    `drain_max`: for answers under way where proxies tell of them; None: `drain`, whatever they tell.
+    """
 
     deadline: timedelta
     drain: timedelta
     stop_grace: timedelta
+    drain_max: timedelta | None = None
 
 
 def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> StopStep:
@@ -70,6 +97,19 @@ def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> Sto
     return StopStep.ASK if route.is_unheard else StopStep.WAIT
 
 
+def cut_by_maximum(route: LeavingRoute, times: DrainTimes) -> int:
+    """How many answers are cut when this replica is asked to end now, as far as proxies tell."""
+    if times.drain_max is None or not route.do_proxies_tell or route.look is None:
+        return 0
+    return route.look.under_way
+
+
+def cut_in_words(max_seconds: float, answers: int) -> str:
+    """What is said when replicas were asked to end before they were idle."""
+    which = "1 answer was" if answers == 1 else f"{answers} answers were"
+    return f"{which} still under way after drain_max_seconds, {max_seconds:g} s: cut"
+
+
 def killed_in_words(grace_seconds: float, count: int = 1) -> str:
     """What is said of replicas that were killed, one without a count."""
     killed = f"killed after {grace_seconds:g} s"
@@ -81,4 +121,18 @@ def killed_in_words(grace_seconds: float, count: int = 1) -> str:
 def _end_of_drain(route: LeavingRoute, times: DrainTimes) -> datetime:
     if route.drain_started_at is None:
         raise ValueError("a terminating route has no drain_started_at")
-    return (route.out_of_traffic_at or route.drain_started_at + times.deadline) + times.drain
+    if route.out_of_traffic_at is None:
+        return route.drain_started_at + times.deadline + times.drain
+    return route.out_of_traffic_at + _drain(route, times)
+
+
+def _drain(route: LeavingRoute, times: DrainTimes) -> timedelta:
+    match route.look:
+        case _ if times.drain_max is None or not route.do_proxies_tell:
+            return times.drain
+        case None:
+            return max(times.drain, _FIRST_LOOK)
+        case DrainLook(is_idle=True):
+            return timedelta(0)
+        case _:
+            return times.drain_max

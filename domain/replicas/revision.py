@@ -117,8 +117,12 @@ class RevisionSpec(BaseModel):
     """With runtime external."""
     health_check: HealthCheck | None = None
     """Left out: a replica counts as healthy once it runs."""
+    drain: Literal["until_idle", "fixed"] = "until_idle"
+    """How long answers under way are waited for: until the last has ended, where every live proxy tells, or fixed."""
     drain_seconds: float = Field(default=2.0, ge=0, le=MOST_SECONDS)
-    """For requests in flight: from the moment that no proxy sends a replica any more to its SIGTERM."""
+    """For requests in flight where proxies do not tell: from when none sends a replica any more to its SIGTERM."""
+    drain_max_seconds: float = Field(default=3600.0, ge=0, le=MOST_SECONDS)
+    """With `drain: until_idle`: answers that take longer are cut."""
     stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)
     """From SIGTERM to SIGKILL."""
 

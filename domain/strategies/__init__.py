@@ -9,6 +9,7 @@ from domain.errors import InvalidInputError
 from domain.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.blue_green import BlueGreenStrategy
+from domain.strategies.canary import CanaryStrategy
 from domain.strategies.recreate import RecreateStrategy
 from domain.strategies.rolling_update import RollingUpdateStrategy
 
@@ -18,6 +19,7 @@ STRATEGIES: dict[str, AbstractDeploymentStrategy[Any]] = {
     "rolling_update": RollingUpdateStrategy(),
     "blue_green": BlueGreenStrategy(),
     "recreate": RecreateStrategy(),
+    "canary": CanaryStrategy(),
 }
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.changes import Decision
 from domain.counts import RouteCounts
-from domain.model import Deployment
+from domain.model import Deployment, Rollout
 from domain.policy import StrategySpec
 from domain.strategies.budget import Budget
 
@@ -22,8 +22,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     """One way to get from the current revision to the deploying one. Stateless; `now` is the database's."""
 
     spec_model: ClassVar[type[StrategySpec]]
-    can_be_promoted: ClassVar[bool] = False
-    """Whether a person's `promote` means anything to it."""
+    promotion: ClassVar[str | None] = None
+    """What a person's `promote` comes to, in words; None where it means nothing."""
+    weighs: ClassVar[bool] = False
+    """Whether its new revision gets a share of the requests by weight, stage by stage."""
 
     @abstractmethod
     def budget(self, spec: SpecT, desired: int, before: int) -> Budget:
@@ -38,6 +40,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
         desired, rollout = deployment.desired_replicas, deployment.rollout
         budget = self.budget(spec, desired, rollout.desired_at_start if rollout else desired)
         return replace(budget, count_stopping=True) if spec.count_stopping else budget
+
+    def goes_on_at(self, rollout: Rollout) -> datetime | None:  # noqa: ARG002  (for the others)
+        """When a wait in which no clock of the rollout runs ends by itself; None: when a person says so."""
+        return None
 
     def wait_by_counts(self, spec: SpecT, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:  # noqa: ARG002
         """If the counts alone show that `evaluate_cycle` would wait, that wait; None if it takes the routes to know."""

@@ -52,7 +52,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
     """The ladder above."""
 
     spec_model: ClassVar[type[StrategySpec]] = BlueGreenSpec
-    can_be_promoted: ClassVar[bool] = True
+    promotion: ClassVar[str | None] = "promoted as soon as green is healthy"
 
     def budget(self, spec: BlueGreenSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (whatever the spec)
         """Both sets whole at once. Blue's size serves until the promotion, which may leave a smaller green."""

@@ -6,6 +6,9 @@ from uuid import UUID
 
 from domain.model import RouteStatus, TrafficStatus
 
+WHOLE = 10_000
+"""What weights are parts of: all requests."""
+
 
 class EntranceKind(StrEnum):
     """How requests for a deployment are told from others: by the host they name, or by how their path begins."""
@@ -45,29 +48,39 @@ USUAL = RequestRules()
 
 @dataclass(frozen=True, slots=True)
 class RouteInTraffic:
-    """A route whose replica runs and is not on its way out. `ratio`: its share of requests against the others' (0..1).
+    """A route whose replica runs and was not asked to end yet.
 
+    `ratio`: its share of requests against the others' (0..1).
     `is_candidate`: of the revision that its deployment is rolling out to. A parked one waits for a way back.
+    `is_current`: of the revision that is to be replaced, or that runs while there is no rollout.
     """
 
     id: UUID
     revision: str
+    revision_id: UUID
     address: str
     status: RouteStatus
     traffic: TrafficStatus
     ratio: float
     is_candidate: bool
     is_parked: bool
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentInTraffic:
-    """A deployment that is not destroyed, with its routes in id order."""
+    """A deployment that is not destroyed, with its routes in id order.
+
+    `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `has_canary`: it has
+    a canary, or had one just now.
+    """
 
     name: str
     entrances: tuple[Entrance, ...]
     rules: RequestRules
     routes: tuple[RouteInTraffic, ...]
+    weight: int | None = None
+    has_canary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

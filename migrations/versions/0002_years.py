@@ -10,6 +10,18 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
+    "DROP TRIGGER rollout_weighed ON rollouts",
+    "DROP TRIGGER rollout_begins_weighed ON rollouts",
+    "DROP FUNCTION rollout_weighed",
+    "DROP INDEX rollouts_weighed_idx",
+    """
+    ALTER TABLE rollouts DROP COLUMN weight_known_at, DROP COLUMN weight_xid, DROP COLUMN weight, DROP COLUMN stage
+    """,
+    "DROP TABLE proxy_counters",
+    "DROP TABLE answers",
+    "DROP TABLE intervals",
+    "ALTER TABLE proxies DROP COLUMN stats_address",
+    "DROP TABLE drain_looks",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
     "DROP TABLE deployment_group_members",
     "DROP TABLE deployment_groups",

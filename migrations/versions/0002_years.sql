@@ -200,3 +200,74 @@ CREATE TABLE receipts (
     CONSTRAINT receipts_number_key UNIQUE (deployment_id, number),
     CONSTRAINT receipts_number_check CHECK (number > 0)
 );
+
+-- A canary. weight: how many of 10,000 requests its new revision gets, none where all replicas share them; stage: which of
+-- its weights that is. weight_xid: the transaction that set it, weight_known_at: when every live proxy had acknowledged it.
+ALTER TABLE rollouts ADD COLUMN stage integer DEFAULT 0 NOT NULL, ADD COLUMN weight integer, ADD COLUMN weight_xid xid8,
+    ADD COLUMN weight_known_at timestamptz,
+    ADD CONSTRAINT rollouts_weight_check CHECK (weight >= 0 AND weight < 10000);
+
+CREATE INDEX rollouts_weighed_idx ON rollouts (ended_at) WHERE weight IS NOT NULL OR stage > 0;
+
+CREATE FUNCTION rollout_weighed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.weight_xid := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
+    FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
+CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight ON rollouts
+    FOR EACH ROW WHEN (NEW.weight IS DISTINCT FROM OLD.weight) EXECUTE FUNCTION rollout_weighed();
+-- What all live proxies told of a draining route at the last look: answers under way, 0 for so many
+-- looks in a row.
+CREATE TABLE drain_looks (
+    route_id uuid NOT NULL,
+    under_way integer NOT NULL,
+    idle_looks integer NOT NULL,
+    looked_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT drain_looks_pkey PRIMARY KEY (route_id),
+    CONSTRAINT drain_looks_counts_check CHECK (under_way >= 0 AND idle_looks >= 0 AND (under_way = 0) = (idle_looks > 0)),
+    CONSTRAINT drain_looks_route_id_fkey FOREIGN KEY(route_id) REFERENCES routes (id) ON DELETE CASCADE
+);
+-- host:port where a proxy tells what it has counted; none: it does not
+ALTER TABLE proxies ADD COLUMN stats_address text;
+-- What proxies told of the answers of a rollout's revisions. They go with the rollout.
+-- at: its end; reporting: the proxies that told what they counted, of those that were live
+-- refused: requests that proxies answered themselves, for there was no replica
+CREATE TABLE intervals (
+    rollout_id uuid NOT NULL,
+    id integer NOT NULL,
+    at timestamptz NOT NULL,
+    seconds double precision NOT NULL,
+    reporting integer NOT NULL,
+    live integer NOT NULL,
+    refused integer NOT NULL,
+    CONSTRAINT intervals_pkey PRIMARY KEY (rollout_id, id),
+    CONSTRAINT intervals_counts_check CHECK (id > 0 AND seconds >= 0 AND refused >= 0 AND reporting BETWEEN 0 AND live),
+    CONSTRAINT intervals_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
+);
+-- first_byte: how many took how long to their first byte; FIRST_BYTE_MS in domain/traffic/answers.py are the bucket's edges
+CREATE TABLE answers (
+    rollout_id uuid NOT NULL,
+    interval_id integer NOT NULL,
+    revision_id uuid NOT NULL,
+    done integer NOT NULL,
+    failed integer NOT NULL,
+    cut integer NOT NULL, -- of those failed: they had begun
+    first_byte integer[] NOT NULL,
+    CONSTRAINT answers_pkey PRIMARY KEY (rollout_id, interval_id, revision_id),
+    CONSTRAINT answers_counts_check CHECK (done >= 0 AND failed >= 0 AND cut >= 0 AND 0 <= ALL (first_byte)),
+    CONSTRAINT answers_interval_id_fkey FOREIGN KEY(rollout_id, interval_id)
+        REFERENCES intervals (rollout_id, id) ON DELETE CASCADE ON UPDATE CASCADE
+);
+-- what each proxy's counters showed at the last look of a rollout: the next one counts from there
+-- of_revisions: {revision id: [done, failed, first_byte, cut]}
+CREATE TABLE proxy_counters (
+    rollout_id uuid NOT NULL,
+    node_id text NOT NULL,
+    uptime integer NOT NULL,
+    refused bigint NOT NULL,
+    of_revisions jsonb NOT NULL,
+    CONSTRAINT proxy_counters_pkey PRIMARY KEY (rollout_id, node_id),
+    CONSTRAINT proxy_counters_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
+);

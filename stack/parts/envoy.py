@@ -13,7 +13,7 @@ from stack.settings import ServerSettings
 
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
 # machine reaches the port, so the pages that tell the token, or end the process, are closed.
-_ADMIN_PATHS = ("/ready", "/stats", "/drain_listeners")
+_ADMIN_PATHS = ("/ready", "/stats", "/clusters", "/drain_listeners")
 # Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
 # sockets over still has some seconds for requests in flight.
 DRAIN_SECONDS = 1
@@ -49,6 +49,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         listen=(HOST, ports.envoy),
         admin=(HOST, ports.envoy_admin),
         admin_paths=_ADMIN_PATHS,
+        stats=(HOST, ports.envoy_stats),
         xds=(HOST, ports.api),
     )
     file = home.envoy / "bootstrap.yaml"

@@ -74,7 +74,7 @@ class Courier:
     def _claim(self, under_way: Collection[str]) -> list[tuple[Pending, float]]:
         if self.stopping.is_set():
             return []
-        busy = [name for name, number in Counter(under_way).items() if number >= AT_ONCE]
+        busy = Counter(under_way)
         lease, ends_at = timedelta(seconds=self.seconds) + _MARGIN, monotonic() + self.seconds
         claimed = in_transaction(self.engine, lambda connection: claim_events(connection, lease, AT_ONCE, busy))
         return [(pending, ends_at) for pending in claimed]

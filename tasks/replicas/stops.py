@@ -13,9 +13,10 @@ from sqlalchemy import Engine
 
 from db.engine import database_now, in_transaction
 from db.proxies.acks import release_drained
-from db.replicas.kills import Kill, record_kills
+from db.proxies.drains import do_proxies_tell, drain_looks
+from db.replicas.kills import Cut, Kill, record_cuts, record_kills
 from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
-from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
+from domain.replicas.drain import DrainLook, DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
 from domain.replicas.trying import pause_after
 from runtime.base import Runtime
 from tasks.change import change_and_wake
@@ -30,15 +31,25 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A step, and why it was not done, if its runtime gave no answer."""
+    """A step, why it was not done, if its runtime gave no answer, and how many answers it cut, as far as is known."""
 
     step: StopStep
     why_not: str | None = None
+    cut: int = 0
 
     @property
     def is_kill(self) -> bool:
         """It was killed just now."""
         return self.step is StopStep.KILL and self.why_not is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What proxies told of leaving replicas, as of the database's time `now`. `do_tell`: each live proxy does."""
+
+    now: datetime
+    looks: Mapping[UUID, DrainLook]
+    do_tell: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +74,18 @@ class Stops:
 
     def look(self) -> bool:
         """Take each leaving replica one step further. True while one is still leaving whose runtime answers."""
-        routes, now = in_transaction(self.engine, self._read)
+        routes, told = in_transaction(self.engine, self._read)
         known = {route.id: route for route in routes}
         self._troubles = {route_id: trouble for route_id, trouble in self._troubles.items() if route_id in known}
         due = self._due(routes)
-        taken = self._turns.ask(due, partial(self._take_step, now=now))
+        taken = self._turns.ask(due, partial(self._take_step, told=told))
         for route_id, end in taken.items():
             self._note_trouble(route_id, end.why_not)
         asked = [route_id for route_id, end in taken.items() if end.step is StopStep.ASK]
         first_asked = [route_id for route_id in asked if route_id in known and not known[route_id].stop_requested_at]
         if first_asked:
             in_transaction(self.engine, partial(request_stop, route_ids=first_asked))
+        self._tell_cuts([(known[route_id], taken[route_id].cut) for route_id in first_asked])
         self._tell_kills([known[route_id] for route_id, end in taken.items() if end.is_kill and route_id in known])
         gone = [route_id for route_id, end in taken.items() if end.step is StopStep.GONE]
         if gone:
@@ -81,9 +93,16 @@ class Stops:
             log_gone((known[route_id] for route_id in gone if route_id in known), self.host)
         return len(gone) < len(due) or self._turns.is_behind
 
-    def _read(self, connection: Connection) -> tuple[list[RouteRow], datetime]:
+    def _read(self, connection: Connection) -> tuple[list[RouteRow], _Told]:
         release_drained(connection)
-        return routes_to_stop(connection, self.host), database_now(connection)
+        routes = routes_to_stop(connection, self.host)
+        looks = drain_looks(connection, [route.id for route in routes])
+        return routes, _Told(database_now(connection), looks, do_tell=bool(routes) and do_proxies_tell(connection))
+
+    def _tell_cuts(self, asked: Sequence[tuple[RouteRow, int]]) -> None:
+        cuts = [Cut(route.deployment_id, route.spec.drain_max_seconds, answers) for route, answers in asked if answers]
+        if cuts:
+            in_transaction(self.engine, partial(record_cuts, host=self.host, cuts=cuts))
 
     def _tell_kills(self, killed: Sequence[RouteRow]) -> None:
         """Whose requests were cut off must be able to find out why."""
@@ -95,14 +114,15 @@ class Stops:
         now = time.monotonic()
         return [route for route in routes if route.id not in self._troubles or self._troubles[route.id].again_at <= now]
 
-    def _take_step(self, route: RouteRow, now: datetime) -> _Taken:
+    def _take_step(self, route: RouteRow, told: _Told) -> _Taken:
         """Take the next step, as far as its runtime answers."""
-        step = self._next_step(route, None, now)
+        step, cut = self._next_step(route, None, told), 0
         try:
             runtime, request = self._runtime(route), request_of(route)
             replica = runtime.find(route.id)
-            step = self._next_step(route, replica is not None and replica.running, now)
+            step = self._next_step(route, replica is not None and replica.running, told)
             if step is StopStep.ASK:
+                cut = cut_by_maximum(self._leaving(route, True, told), self._times(route))  # noqa: FBT003
                 runtime.terminate(route.id, request)
             elif step is StopStep.KILL:
                 runtime.kill(route.id, request)
@@ -110,7 +130,7 @@ class Stops:
                 log_killed(route, self.host)
         except Exception as error:  # noqa: BLE001  (whatever it is, it must not reach those that leave beside it)
             return _Taken(step, str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}")
-        return _Taken(step)
+        return _Taken(step, cut=cut)
 
     def _runtime(self, route: RouteRow) -> Runtime:
         runtime = self.runtimes.get(route.spec.runtime)
@@ -118,9 +138,12 @@ class Stops:
             raise OSError(f"this release of Rollway has no runtime {route.spec.runtime!r}")
         return runtime
 
-    def _next_step(self, route: RouteRow, running: bool | None, now: datetime) -> StopStep:  # noqa: FBT001
+    def _next_step(self, route: RouteRow, running: bool | None, told: _Told) -> StopStep:  # noqa: FBT001
+        return next_stop_step(self._leaving(route, running, told), self._times(route), told.now)
+
+    def _leaving(self, route: RouteRow, running: bool | None, told: _Told) -> LeavingRoute:  # noqa: FBT001
         trouble = self._troubles.get(route.id)
-        leaving = LeavingRoute(
+        return LeavingRoute(
             status=route.status,
             was_started=route.started_at is not None,
             running=running,
@@ -128,13 +151,18 @@ class Stops:
             drain_started_at=route.drain_started_at,
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
+            do_proxies_tell=told.do_tell,
+            look=told.looks.get(route.id),
         )
-        times = DrainTimes(
+
+    def _times(self, route: RouteRow) -> DrainTimes:
+        spec = route.spec
+        return DrainTimes(
             deadline=self.drain_deadline,
-            drain=timedelta(seconds=route.spec.drain_seconds),
-            stop_grace=timedelta(seconds=route.spec.stop_grace_seconds),
+            drain=timedelta(seconds=spec.drain_seconds),
+            stop_grace=timedelta(seconds=spec.stop_grace_seconds),
+            drain_max=timedelta(seconds=spec.drain_max_seconds) if spec.drain == "until_idle" else None,
         )
-        return next_stop_step(leaving, times, now)
 
     def _note_trouble(self, route_id: UUID, why: str | None) -> None:
         """It is said when it begins and when it ends, and not at each try."""

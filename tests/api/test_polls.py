@@ -26,7 +26,7 @@ def test_a_first_poll_is_answered_at_once_and_the_next_one_when_something_change
         began = time.monotonic()
         shared[0].drain(web.routes[0])
         second = held.result()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10, "a poll that nothing happens to takes 20 s"
     assert second is not None
     assert len(second["resources"][0]["endpoints"][0]["lb_endpoints"]) == 2
 
@@ -105,7 +105,7 @@ def test_a_proxy_that_refuses_an_answer_gets_it_again_less_and_less_often(
         began = time.monotonic()
         shared[0].drain(web.routes[1])
         assert held.result() is not None
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 10, "a poll that nothing happens to takes 20 s"
 
 
 def test_a_proxy_that_comes_back_with_what_another_server_told_it_is_told_the_newest(web: Made, node: Node) -> None:

@@ -1,10 +1,9 @@
 """The server for proxies, Redis, Postgres or an Envoy is killed, frozen or talks nonsense: nobody loses a request."""
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from tests.support import plain_http
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, write
 from tests.support.edge import EdgeRoutes, envoy_process
+from tests.support.http_server import served_by
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
@@ -36,16 +36,8 @@ def nonsense(port: int) -> Iterator[list[str]]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
+    with served_by(Handler, port):
         yield asked
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(

@@ -24,8 +24,8 @@ def test_a_silent_postgres_makes_the_table_stale_and_is_left_for_another_process
     for pid in suspended:
         os.kill(pid, signal.SIGSTOP)
     try:
-        eventually(lambda: health()["status"] == "stale", 10, "it to be noticed")
-        eventually(lambda: health()["status"] == "ok" and health()["table_age_seconds"] < 5, 30, "a new connection")
+        eventually(lambda: health()["status"] == "stale", what="it to be noticed")
+        eventually(lambda: health()["status"] == "ok" and health()["table_age_seconds"] < 5, what="a new connection")
     finally:
         for pid in suspended:
             os.kill(pid, signal.SIGCONT)

@@ -30,7 +30,7 @@ def test_a_postgres_that_is_away_is_named_with_host_and_port_and_no_password(
     assert ended.code == 3
     assert ended.err.startswith("PostgreSQL at 127.0.0.1:1/rollway cannot be reached")
     assert "topsecret" not in ended.err
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_a_postgres_of_somebody_else_that_is_away_leads_to_database_url_and_not_back_to_status(

@@ -36,7 +36,7 @@ _NUMBERS = itertools.count(1)
 _SIDES = st.text("■■■□▲△◇~", max_size=4)
 _CLOCKS: dict[LiteralString, tuple[LiteralString, ...]] = {
     "deployments": ("phase_started_at", "paused_at", "retry_at", "last_failed_at", "last_autoscaled_at"),
-    "rollouts": ("started_at", "last_progress_at", "deadline", "clock_stopped_at"),
+    "rollouts": ("started_at", "last_progress_at", "deadline", "clock_stopped_at", "weight_known_at"),
     "routes": ("created_at", "status_changed_at", "parked_until", "drain_started_at", "started_at"),
 }
 """Every clock that a snapshot or a decision looks at."""
@@ -61,7 +61,7 @@ COMMANDS: dict[type[DeploymentCommand], dict[str, st.SearchStrategy[Any]]] = {
     Restart: {},
     Pause: {},
     Resume: {},
-    Promote: {},
+    Promote: {"full": st.booleans(), "reason": st.just("why")},
     Abort: {},
     Undo: {"revision": st.sampled_from([None, None, "v1", "v3"])},
     Retry: {},

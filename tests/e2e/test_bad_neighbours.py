@@ -36,7 +36,7 @@ def test_a_deployment_beside_all_of_them_comes_up_is_replaced_and_drains_as_ever
         deploy(fleet, "dripping", 20, runtime="external", external={"webhook": hook.url}, drain_seconds=0)
         deploy(fleet, "next", 2, command=["sleep", "60"])
         write(fleet.engine, _OF_THE_NEXT_RELEASE, fleet.state("next")["id"])
-        eventually(lambda: fleet.routes("bye", "failed"), 30, "the bad ones to be tried")
+        eventually(lambda: fleet.routes("bye", "failed"), what="the bad ones to be tried")
 
         began = time.monotonic()
         fleet.deploy_first("web", replicas=2)
@@ -50,6 +50,6 @@ def test_a_deployment_beside_all_of_them_comes_up_is_replaced_and_drains_as_ever
         eventually(lambda: fleet.state("web")["lifecycle"] == "destroyed", USUAL_SECONDS, "the drain")
         for name in ("boxes", "dripping"):
             fleet.ask("destroy", deployment=name)
-        eventually(lambda: fleet.state("boxes")["lifecycle"] == "destroyed", 20, "what never started to be gone")
+        eventually(lambda: fleet.state("boxes")["lifecycle"] == "destroyed", what="what never started to be gone")
         fleet.ask("destroy", deployment="dripping", force=True)
-        eventually(lambda: fleet.state("dripping")["lifecycle"] == "destroyed", 20, "what nobody can stop to be gone")
+        eventually(lambda: fleet.state("dripping")["lifecycle"] == "destroyed", what="what nobody can stop to be gone")

@@ -42,21 +42,21 @@ def west(fleet: Fleet, home_of_west: Path, clock: ShiftedClock) -> Fleet:
 
 def wait_until_measured(fleet: Fleet, seconds: int) -> None:
     near = "SELECT name FROM hosts WHERE name = 'west' AND abs(clock_offset_seconds - %s) < 1"
-    eventually(lambda: fleet.rows(near, seconds), 10, "the offset to be measured")
+    eventually(lambda: fleet.rows(near, seconds), what="the offset to be measured")
 
 
 def replace_a_killed_one(fleet: Fleet, revision: str) -> None:
     failed = len(fleet.routes("web", "failed"))
     psutil.Process(int(fleet.routes("web")[0]["replica_handle"].removeprefix("pid:"))).kill()
-    eventually(lambda: len(fleet.routes("web", "failed")) == failed + 1, 15, "its end to be noticed")
-    fleet.wait_until_ready("web", revision, 2, within=20)
+    eventually(lambda: len(fleet.routes("web", "failed")) == failed + 1, what="its end to be noticed")
+    fleet.wait_until_ready("web", revision, 2)
 
 
 def roll_out(fleet: Fleet, revision: str) -> set[str]:
     """The hosts that the replicas are on then."""
     fleet.add_revision("web", revision)
     fleet.activate("web", revision)
-    fleet.wait_until_ready("web", revision, 2, within=30)
+    fleet.wait_until_ready("web", revision, 2)
     return {route["host"] for route in fleet.routes("web")}
 
 

@@ -68,7 +68,7 @@ def test_a_rollout_over_containers_goes_on_when_a_worker_is_killed(
     for name in ("v1", "v2"):
         add_revision(docked, name)
     docked.ask("activate_revision", deployment="box", revision="v1")
-    eventually(lambda: runs(docked, "v1"), 40, "two containers of v1")
+    eventually(lambda: runs(docked, "v1"), what="two containers of v1")
     docked.ask("activate_revision", deployment="box", revision="v2")
     eventually(lambda: docked.rows("SELECT FROM rollout_steps"), what="the first step")
     docked.kill("worker1")
@@ -81,7 +81,7 @@ def test_a_container_that_is_killed_is_replaced(docked: Fleet, docker_url: str) 
     docked.ask("create_deployment", deployment="box", desired_replicas=2, policy=POLICY)
     add_revision(docked, "v1")
     docked.ask("activate_revision", deployment="box", revision="v1")
-    eventually(lambda: runs(docked, "v1"), 40, "two containers of v1")
+    eventually(lambda: runs(docked, "v1"), what="two containers of v1")
     lost = docked.routes("box")[0]
     with docker.APIClient(base_url=docker_url) as client:
         client.kill(lost["replica_handle"].removeprefix("docker:"))

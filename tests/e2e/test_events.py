@@ -51,11 +51,13 @@ def test_when_a_worker_is_killed_while_it_sends_another_sends_it_again_and_the_o
         fleet.ask("scale", deployment="web", desired_replicas=size)
     fleet.start_beat()
     fleet.start_workers("worker1", **settings)
-    eventually(lambda: receiver.asked, 30, "the first event to be on its way")
+    eventually(lambda: receiver.asked, what="the first event to be on its way")
     fleet.kill("worker1")
     receiver.goes_on.set()
     fleet.start_workers("worker2", **settings)
-    eventually(lambda: read(fleet.engine, "SELECT count(*) AS left FROM outbox") == [{"left": 0}], 40, "all to be sent")
+    eventually(
+        lambda: read(fleet.engine, "SELECT count(*) AS left FROM outbox") == [{"left": 0}], what="all to be sent"
+    )
     assert receiver.versions("web") == [1, 2, 3, 4]
     times = Counter(event["data"]["version"] for event in receiver.taken)
     assert times == {1: 2, 2: 1, 3: 1, 4: 1}, "the first came twice, since nobody heard that it had arrived"

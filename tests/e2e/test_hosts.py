@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from runtime.process import stop_all
+from tasks.replicas.log_asking import ask_hosts
 from tests.support.runtimes import environments_of, processes_of
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
@@ -62,6 +63,11 @@ def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, h
     for route in two_hosts.routes("web"):
         assert route["address"].startswith(f"{ADDRESSES[route['host']]}:")
         assert route["id"] in running_routes(homes[route["host"]])
+    asked = {host: dict.fromkeys(running_routes(home)) for host, home in homes.items()}
+    logs = ask_hosts(two_hosts.waker.client, asked, 10, patience_seconds=20)
+    assert {host: pieces.keys() for host, pieces in logs.items()} == {
+        host: places.keys() for host, places in asked.items()
+    }
 
 
 def test_a_rollout_ends_as_promised_though_a_host_dies_in_the_middle(two_hosts: Fleet, homes: dict[str, Path]) -> None:
@@ -85,15 +91,15 @@ def test_a_host_that_comes_back_stops_what_was_replaced_and_adopts_nothing_twice
 ) -> None:
     cut_off = running_routes(homes["west"])
     two_hosts.kill("worker-west")
-    eventually(lambda: placed(two_hosts) == {("east", "v1"): 4}, 40, "the other host to have all")
+    eventually(lambda: placed(two_hosts) == {("east", "v1"): 4}, what="the other host to have all")
     assert running_routes(homes["west"]) == cut_off, "nobody could stop them"
     start(two_hosts, homes, "west", "worker-west-again")
-    eventually(lambda: not running_routes(homes["west"]), 40, "what was replaced to be stopped")
+    eventually(lambda: not running_routes(homes["west"]), what="what was replaced to be stopped")
     stopped = [route for route in two_hosts.routes("web", "failed") if route["id"] in cut_off]
     eventually(lambda: all(route["stopped_at"] for route in two_hosts.routes("web", "failed")), what="to be noted")
     assert len(stopped) == 2
     assert placed(two_hosts) == {("east", "v1"): 4}
     two_hosts.ask("scale", deployment="web", desired_replicas=6)
-    eventually(lambda: placed(two_hosts) == {("east", "v1"): 4, ("west", "v1"): 2}, 40, "new ones on the emptier host")
+    eventually(lambda: placed(two_hosts) == {("east", "v1"): 4, ("west", "v1"): 2}, what="new ones on the emptier host")
     live = {route["id"] for route in two_hosts.routes("web")}
     assert running_routes(homes["east"]) | running_routes(homes["west"]) == live

@@ -1,4 +1,4 @@
-"""The stack's own stops, through the command line, with requests all the while: none of them loses one."""
+"""The stack's own stops, and a rollout, through the command line, with requests all the while: none is lost."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -113,6 +114,55 @@ def test_no_request_is_lost_by_a_dead_supervisor_a_restart_and_a_stop_that_keeps
     assert load.tally.requests > 500
     assert load.tally.failed == 0, str(load.tally)
     assert machine.replicas() == replicas
+
+
+STREAMS = """
+import http.server, os, time
+
+class Streams(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        number = 0
+        while self.path == "/long" and not os.path.exists("END"):
+            self.wfile.write(b"9\\r\\n%8d\\n\\r\\n" % number)
+            number += 1
+            time.sleep(0.1)
+        self.wfile.write(b"0\\r\\n\\r\\n")
+
+http.server.ThreadingHTTPServer((os.environ["HOST"], int(os.environ["PORT"])), Streams).serve_forever()
+"""
+"""An answer that ends when there is a file END; SIGTERM ends it at once."""
+
+
+def test_a_stream_longer_than_any_grace_survives_a_rollout_byte_for_byte(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "streams.py").write_text(STREAMS)
+    file = tmp_path / "streams.yaml"
+
+    def apply(version: str) -> None:
+        command = f"{sys.executable} streams.py"
+        revision = {"name": version, "command": command, "health_check": {"path": "/"}, "env": {"VERSION": version}}
+        policy = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+        document = {"deployment": "streams", "replicas": 1, "policy": policy}
+        file.write_text(json.dumps({**document, "revision": {**revision, "working_directory": str(tmp_path)}}))
+        machine.rollway("apply", "-f", str(file), "--wait")
+
+    apply("v1")
+    url = f"{machine.envoy}/streams/long"
+    with httpx.stream("GET", url, trust_env=False, verify=False, timeout=60) as answer:  # plain HTTP
+        lines = answer.iter_lines()
+        got = [next(lines) for _ in range(3)]
+        apply("v2")
+        got += [next(lines) for _ in range(60)]  # six seconds, three times the fixed grace
+        (tmp_path / "END").touch()
+        got += list(lines)
+    assert got == [f"{number:8}" for number in range(len(got))]
+    requests = machine.rollway("receipt", "streams")["receipt"]["requests"]
+    assert requests["fewest_reporting"] == requests["most_live"] == 1
+    machine.rollway("destroy", "streams", "--yes", "--wait")
 
 
 def test_down_asks_at_a_terminal_and_says_how_many_replicas_it_would_stop(machine: Machine) -> None:

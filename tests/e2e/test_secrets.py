@@ -84,7 +84,7 @@ def roll_out(fleet: Fleet, client: redis.Redis, host: Path, env: Mapping[str, An
     refused = send(fleet, client, "activate_revision", revision="v2")["error"]
     assert refused["code"] == "missing_secret"
     assert "the program ended with exit code 1" in refused["message"]
-    return eventually(lambda: text if "missing_secret" in (text := pages(flower)) else None, 20, "Flower to know")
+    return eventually(lambda: text if "missing_secret" in (text := pages(flower)) else None, what="Flower to know")
 
 
 def test_only_the_replica_has_the_secrets_and_plain_values_are_shown_nowhere(

@@ -68,7 +68,7 @@ def test_before_keys_are_set_senders_may_sign_already(fleet: Fleet, redis_url: s
 def test_a_worker_does_not_begin_with_keys_that_make_no_sense(fleet: Fleet, keys: Path) -> None:
     keys.write_text("ci = short")
     fleet.begin_worker("worker1", ROLLWAY_COMMAND_KEYS=str(keys))
-    eventually(lambda: not fleet.is_running("worker1"), 30)
+    eventually(lambda: not fleet.is_running("worker1"))
     log = fleet.log("worker1")
     assert f"ROLLWAY_COMMAND_KEYS: {keys}: line 1 must be 'sender = key'" in log
     assert "Traceback" not in log

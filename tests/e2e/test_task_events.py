@@ -52,14 +52,14 @@ def test_flower_shows_what_each_task_is_about_what_was_refused_and_no_tick(fleet
     flower = start_flower(fleet)
     fleet.start_workers("worker")
     fleet.start_beat()
-    eventually(lambda: "flower_worker_online{" in httpx.get(f"{flower}/metrics").text, 30, "events to reach Flower")
+    eventually(lambda: "flower_worker_online{" in httpx.get(f"{flower}/metrics").text, what="events to reach Flower")
     fleet.deploy_first(replicas=1)
     asked = {"deployment": "web", "revision": "v1", "actor": "alice"}
     for name, more in (("right", {}), ("wrong", {"revision": "v9", "reason": "s" * 900})):
         payload = {"request_id": name, **asked, **more}
         fleet.producer.send_task("rollway.activate_revision", kwargs={"payload": payload}, task_id=name)
-    eventually(lambda: _done(fleet).get("rollway.wake_what_is_due", 0) > 3, 30, "some ticks")
-    shown = eventually(lambda: _shown(flower, "right", "wrong"), 30, "both commands")
+    eventually(lambda: _done(fleet).get("rollway.wake_what_is_due", 0) > 3, what="some ticks")
+    shown = eventually(lambda: _shown(flower, "right", "wrong"), what="both commands")
 
     names = {task["name"] for task in shown.values()}
     looks = {"start on here", "start on each host", "stop on here", "stop on each host"}

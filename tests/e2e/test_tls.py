@@ -73,5 +73,5 @@ def test_an_authority_that_is_not_trusted_is_refused_in_one_sentence(
         assert (told.returncode, told.stderr.count("\n")) == (3, 1)
         assert "certificate verify failed" in told.stderr
     tls_fleet.begin_worker("stranger", REDIS_URL=tls_url)
-    eventually(lambda: "certificate verify failed" in tls_fleet.log("stranger"), 30, "the worker to say why")
+    eventually(lambda: "certificate verify failed" in tls_fleet.log("stranger"), what="the worker to say why")
     assert "Traceback" not in tls_fleet.log("stranger")

@@ -74,8 +74,8 @@ def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_wo
 ) -> None:
     apply_with(fleet, "v1", "--wait")
     with _no_request_lost(envoy):
-        apply_with(fleet, "v2", STARTUP_SECONDS="2")
-        _wait_for_a_step(fleet)
+        with _a_step(fleet):
+            apply_with(fleet, "v2", STARTUP_SECONDS="2")
         _send(fleet, client, "pause", "web")
         fleet.code = ROOT
         run_with(fleet, "cli.main", "migrate")
@@ -101,8 +101,8 @@ def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_wo
 def _exchange_worker(fleet: Fleet, client: redis.Redis) -> None:
     """An old worker goes on as new senders ask for it; a new one works beside it, and then alone."""
     fleet.ask("scale", deployment="web", desired_replicas=5)
-    _send(fleet, client, "resume", "web")
-    _wait_for_a_step(fleet)
+    with _a_step(fleet):
+        _send(fleet, client, "resume", "web")
     fleet.ask("pause", deployment="web")  # at once: the rollout is not over before the new worker begins
     fleet.start_workers("new-worker")
     _send(fleet, client, "resume", "web")
@@ -139,9 +139,11 @@ def _no_request_lost(envoy: Process) -> Iterator[None]:
     assert load.tally.failed == 0, str(load.tally)
 
 
-def _wait_for_a_step(fleet: Fleet) -> None:
-    """The rollout has moved."""
+@contextmanager
+def _a_step(fleet: Fleet) -> Iterator[None]:
+    """The rollout moves by what is done here; it may do so before that has ended."""
     before = fleet.steps("web")
+    yield
     eventually(lambda: fleet.steps("web") != before, what="a step")
 
 

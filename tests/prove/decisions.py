@@ -97,7 +97,7 @@ def _by_creations(
 def _keeps_blue(before: Deployment, decision: ClassifiedDecision) -> bool:
     """Blue-green: what blue loses before the promotion is replaced."""
     known = (before.current_revision_id, before.deploying_revision_id)
-    replaces = before.rollout is not None and before.rollout.policy.strategy == "blue_green"
+    replaces = before.rollout is not None and before.rollout.policy.strategy in ("blue_green", "canary")
     return replaces and all(spec.revision_id in known for spec in decision.changes.rollout_specs)
 
 

@@ -36,7 +36,8 @@ def spans(policy: DeploymentPolicy | None) -> list[float]:
     """The seconds that its spec speaks of: ages of healthy routes are compared with them."""
     if policy is None:
         return []
-    return [seconds for name, seconds in policy.spec if name.endswith("_seconds") and seconds]
+    steps = [float(step.seconds) for step in getattr(policy.spec, "steps", ()) if step.seconds]
+    return [seconds for name, seconds in policy.spec if name.endswith("_seconds") and seconds] + steps
 
 
 def key_of(state: State) -> bytes:
@@ -92,9 +93,20 @@ def _rollout(rollout: Rollout, now: datetime, *, rolling_back: bool) -> tuple[in
         rollout.desired_at_start,
         0 if with_revision is None else 1 + with_revision,
         0 if stopped_at is None else 1 + (now - stopped_at >= LONG * _SECOND),
+        rollout.stage,
+        0 if rollout.weight is None else 1 + bool(rollout.weight),
+        _known(rollout, now),
         not rolling_back and _passed(rollout.deadline, its_now),
         not rolling_back and progress_seconds is not None and _passed(progress_ends, its_now),
     )
+
+
+def _known(rollout: Rollout, now: datetime) -> int:
+    """For how long every proxy has known the weight, as far as a step takes."""
+    if rollout.weight_known_at is None:
+        return 0
+    longest = int(max(spans(rollout.policy), default=0))
+    return 1 + min(longest, (now - rollout.weight_known_at) // _SECOND)
 
 
 def _failed(failures: StartFailures, now: datetime) -> tuple[int, ...]:

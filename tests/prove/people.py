@@ -43,7 +43,7 @@ def _retry(state: State) -> Steered:
 
 COMMANDS: dict[str, Command] = {
     "pause": lambda state: steering.pause(state.deployment, asking(state.deployment, state.now)),
-    "resume": lambda state: steering.resume(state.deployment),
+    "resume": lambda state: steering.resume(state.deployment, asking(state.deployment, state.now)),
     "promote": lambda state: steering.promote(state.deployment),
     "abort": lambda state: steering.abort(state.deployment, asking(state.deployment, state.now)),
     "undo": _undo,

@@ -16,7 +16,7 @@ from tests.prove.key import key_of
 from tests.prove.laws import rests
 from tests.prove.people import helper, people
 from tests.prove.state import Left, Move, State
-from tests.prove.world import replicas, time, workers
+from tests.prove.world import proxies, replicas, time, workers
 
 Path = tuple[int, ...]
 """The numbers of the moves that lead to a state, each among all moves of the state before."""
@@ -24,7 +24,7 @@ Path = tuple[int, ...]
 
 def moves(state: State) -> list[Move]:
     """Everything that can happen in a state; what a kind world does is marked."""
-    found = [*workers(state), *replicas(state), *time(state)]
+    found = [*workers(state), *replicas(state), *proxies(state), *time(state)]
     if not any(move.kind for move in found) and (help_comes := helper(state)):
         found.append(help_comes)
     return [*found, *people(state)]

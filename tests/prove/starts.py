@@ -28,6 +28,11 @@ SPECS: dict[str, list[dict[str, Any]]] = {
     ]
     + [{"auto_promote": True, "promote_delay_seconds": 10}],
     "recreate": [{}],
+    "canary": [
+        {"steps": ["5%"], "max_surge": surge, "max_unavailable": unavailable, "count_stopping": counting}
+        for surge, unavailable, counting in ((1, 0, False), (1, 1, True), (2, 0, False))
+    ]
+    + [{"steps": [{"weight": "5%", "seconds": 10}, "60%"]}],
 }
 PROGRESS_SECONDS = 600
 FAILURE_BUDGET = 2

@@ -8,6 +8,7 @@ from domain.after import after, routes_after
 from domain.backoff import next_start_at, proven_at
 from domain.foresight.world import cycle, with_status
 from domain.model import Route, RouteStatus
+from domain.rollout import weight_known
 from domain.strategies.buckets import grace_ends_at
 from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.prove.decisions import broken_by_decision
@@ -81,6 +82,14 @@ def _without(state: State, gone: Route) -> State:
     return changed(state, replace(deployment, routes=left, version=deployment.version + 1))
 
 
+def proxies(state: State) -> Iterator[Move]:
+    """The last live one acknowledges the weight of a canary."""
+    known = weight_known(state.deployment, state.now)
+    if known is not state.deployment:
+        after = replace(known, version=known.version + 1)
+        yield Move("every proxy knows the weight", changed(state, after), kind=True)
+
+
 def time(state: State) -> Iterator[Move]:
     """It jumps to what comes next. A limit that passes while something is under way is a misfortune."""
     deployment, now, due_at = state.deployment, state.now, state.due_at
@@ -117,6 +126,8 @@ def _ends(state: State) -> Iterator[datetime]:
             yield from (route.status_changed_at + span for span in healthy_for)
         if route.parked_until is not None:
             yield route.parked_until
+    if deployment.rollout is not None and deployment.rollout.weight_known_at is not None:
+        yield from (deployment.rollout.weight_known_at + span for span in healthy_for)
     if deployment.start_failures is not None:
         failures = deployment.start_failures
         yield next_start_at(failures) if failures.came_up_at is None else proven_at(failures.came_up_at)

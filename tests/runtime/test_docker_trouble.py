@@ -112,7 +112,7 @@ def test_an_engine_that_has_lost_its_containerd_fails_no_start(dockerd: Dockerd,
         except RuntimeUnavailableError:
             return False
 
-    assert eventually(started, within=20)
+    assert eventually(started)
 
 
 def test_a_remote_engine_is_reached_by_tls_at_the_address_of_its_host(

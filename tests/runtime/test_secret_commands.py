@@ -57,7 +57,7 @@ def test_a_command_that_fails_says_how_and_nothing_of_what_it_wrote(
 ) -> None:
     began = time.monotonic()
     assert fault(secrets, f'command:{program} read "{code}"').startswith(sentence)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 30
 
 
 def test_a_command_that_hangs_is_killed_with_what_it_started(

@@ -1,9 +1,11 @@
 """`make soak`: the proofs in their long form, with a summary as text and as JSON in bench/results/soak.json.
 
 machine    whole rollouts of the pure core, by Hypothesis
+judge      canaries in simulated worlds: how often their judge is wrong
 storm      coordinators, probers, users and cut connections on a real Postgres
 chaos      real processes, killed at random moments
 inputs     files, command lines, payloads, messages and HTTP that nobody should send
+steering   two people and a service, who steer one deployment at once for a minute
 http       what the OpenAPI description allows, and what it does not, by tokens of each role
 """
 
@@ -37,9 +39,11 @@ class Part:
 
 PARTS = (
     Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
+    Part("judge", "tests/domain/laws/test_judge.py", 2_000),
     Part("storm", "tests/tasks/test_storm.py", 200),
     Part("chaos", "tests/e2e/test_random_faults.py", 20),
     Part("inputs", "tests/fuzz/test_inputs.py", 5_000),
+    Part("steering", "tests/e2e/test_steering_at_once.py", 40),
     Part("http", "tests/api/people/test_schema.py", 10_000),
 )
 

@@ -3,9 +3,8 @@
 import json
 import signal
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -29,6 +28,7 @@ from stack.supervisor.ready import is_ready
 from stack.supervisor.stop import stop_in_order
 from stack.up import up
 from tests.support import plain_http
+from tests.support.http_server import served_by
 from tests.support.waiting import eventually
 
 SERVERS = ServerSettings(ports=Ports(flower=3, api=4, envoy=1, envoy_admin=2), envoy_node="edge-1")
@@ -105,15 +105,8 @@ def answering() -> Iterator[tuple[int, list[int]]]:
             self.end_headers()
             self.wfile.write(b"HTTP/1.1 200 OK")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield server.server_port, answers
-        server.shutdown()
-        thread.join()
+    with served_by(Handler) as port:
+        yield port, answers
 
 
 def test_an_http_part_is_ready_when_it_answers_200(answering: tuple[int, list[int]], tmp_path: Path) -> None:

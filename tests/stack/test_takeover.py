@@ -168,4 +168,4 @@ def test_what_a_part_started_is_asked_to_end_with_it(small: SmallStack) -> None:
     left = identify(int(said.read_text()))
     assert left is not None
     small.down()
-    eventually(lambda: said.read_text() == "ended\n", 5)
+    eventually(lambda: said.read_text() == "ended\n")

@@ -6,7 +6,9 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.support.http_server import served_by
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
@@ -71,17 +73,12 @@ def registry(layer: bytes) -> Iterator[Registry]:
             if self.command == "GET":
                 self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        held = Registry(layer, server.server_port)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield held
-        held.gate.set()
-        server.shutdown()
-        thread.join()
+    with served_by(Handler) as port:
+        held = Registry(layer, port)
+        try:
+            yield held
+        finally:
+            held.gate.set()
 
 
 def _described(kind: str, blob: bytes) -> dict[str, object]:

@@ -50,7 +50,7 @@ def api_process(database: str, redis_url: str, folder: Path, **environment: str)
 
 
 def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Process:
-    port, admin = free_port(), free_port()
+    port, admin, stats = free_port(), free_port(), free_port()
     config = folder / f"{node_id}.yaml"
     config.write_text(
         envoy_bootstrap(
@@ -59,6 +59,7 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
             listen=("127.0.0.1", port),
             admin=("127.0.0.1", admin),
             xds=("127.0.0.1", api_port),
+            stats=("127.0.0.1", stats),
         )
     )
     options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]

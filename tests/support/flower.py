@@ -14,5 +14,5 @@ def start_flower(fleet: Fleet) -> str:
     options = ["--address=127.0.0.1", f"--port={port}", *FLOWER_OPTIONS]
     fleet.start("flower", ["flower", *options], FLOWER_UNAUTHENTICATED_API="yes")
     address = f"http://127.0.0.1:{port}"
-    eventually(lambda: httpx.get(f"{address}/healthcheck").is_success, 30, "Flower to answer")
+    eventually(lambda: httpx.get(f"{address}/healthcheck").is_success, what="Flower to answer")
     return address

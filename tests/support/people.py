@@ -33,7 +33,7 @@ def ask(command: str, deployment: Deployment, now: datetime) -> Steered:
         case ["pause"]:
             return pause(deployment, who)
         case ["resume"]:
-            return resume(deployment)
+            return resume(deployment, who)
         case ["promote"]:
             return promote(deployment)
         case ["abort"]:

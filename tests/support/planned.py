@@ -96,7 +96,7 @@ def _is_as_planned(steps: Sequence[Stored]) -> bool:
     foreseen = _plan_of(begun, steps[0].at)
     if not foreseen.is_certain:
         return False
-    planned = [(wave.create, wave.drain, wave.promote, wave.park) for wave in foreseen.waves]
+    planned = [wave.moves for wave in foreseen.waves]
     assert happened == planned, f"a rollout of {begun.name} went otherwise than planned: {begun.rollout}"
     return True
 

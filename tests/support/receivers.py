@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from domain.outbox.targets import Target, parse_targets
 from stack.home import project_root
+from tests.support.http_server import served_by
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 verified = runpy.run_path(str(project_root() / "examples" / "receive_events.py"))["verified"]
@@ -43,7 +44,7 @@ class Receiver:
         event = json.loads(body)
         self.asked.append(event)
         self.forged += not verified(SECRET, headers, body, time.time()) or headers["webhook-id"] != event["id"]
-        self.goes_on.wait(30)
+        self.goes_on.wait()
         status = self.status(event)
         if status == 204:
             self.taken.append(event)
@@ -68,15 +69,9 @@ def receiving() -> Iterator[Receiver]:
                 self.send_response(status)
                 self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    receiver.url = f"http://127.0.0.1:{server.server_port}/events?token=secret"
-    yield receiver
-    receiver.goes_on.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served_by(Handler) as port:
+        receiver.url = f"http://127.0.0.1:{port}/events?token=secret"
+        try:
+            yield receiver
+        finally:
+            receiver.goes_on.set()

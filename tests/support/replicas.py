@@ -35,7 +35,7 @@ def route(engine: Engine, route_id: UUID) -> dict[str, Any]:
 
 def until(engine: Engine, route_id: UUID, status: str, look: Callable[[], bool]) -> dict[str, Any]:
     """Look again and again until the route has this status."""
-    eventually(lambda: look() is not None and route(engine, route_id)["status"] == status, 15)
+    eventually(lambda: look() is not None and route(engine, route_id)["status"] == status)
     return route(engine, route_id)
 
 

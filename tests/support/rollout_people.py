@@ -27,7 +27,7 @@ class People(RolloutWorld):
 
     @rule()
     def resume(self) -> None:
-        self.command(lambda: steering.resume(self.deployment))
+        self.command(lambda: steering.resume(self.deployment, people.asking(self.deployment, self.now)))
 
     @rule()
     def promote(self) -> None:

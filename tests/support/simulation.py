@@ -6,13 +6,14 @@ from datetime import datetime
 from domain.after import after
 from domain.foresight.world import Fate, Fates, World, cycle, with_status
 from domain.model import Deployment, RouteStatus
+from domain.rollout import weight_known
 from domain.transitions import ClassifiedDecision
 from tests.support.pictures import NOW
 
 
 def applied(decision: ClassifiedDecision, now: datetime, *, stopping: bool = False) -> Deployment:
-    """The next snapshot. `stopping`: drained routes stay as terminating until `stopped`, as they really do."""
-    deployment = after(decision, now)
+    """The next snapshot, whose weight proxies know. `stopping`: drained routes stay until `stopped`, as they do."""
+    deployment = weight_known(after(decision, now), now)
     return deployment if stopping else stopped(deployment)
 
 

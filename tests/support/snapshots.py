@@ -60,6 +60,16 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         }
     ),
     "recreate": st.just({}),
+    "canary": st.fixed_dictionaries(
+        {
+            "steps": st.sampled_from([["5%"], [{"weight": "5%", "seconds": 10}, "50%"], ["1%", "30%", "99.9%"]]),
+            "replicas": st.sampled_from(["auto", "auto", 1, 3]),
+            "max_surge": st.sampled_from([1, 1, 2, "25%", "100%"]),
+            "max_unavailable": AMOUNTS,
+            "min_ready_seconds": st.sampled_from([0, 0, 10]),
+            "count_stopping": st.booleans(),
+        }
+    ),
 }
 """One line for each registered strategy: what its spec may be."""
 
@@ -165,5 +175,8 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
         desired_at_start=deployment.desired_replicas if status == ROLLING_BACK else draw(REPLICAS),
         failed_routes=draw(st.sampled_from([0, 0, 0, 1, 3])),
         promote_requested=draw(st.booleans()),
+        stage=draw(st.integers(0, 3)),
+        weight=draw(st.sampled_from([None, 0, 500, 500, 9990])),
+        weight_known_at=draw(st.sampled_from([None, NOW, NOW - timedelta(seconds=10)])),
     )
     return Case(replace(deployment, deploying_revision_id=V2, rollout=rollout))

@@ -75,7 +75,7 @@ class Fleet(DeploymentRows):
         for name in names:
             self.begin_worker(name, host=host, task_events=task_events, **environment)
         for name in names:
-            eventually(partial(self._is_ready, name), 30, f"{name} to be ready")
+            eventually(partial(self._is_ready, name), what=f"{name} to be ready")
 
     def begin_worker(self, name: str, host: str = HERE, *, task_events: str = "-E", **environment: str) -> None:
         """A worker that may never become ready."""
@@ -92,7 +92,7 @@ class Fleet(DeploymentRows):
         process.kill()
         process.wait()
 
-    def ask_to_end(self, name: str, within: float = 15.0) -> int:
+    def ask_to_end(self, name: str, within: float = 60.0) -> int:
         """SIGTERM; the exit code."""
         process = self._processes.pop(name)
         process.send_signal(signal.SIGTERM)
@@ -144,7 +144,7 @@ class Fleet(DeploymentRows):
     def activate(self, name: str, revision: str, *, wake: bool = True) -> dict[str, Any]:
         return self.ask("activate_revision", wake=wake, deployment=name, revision=revision)
 
-    def wait_until_ready(self, name: str, revision: str, replicas: int, within: float = 40.0) -> None:
+    def wait_until_ready(self, name: str, revision: str, replicas: int, within: float = 60.0) -> None:
         """Ready, with that revision alone, and every replica saying so itself."""
         eventually(
             lambda: self.state(name)["lifecycle"] == "ready" and self.answers(name) == [revision] * replicas,

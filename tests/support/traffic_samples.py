@@ -18,6 +18,7 @@ def route(number: int = 1, address: str | None = None, **settings: Any) -> Route
     """Healthy, in traffic, at a port of its own."""
     given = {
         "revision": "v1",
+        "revision_id": UUID(int=1),
         "status": RouteStatus.HEALTHY,
         "traffic": TrafficStatus.ACTIVE,
         "ratio": 1.0,
@@ -29,7 +30,7 @@ def route(number: int = 1, address: str | None = None, **settings: Any) -> Route
 
 def coming(number: int, **settings: Any) -> RouteInTraffic:
     """Healthy, of the revision that is rolled out, not in traffic."""
-    given = {"revision": "v2", "traffic": TrafficStatus.INACTIVE, "is_candidate": True}
+    given = {"revision": "v2", "revision_id": UUID(int=2), "traffic": TrafficStatus.INACTIVE, "is_candidate": True}
     return route(number, **{**given, **settings})
 
 

@@ -10,7 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Replica:
-    """An HTTP server that answers with who it is and what it was asked, and counts."""
+    """An HTTP server that answers with who it is and what it was asked, and counts.
+
+    `seconds`: before it answers at all; `trickles`: between the beginning of an answer and its end; `cuts`: it ends in
+    the middle of an answer.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -18,6 +22,8 @@ class Replica:
         self.status = 200
         self.hangs_up = False
         self.seconds = 0.0
+        self.trickles = 0.0
+        self.cuts = False
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
         self.address = f"127.0.0.1:{self.server.server_address[1]}"
@@ -46,7 +52,11 @@ class Replica:
                 self.send_response(replica.status)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(body[:1])
+                time.sleep(replica.trickles)
+                self.close_connection = replica.cuts
+                if not replica.cuts:
+                    self.wfile.write(body[1:])
 
             def __getattr__(self, name: str) -> Callable[[], None]:
                 if name.startswith("do_"):

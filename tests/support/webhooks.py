@@ -5,12 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from uuid import UUID, uuid4
 
 from domain.replicas.revision import RevisionSpec
 from runtime.base import ReplicaRequest
+from tests.support.http_server import served_by
 
 
 class Webhook:
@@ -52,18 +53,12 @@ def serving() -> Iterator[Webhook]:
                     self.wfile.write(bytes([byte]))
                     time.sleep(seconds)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    hook.url = f"http://user:secret@127.0.0.1:{server.server_port}/replicas?token=secret"
-    yield hook
-    hook.answers.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served_by(Handler) as port:
+        hook.url = f"http://user:secret@127.0.0.1:{port}/replicas?token=secret"
+        try:
+            yield hook
+        finally:
+            hook.answers.set()
 
 
 def asked_at(external: dict[str, Any], route_id: UUID | None = None) -> ReplicaRequest:

@@ -9,10 +9,10 @@ from sqlalchemy import Engine
 
 from domain.changes import Decision
 from domain.errors import InvalidInputError
-from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.check_pending import CheckPendingHandler
-from domain.model import Deployment, DeploymentLifecycleType, DeploymentSubStep
+from domain.model import Deployment, DeploymentSubStep
 from tasks.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker

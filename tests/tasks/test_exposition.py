@@ -46,7 +46,7 @@ def test_who_asks_slowly_is_cut_and_the_next_one_is_answered(shown: str) -> None
         other.sendall(b"GET /metr")
         assert plain_http.get(f"{shown}/metrics", timeout=20).status_code == 200
         assert silent.recv(10) == b""
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_a_port_that_is_taken_is_shown_on_as_soon_as_it_is_free(

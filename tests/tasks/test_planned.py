@@ -82,7 +82,7 @@ def test_a_rollout_in_which_nothing_goes_wrong_has_the_steps_of_its_plan(
     foreseen = planned(engine, made, policy)
     assert foreseen.is_certain
     assert foreseen.waves
-    assert rolled_out(engine, made) == [(w.create, w.drain, w.promote, w.park) for w in foreseen.waves]
+    assert rolled_out(engine, made) == [wave.moves for wave in foreseen.waves]
     assert hold_against_their_plans(database) == 1
 
 

@@ -73,15 +73,22 @@ def test_endpoints_carry_health_weight_and_who_they_are() -> None:
     assert (endpoint["health_status"], endpoint["load_balancing_weight"]) == ("DEGRADED", 50)
     assert endpoint["metadata"]["filter_metadata"]["rollway"] == {
         "revision": "v1",
+        "revision_id": "00000000-0000-0000-0000-000000000001",
         "route": "00000000-0000-0000-0000-000000000007",
     }
 
 
 def test_a_bootstrap_names_its_proxy_and_keeps_odd_names_from_breaking_it() -> None:
     text = envoy_bootstrap(
-        node_id='a"b":{c}', key=None, listen=("0.0.0.0", 80), admin=("127.0.0.1", 1), xds=("api", 7070)
+        node_id='a"b":{c}',
+        key=None,
+        listen=("0.0.0.0", 80),
+        admin=("127.0.0.1", 1),
+        xds=("api", 7070),
+        stats=("127.0.0.1", 2),
     )
-    assert yaml.safe_load(text)["node"] == {"id": 'a"b":{c}', "cluster": "rollway", "metadata": {}}
+    metadata = {"rollway_stats_port": 2}
+    assert yaml.safe_load(text)["node"] == {"id": 'a"b":{c}', "cluster": "rollway", "metadata": metadata}
 
 
 def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:

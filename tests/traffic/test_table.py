@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import Entrance, EntranceKind
 from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.table import Prefix, Service, derive_table, read_address
+from traffic.addresses import read_address
+from traffic.table import Prefix, Service, derive_table
 
 
 def only(*routes: object, **settings: object) -> Service:

@@ -40,7 +40,18 @@ def _served(path: Path) -> Served:
 
 
 FILES: Mapping[str, Served] = {path.name: _served(path) for path in sorted((_HERE / "static").iterdir())}
-_PAGES = {path.stem: Template(path.read_text(encoding="utf-8")) for path in _HERE.glob("*.html")}
+LIVE = ("fleet", "deployment")
+"""The pages that stand in the shell: what differs is their content and their script."""
+
+
+def _templates() -> Mapping[str, Template]:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.html")}
+    shell = Template(texts.pop("shell"))
+    live = {name: shell.safe_substitute(page=name, content=texts[name]) for name in LIVE}
+    return {name: Template(text) for name, text in {**texts, **live}.items()}
+
+
+_PAGES = _templates()
 
 
 def page(name: str, status: int = 200, **values: str) -> Response:

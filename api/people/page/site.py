@@ -60,9 +60,11 @@ class Site:
             token = await self._token(request)
         except NoTokenError:
             return RedirectResponse(_login(request.url.path), 303, HEADERS)
+        deployment = str(request.path_params.get("deployment", ""))
         return page(
             name,
-            deployment=str(request.path_params.get("deployment", "")),
+            title=deployment or "Deployments",
+            deployment=deployment,
             role=token.role,
             token=token.name,
             form_token=form_token(secret),

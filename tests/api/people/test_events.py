@@ -97,7 +97,7 @@ def test_after_a_killed_server_what_was_missed_is_told_from_postgres(
 def test_the_streams_of_a_token_that_is_revoked_end(people: People) -> None:
     with people.client(Role.VIEWER, name="leaves") as client, listening(client) as stream:
         in_transaction(people.engine, lambda connection: revoke_token(connection, "leaves"))
-        eventually(lambda: stream.is_over, 20)
+        eventually(lambda: stream.is_over)
 
 
 def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(

@@ -5,13 +5,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import redis
 from sqlalchemy import Engine
 
 from db.engine import transaction
+from tasks.replicas.log_asking import keep_answering
 from tests.cli.conftest import Rollway
 from tests.support.deployments import make_deployment, write
 
@@ -98,6 +102,53 @@ def test_the_logs_of_a_deployment_are_those_of_its_replicas_here_and_the_names_o
         "UPDATE routes SET status = 'failed', traffic_status = 'inactive', log_tail = 'boom', stopped_at = now()",
     )
     assert "web has no replicas" in rollway("logs", "web").err
+
+
+@pytest.fixture
+def gpu_2(redis_url: str, tmp_path: Path) -> Iterator[Path]:
+    """The home of another host, which answers for its logs."""
+    until, home = threading.Event(), tmp_path / "gpu-2"
+    with redis.Redis.from_url(redis_url) as client:
+        thread = keep_answering(client, "gpu-2", home, until)
+        yield home
+        until.set()
+        thread.join(10)
+
+
+def test_the_hosts_of_other_replicas_are_asked_for_their_logs(rollway: Rollway, engine: Engine, gpu_2: Path) -> None:
+    route = make_deployment(engine, "■", n=1).routes[0]
+    write(engine, "UPDATE routes SET host = 'gpu-2'")
+    log_of(route, gpu_2, "one\ntwo\n")
+    assert rollway("logs", route.hex, "-n", "1").out == "two\n"
+    shown = rollway("logs", "web").out
+    assert shown == f"==> {route.hex[-8:]} v1 healthy on host gpu-2 <==\none\ntwo\n"
+    assert json.loads(rollway("logs", "web", "--json").out)[0]["lines"] == ["one", "two"]
+
+
+def test_following_a_deployment_names_a_host_that_is_silent_and_goes_on_with_the_others(
+    engine: Engine, tmp_path: Path, gpu_2: Path
+) -> None:
+    here, there, lost = make_deployment(engine, "■■■").routes
+    write(engine, "UPDATE routes SET host = 'gpu-2' WHERE id = %s", there)
+    write(engine, "UPDATE routes SET host = 'gpu-3' WHERE id = %s", lost)
+    log_of(here, tmp_path / "home", "from here\n")
+    log_of(there, gpu_2, "from there\n")
+    command = [sys.executable, "-m", "cli.main", "logs", "web", "--follow"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following,
+        ExitStack() as stack,
+    ):
+        stack.callback(following.kill)
+        assert following.stdout is not None
+        assert following.stderr is not None
+        shown = {following.stdout.readline() for _ in range(2)}
+        assert shown == {f"{here.hex[-8:]} v1 | from here\n", f"{there.hex[-8:]} v1 | from there\n"}
+        assert "host gpu-3 does not say what its replicas print" in following.stderr.readline()
+        with (gpu_2 / "logs" / "replicas" / f"{there}.log").open("a") as log:
+            log.write("more\n")
+        assert following.stdout.readline() == f"{there.hex[-8:]} v1 | more\n"
+        following.send_signal(signal.SIGINT)
+        assert following.wait(20) == 0
 
 
 def test_following_a_deployment_shows_whose_each_line_is_until_ctrl_c(engine: Engine, tmp_path: Path) -> None:

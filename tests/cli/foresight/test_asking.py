@@ -44,6 +44,7 @@ def test_a_rehearsal_says_how_it_may_end_and_when(rollway: Rollway, engine: Engi
     assert "web: v2 → v1, 3 replicas, rolling_update" in shown.out
     assert "20 runs: 100.0% completed" in shown.out
     assert "done within 10 min: 100.0%" in shown.out
+    assert "! times are those of only 3 past starts: it may well take longer" in shown.out
     document = json.loads(rollway("rehearse", "web", "v1", "--runs", "20", "--by", "600", "--json").out)
     assert (document["runs"], document["chance_to_be_done_by"], document["fewest_serving"]) == (20, 1, {"2": 20})
     assert len(read(engine, "SELECT id FROM rollouts")) == 1

@@ -41,6 +41,7 @@ BROKEN: dict[LiteralString, str] = {
     "UPDATE rollouts SET outcome = 'completed', ended_at = now(), clock_stopped_at = now()": (
         "rollouts_ended_clock_runs_no_more_check"
     ),
+    "UPDATE rollouts SET weight = 10000": "rollouts_weight_check",
     f"UPDATE routes SET status = 'melted' {A_ROUTE}": "routes_status_check",
     f"UPDATE routes SET traffic_status = 'some' {A_ROUTE}": "routes_traffic_status_check",
     f"UPDATE routes SET traffic_ratio = 1.5 {A_ROUTE}": "routes_traffic_ratio_check",
@@ -56,6 +57,12 @@ BROKEN: dict[LiteralString, str] = {
         "routes_failed_says_why_check"
     ),
     f"UPDATE routes SET parked_until = now() {A_ROUTE}": "routes_parked_is_out_of_traffic_check",
+    f"INSERT INTO drain_looks SELECT id, 1, 2 FROM routes {A_ROUTE}": "drain_looks_counts_check",
+    "INSERT INTO intervals SELECT id, 1, now(), 2, 3, 2, 0 FROM rollouts": "intervals_counts_check",
+    """
+    WITH i AS (INSERT INTO intervals SELECT id, 1, now(), 2, 2, 2, 0 FROM rollouts RETURNING rollout_id)
+    INSERT INTO answers SELECT rollout_id, 1, rollout_id, 1, -1, 0, '{}' FROM i
+    """: "answers_counts_check",
     "INSERT INTO rollout_steps SELECT id, 1, 'x', now(), 'perhaps', '{}', '{}' FROM rollouts": (
         "rollout_steps_verdict_check"
     ),

@@ -133,7 +133,7 @@ def test_of_two_migrations_at_once_one_waits_and_both_end_well(empty: Engine, em
             for _ in range(2)
         ]
         waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        eventually(lambda: len(connection.execute(waiting).fetchall()) == len(both), 20)
+        eventually(lambda: len(connection.execute(waiting).fetchall()) == len(both))
     for migration in both:
         said, _ = migration.communicate(timeout=30)
         assert migration.returncode == 0, said

@@ -92,8 +92,10 @@ def test_trap_a_health_state_in_no_bucket_would_create_without_end() -> None:
 
 
 def kept_up(case: Case) -> set[UUID | None]:
-    """The target; and blue, which blue-green keeps complete until the promotion."""
-    return {case.target} | ({case.deployment.current_revision_id} if case.strategy == "blue_green" else set())
+    """The target; and blue, or the old side of a canary, which are kept complete beside it."""
+    return {case.target} | (
+        {case.deployment.current_revision_id} if case.strategy in ("blue_green", "canary") else set()
+    )
 
 
 @given(cases())

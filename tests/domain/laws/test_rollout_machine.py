@@ -99,7 +99,7 @@ class Rollouts(Cycles, Replicas, People):
 
     def somebody_helps(self) -> None:
         if self.deployment.paused_at is not None:
-            self.command(lambda: steering.resume(self.deployment))
+            self.command(lambda: steering.resume(self.deployment, people.asking(self.deployment, self.now)))
         elif self.waits_for_person and self.deployment.status.sub_step is DeploymentSubStep.PROVISIONING:
             self.command(lambda: steering.promote(self.deployment))
 

@@ -61,7 +61,7 @@ def test_a_pause_is_over_with_the_next_cycle() -> None:
     starting = deploying("■■|◇")
     paused = look(pause(starting, asking(starting, at(10))).deployment, 30)
     assert rollout_of(paused).clock_stopped_at == at(10)
-    running = rollout_of(look(resume(paused).deployment, 60))
+    running = rollout_of(look(resume(paused, asking(paused, at(60))).deployment, 60))
     assert (running.clock_stopped_at, running.deadline) == (None, rollout_of(starting).deadline + timedelta(seconds=50))
 
 

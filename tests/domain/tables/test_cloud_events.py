@@ -92,7 +92,7 @@ def to(revision: UUID, policy: DeploymentPolicy | None = POLICY, **more: Any) ->
         (deploying("■■|◇"), pause, ["rollout.paused"]),
         (
             deploying("■■|◇", paused_at=NOW, rollout=STOPPED),
-            lambda deployment, _: resume(deployment),
+            resume,
             ["rollout.resumed"],
         ),
         (deploying("■■■|□□□", policy=GREEN), lambda deployment, _: promote(deployment), []),

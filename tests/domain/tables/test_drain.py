@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model import RouteStatus
-from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, next_stop_step
+from domain.replicas.drain import (
+    DrainLook,
+    DrainTimes,
+    LeavingRoute,
+    StopStep,
+    cut_by_maximum,
+    cut_in_words,
+    next_stop_step,
+)
 
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
 PATIENCE = DrainTimes(deadline=timedelta(seconds=60), drain=timedelta(seconds=2), stop_grace=timedelta(seconds=10))
@@ -29,6 +37,9 @@ def after(seconds: float) -> datetime:
 
 
 ACKNOWLEDGED = replace(DRAINING, out_of_traffic_at=after(5))
+UNTIL_IDLE = replace(PATIENCE, drain_max=timedelta(seconds=100))
+TOLD = replace(ACKNOWLEDGED, do_proxies_tell=True)
+BUSY = replace(TOLD, look=DrainLook(3, 0))
 ASKED = replace(ACKNOWLEDGED, stop_requested_at=after(7))
 
 
@@ -56,6 +67,53 @@ ASKED = replace(ACKNOWLEDGED, stop_requested_at=after(7))
 )
 def test_a_replica_leaves_step_by_step(leaving: LeavingRoute, seconds: float, step: StopStep) -> None:
     assert next_stop_step(leaving, PATIENCE, after(seconds)) is step
+
+
+@pytest.mark.parametrize(
+    ("leaving", "seconds", "step"),
+    [
+        # acknowledged at 5 s, drain_seconds 2, drain_max_seconds 100
+        (ACKNOWLEDGED, 6.9, StopStep.WAIT),  # proxies do not tell: drain_seconds
+        (ACKNOWLEDGED, 7, StopStep.ASK),
+        (TOLD, 9.9, StopStep.WAIT),  # until the first look
+        (TOLD, 10, StopStep.ASK),
+        (BUSY, 104.9, StopStep.WAIT),
+        (BUSY, 105, StopStep.ASK),
+        (replace(BUSY, do_proxies_tell=False), 7, StopStep.ASK),
+        (replace(TOLD, look=DrainLook(0, 1)), 104.9, StopStep.WAIT),  # one look may have come between two requests
+        (replace(TOLD, look=DrainLook(0, 2)), 5, StopStep.ASK),
+        (replace(DRAINING, do_proxies_tell=True), 61.9, StopStep.WAIT),
+        (replace(DRAINING, do_proxies_tell=True), 62, StopStep.ASK),
+    ],
+)
+def test_a_replica_is_waited_for_until_it_is_idle_where_proxies_tell(
+    leaving: LeavingRoute, seconds: float, step: StopStep
+) -> None:
+    assert next_stop_step(leaving, UNTIL_IDLE, after(seconds)) is step
+
+
+def test_a_fixed_drain_asks_nobody() -> None:
+    assert next_stop_step(replace(TOLD, look=DrainLook(0, 2)), PATIENCE, after(6.9)) is StopStep.WAIT
+    assert next_stop_step(BUSY, PATIENCE, after(7)) is StopStep.ASK
+
+
+@pytest.mark.parametrize(
+    ("leaving", "times", "cut"),
+    [
+        (BUSY, UNTIL_IDLE, 3),
+        (BUSY, PATIENCE, 0),
+        (TOLD, UNTIL_IDLE, 0),
+        (replace(BUSY, do_proxies_tell=False), UNTIL_IDLE, 0),
+        (replace(BUSY, look=DrainLook(0, 2)), UNTIL_IDLE, 0),
+    ],
+)
+def test_what_is_cut_is_what_proxies_told_last(leaving: LeavingRoute, times: DrainTimes, cut: int) -> None:
+    assert cut_by_maximum(leaving, times) == cut
+
+
+def test_what_is_cut_is_said() -> None:
+    assert cut_in_words(3600, 1) == "1 answer was still under way after drain_max_seconds, 3600 s: cut"
+    assert cut_in_words(0.5, 12) == "12 answers were still under way after drain_max_seconds, 0.5 s: cut"
 
 
 def test_a_drain_that_nobody_began_is_no_drain() -> None:

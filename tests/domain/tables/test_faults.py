@@ -35,6 +35,24 @@ LONG = "a" * 60
             "spec.health_check.pathh",
         ),
         (
+            "set_freeze",
+            {"freeze": "never", "cron": "0 0 */30 4 MON#5", "duration_seconds": 3600},
+            "cron: must be a cron line that comes true some day",
+            "cron",
+        ),
+        (
+            "set_group",
+            {"group": "shop", "deployments": ["web", "api", "web"]},
+            "deployments names one of them twice",
+            "",
+        ),
+        (
+            "set_autoscaling_rules",
+            {"deployment": "web", "rules": [{"metrik": "cpu"}]},
+            "rules.0.metrik: there is no such field; did you mean metric?",
+            "rules.0.metric",
+        ),
+        (
             "add_revision",
             {"deployment": "web", "spec": {"command": ["serve"], "env": {"A": 1}}},
             "spec.env.A: must be text; put it in quotes",

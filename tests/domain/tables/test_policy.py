@@ -182,3 +182,8 @@ def test_postgres_holds_a_rollout_to_the_widest_of_the_way_there_and_the_way_bac
 def test_outside_a_rollout_there_is_no_budget_of_one() -> None:
     with pytest.raises(ValueError, match="web has no rollout"):
         EVALUATOR.budget(resting("■■■"))
+
+
+def test_limits_that_cannot_be_read_are_those_of_a_policy_that_sets_none() -> None:
+    stored = {"strategy": "of a newer release", "spec": {}, "limits": {"timeout_seconds": "long"}}
+    assert stored_policy(stored).limits == parse_policy({"strategy": "recreate"}).limits

@@ -10,7 +10,7 @@ import pytest
 
 from domain.foresight.measured import RecordedAct, RecordedStep, extremes
 from domain.foresight.receipt import RecordedRollout, Sealed, checked, receipt, sealed
-from domain.policy import DeploymentPolicy
+from domain.policy import DeploymentPolicy, RolloutLimits
 from tests.support.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.recorded import steps_of
 
@@ -62,7 +62,7 @@ def test_the_waves_the_waits_and_the_measures_are_those_of_the_steps() -> None:
     assert made["acts"] == [
         {"at": NOW.isoformat(), "actor": "ann", "what": "activate", "said": "rollout to v2 begun: sale"}
     ]
-    assert made["requests"].startswith("not measured")
+    assert made["requests"] == {"said": "not measured: no proxy told what it has answered"}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,18 @@ def test_a_step_that_broke_a_budget_or_is_decided_otherwise_today_is_told() -> N
     (created,) = first.decision["changes"]["rollout_specs"]
     broken = receipt(recorded([changed(first, rollout_specs=[{**created, "count": 3}]), *others]))
     assert (broken["measured"]["is_floor_kept"], broken["measured"]["is_ceiling_kept"]) == (True, False)
+
+
+def test_what_postgres_did_not_write_is_no_decision_that_differs() -> None:
+    first, *others = steps_of(deploying("■■■|"))
+    refused = replace(first, decision={**first.decision, "verdict": "error"})
+    assert receipt(recorded([refused, *others]))["replayed"] == {"steps": 4, "equal": 3, "refused": 1, "differing": []}
+
+
+def test_between_two_steps_that_follow_at_once_nothing_was_waited_for() -> None:
+    steps = steps_of(deploying("|", 3, 3, 3, limits=RolloutLimits(failure_budget=0), rollout={"failed_routes": 1}))
+    assert [step.phase for step in steps] == ["deploying_provisioning", "deploying_rolling_back"]
+    assert receipt(recorded(steps))["waits"] == []
 
 
 @pytest.mark.parametrize(("what", "waits_for"), [("resume", "person"), ("promote", "person"), ("scale", "route")])

@@ -3,12 +3,11 @@
 import pytest
 
 from domain.errors import InvalidInputError
-from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.handlers import HANDLERS, woken_by
 from domain.handlers.base import DeploymentHandler
 from domain.model import (
     DeploymentLifecycleStatus,
-    DeploymentLifecycleType,
     DeploymentSubStep,
     Lifecycle,
     Verdict,

@@ -5,10 +5,11 @@ import random
 import pytest
 
 from domain.foresight.learned import Learned
-from domain.foresight.rehearse import Rehearsal, rehearse
+from domain.foresight.rehearse import Band, Rehearsal, rehearse
 from domain.foresight.subject import Subject
 from domain.model import Deployment
-from tests.support.pictures import NOW, deploying
+from domain.policy import DeploymentPolicy
+from tests.support.pictures import NOW, blue_green, deploying, rolling_update
 
 
 def rehearsed(deployment: Deployment, learned: Learned, runs: int = 100) -> Rehearsal:
@@ -32,6 +33,23 @@ def test_the_chance_to_go_back_follows_the_failures_of_the_past(failed: int, lea
     assert bool(found.why_back) is bool(found.went_back)
     if found.why_back:
         assert found.why_back == ("3 new replicas failed, the limit is 3",)
+
+
+@pytest.mark.parametrize("policy", [rolling_update(), rolling_update(2, 0), blue_green(auto_promote=True)])
+def test_the_fewer_rollouts_taught_the_wider_is_the_band(policy: DeploymentPolicy) -> None:
+    chance = random.Random(5)
+    starts = tuple(chance.lognormvariate(1, 0.5) for _ in range(150))
+    found = rehearsed(deploying("■■■|", policy=policy), Learned(starts, (1.0,)))
+    assert found.band == Band.of(found.seconds, taught=25)
+    widths = [band.high - band.low for band in (Band.of(found.seconds, taught) for taught in (1, 20, 50, 1000))]
+    assert widths == sorted(widths, reverse=True)
+    assert Band.of(found.seconds, 1) == Band(found.seconds[0], found.seconds[-1])
+
+
+def test_a_rollout_is_expected_to_take_as_long_as_the_last_ones() -> None:
+    slower = (1.0,) * 30 + (2.0,) * 6
+    found = rehearsed(deploying("■■■|"), Learned(slower))
+    assert found.done["p50"] == 6.0
 
 
 def test_runs_that_go_back_are_never_done() -> None:

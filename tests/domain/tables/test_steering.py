@@ -7,7 +7,7 @@ import pytest
 
 from domain.errors import NoRolloutError, WrongStateError
 from domain.model import Deployment, DeploymentLifecycleStatus, RolloutOutcome
-from domain.steering import destroy, scale, undo
+from domain.steering import destroy, restarted_revision, scale, undo
 from tests.support.people import Ended, activate_revision, ask, asking, request, retry_rollout
 from tests.support.pictures import (
     DESTROYED,
@@ -162,3 +162,17 @@ def test_what_a_rollout_is_superseded_with_lends_its_policy_where_there_is_none_
     steered = activate_revision(GREEN, V3, None, LATER, supersede=True)
     assert steered.deployment.rollout is not None
     assert steered.deployment.rollout.policy == blue_green(auto_promote=False)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "said"),
+    [
+        (deploying("■■|◇"), "web is deploying/provisioning; restart it when that has ended, or abort it"),
+        (resting("", status=PENDING), "there is no revision that could be restarted"),
+        (resting("■■■", status=DESTROYING), "there is no revision that could be restarted"),
+    ],
+)
+def test_what_is_under_way_or_does_not_run_is_not_restarted(deployment: Deployment, said: str) -> None:
+    with pytest.raises(WrongStateError, match=said):
+        restarted_revision(deployment)
+    assert restarted_revision(resting("■■■")) == resting("■■■").current_revision_id

@@ -22,6 +22,13 @@ def step_id(step: dict[str, Any]) -> str:
     return f"{strategy}, {step['phase']}: {step['decision']['reason']}"
 
 
+def what_was_said(parsed: Any, said: Any) -> Any:
+    """Without the fields that came later, at every depth."""
+    if isinstance(parsed, dict) and isinstance(said, dict):
+        return {name: what_was_said(parsed[name], said[name]) for name in said}
+    return parsed
+
+
 @pytest.mark.parametrize("step", WRITTEN["steps"], ids=step_id)
 def test_a_step_that_the_version_before_recorded_is_decided_alike(step: dict[str, Any]) -> None:
     replayed = replay_step(step["inputs"], step["phase"])
@@ -42,7 +49,7 @@ def test_the_recorded_steps_are_of_each_strategy_both_ways_and_of_each_outcome()
 @pytest.mark.parametrize("command", WRITTEN["commands"], ids=lambda command: command["task"])
 def test_a_command_of_the_version_before_means_what_it_meant(command: dict[str, Any]) -> None:
     parsed = parse_command(command["task"], command["payload"]).model_dump(mode="json")
-    assert {name: parsed[name] for name in command["payload"]} == command["payload"]
+    assert what_was_said(parsed, command["payload"]) == command["payload"]
 
 
 @pytest.mark.parametrize("revision", WRITTEN["revisions"], ids=lambda revision: revision["spec"]["runtime"])

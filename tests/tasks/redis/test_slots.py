@@ -69,12 +69,12 @@ def test_their_number_changes_while_workers_run(client: redis.Redis, sent: Sent)
     assert are_held_by(2)
     ask_for_slots(client, 3)
     assert slots_asked_for(client) == 3
-    eventually(lambda: are_held_by(3), 3)
+    eventually(lambda: are_held_by(3))
     ask_for_slots(client, 1)
-    eventually(lambda: are_held_by(1), 3)
+    eventually(lambda: are_held_by(1))
     ask_for_slots(client, None)
     assert slots_asked_for(client) is None
-    eventually(lambda: are_held_by(2), 3)
+    eventually(lambda: are_held_by(2))
 
 
 @pytest.mark.parametrize("count", [0, -1, 65])
@@ -153,4 +153,4 @@ def test_the_lock_of_a_worker_that_was_killed_ends_by_itself(client: redis.Redis
             return slot is not None
 
     assert not free()
-    eventually(free, 2)
+    eventually(free)

@@ -80,7 +80,7 @@ def test_a_webhook_that_drips_holds_up_no_other(engine: Engine, host: HostReplic
         eventually(lambda: host.start() is not None and all(route(engine, of)["started_at"] for of in ids))
         tries = "SELECT count(*)::int AS n FROM routes WHERE start_tries > 0"
         assert read(engine, tries) == [{"n": 0}], "not one of those that drip was given up before"
-        eventually(lambda: host.start() is not None and read(engine, tries)[0]["n"] > 0, 15)
+        eventually(lambda: host.start() is not None and read(engine, tries)[0]["n"] > 0)
         (why,) = read(engine, "SELECT DISTINCT status_reason FROM routes WHERE start_tries > 0")
         assert why["status_reason"].endswith("has not answered within 5 s")
         hook.drip_seconds = 0
@@ -103,7 +103,7 @@ def test_what_was_postponed_is_started_when_its_runtime_is_back(engine: Engine, 
 
 def left(engine: Engine, look: Callable[[], bool], made: Made) -> dict[str, object]:
     """The first route, once it is terminated."""
-    eventually(lambda: look() is not None and route(engine, made.routes[0])["status"] == "terminated", 20)
+    eventually(lambda: look() is not None and route(engine, made.routes[0])["status"] == "terminated")
     return route(engine, made.routes[0])
 
 

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +25,9 @@ from tests.support.replicas import SERVICE, Runtimes, make_route, route, until
 from tests.support.runtimes import pid_of
 from tests.support.waiting import eventually
 
+HANGS_SECONDS = 600
+"""Longer than any wait of this test: whoever waits for the engine is not done in time."""
+
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[DockerRuntime]:
@@ -33,7 +35,7 @@ def hanging(tmp_path: Path) -> Iterator[DockerRuntime]:
         path = str(tmp_path / "engine.sock")
         engine.bind(path)
         engine.listen(100)
-        yield DockerRuntime(HERE, f"unix://{path}", timeout_seconds=20)
+        yield DockerRuntime(HERE, f"unix://{path}", timeout_seconds=HANGS_SECONDS)
     eventually(lambda: gc.collect() >= 0 and not any(_asks_docker(thread) for thread in threading.enumerate()))
 
 
@@ -51,7 +53,6 @@ def test_an_engine_that_hangs_holds_up_nobody(
     make_deployment(engine, "■■■◇◇◇", name="boxes", n=3, status=SCALING, spec=in_docker)
     web = make_route(engine, SERVICE)
 
-    began = time.monotonic()
     host.start()
     until(engine, web, "healthy", probes.look)
     os.kill(pid_of(runtimes["process"].find(web)), signal.SIGKILL)
@@ -59,5 +60,4 @@ def test_an_engine_that_hangs_holds_up_nobody(
     for name in ("boxes", "web"):
         ask(engine, "destroy", deployment=name)
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: host.stop() is not None and route(engine, web)["stopped_at"] is not None, 10)
-    assert time.monotonic() - began < 15, "the engine is waited for 20 s each time, by threads of its own"
+    eventually(lambda: host.stop() is not None and route(engine, web)["stopped_at"] is not None)

@@ -147,9 +147,9 @@ def test_a_whole_rollout_of_real_replicas(
         turn()
         return str(snapshot(engine, made.id).status) == "ready"
 
-    eventually(ready, 20)
+    eventually(ready)
     ask(engine, "activate_revision", deployment="web", revision="v2")
-    eventually(ready, 20)
+    eventually(ready)
     assert not {"■|◇", "■|■"}.isdisjoint(seen), "old and new side by side"
     assert max(len(picture.replace("|", "")) for picture in seen) <= 3
     running = read(engine, "SELECT replica_handle FROM routes WHERE revision_id = %s AND status = 'healthy'", made.v2)

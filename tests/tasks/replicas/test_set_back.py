@@ -79,7 +79,7 @@ def test_a_replica_that_was_asked_to_end_is_killed_after_its_grace_and_not_befor
     eventually(lambda: here.stop() and route(engine, route_id)["stop_requested_at"])
     set_back(clock, signs)
     again = route(engine, route_id)["stop_requested_at"]
-    eventually(lambda: not here.stop(), 10)
+    eventually(lambda: not here.stop())
     assert (route(engine, route_id)["stopped_at"] - again).total_seconds() >= 1
 
 
@@ -111,7 +111,7 @@ def test_live_proxies_stay_live_and_one_that_is_gone_is_silent_in_its_time(
         in_transaction(engine, partial(note_publisher, publisher_id="here"))
         return live() == {"edge": True, "gone": False}
 
-    eventually(only_edge_is_live, 10)
+    eventually(only_edge_is_live)
 
 
 def test_what_is_right_is_not_written_to(engine: Engine, signs: SignsOfLife) -> None:

@@ -33,7 +33,7 @@ def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(
     assert (route(engine, route_id)["status"], route(engine, route_id)["traffic_status"]) == ("terminating", "inactive")
     assert here.stop() is True
     assert route(engine, route_id)["stop_requested_at"] is None, "requests in flight come first"
-    eventually(lambda: not here.stop(), 15)
+    eventually(lambda: not here.stop())
     gone = route(engine, route_id)
     assert gone["status"] == "terminated"
     drained, asked, stopped = gone["drain_started_at"], gone["stop_requested_at"], gone["stopped_at"]
@@ -82,7 +82,7 @@ def test_an_engine_that_is_away_fails_nobody_and_holds_up_nobody_else(
     for name in ("box", "web"):
         ask(engine, "destroy", deployment=name)
     run_until_quiet(coordinator_without_redis(engine))
-    eventually(lambda: both.stop() is False and route(engine, process)["status"] == "terminated", 15)
+    eventually(lambda: both.stop() is False and route(engine, process)["status"] == "terminated")
     assert route(engine, contained[0])["status"] == "terminated", "it was never started"
     assert route(engine, contained[1])["status"] == "terminating", "nothing is known of it"
     both.sweep()

@@ -96,7 +96,7 @@ def test_a_replica_whose_revision_cannot_be_read_any_more_is_degraded_and_leaves
         here.stop()
         assert route(engine, web.routes[0])["stopped_at"] is not None
         return
-    eventually(lambda: here.stop() is not None and route(engine, odd.routes[0])["status"] == "terminated", 15)
+    eventually(lambda: here.stop() is not None and route(engine, odd.routes[0])["status"] == "terminated")
     assert processes_of(home, odd.routes[0]) == []
 
 

@@ -17,8 +17,8 @@ const hasReplicas = (deployment) => idle(deployment) && deployment.current_revis
 /** Each button: its name, what it does in a sentence, and when there is something for it to do. */
 const BUTTONS = {
   resume: ["Resume", "Go on with the paused rollout; its deadlines move by the time it was paused.", (d) => d.paused_at],
-  promote: ["Promote", "Move the traffic to the green set, as soon as it is healthy.",
-    (d) => going(d) && d.rollout.strategy === "blue_green" && !d.rollout.promote_requested && !d.paused_at],
+  promote: ["Promote", "Move the traffic to the green set, or to the next weight of a canary, as soon as it is healthy.",
+    (d) => going(d) && ["blue_green", "canary"].includes(d.rollout.strategy) && !d.rollout.promote_requested && !d.paused_at],
   pause: ["Pause", "Hold the rollout where it is: nothing is created or drained, and its clocks stand still.", (d) => d.rollout && !d.paused_at],
   abort: ["Abort", "Leave the rollout: old and new trade places, within the same budget.", going],
   activate: ["Roll out …", "Make a revision the running one, as the policy says.", idle],

@@ -2,17 +2,20 @@
 import { offerButtons, buttons } from "./ask.js";
 import { h, morphChildren } from "./dom.js";
 import { history } from "./history.js";
+import { replicas } from "./replicas.js";
 import { rollout } from "./rollout.js";
-import { ask, follow } from "./stream.js";
+import { ask, follow, insist, isFinal } from "./stream.js";
 import {
-  legend, picture, revisionWords, say, serving, setClock, shape, since, stateWords, symbolOf, tick, tone, why,
+  isOlder, legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why,
 } from "./words.js";
 
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], records: [], fault: "" };
+const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], plan: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
+const PLAN_PAUSE = 1000;
+let isPlanning = false;
 let isDrawing = false;
 let isAsking = false;
 
@@ -36,34 +39,6 @@ function sentence(deployment) {
   return h("p", { class: `why ${tone(deployment)}` }, waits, why(deployment), retry, more);
 }
 
-function routeCard(route) {
-  const symbol = symbolOf(route);
-  const word = symbol === "□" ? "healthy, no traffic" : route.status;
-  const reason = route.status === "healthy" ? null : h("span", { class: "reason" }, route.reason);
-  return h(
-    "li",
-    { class: `route ${route.status}`, "data-key": route.id },
-    h("span", { class: "status" }, symbol ? shape(symbol) : h("i", { class: "shape gone" }), word),
-    h("span", { class: "revision" }, route.revision),
-    h("code", { title: route.id }, route.id.replaceAll("-", "").slice(-8)),
-    h("span", { class: "address" }, route.address ?? "no address yet"),
-    h("span", { class: "host" }, `${route.host ?? "no host yet"}, `, since(route.status_changed_at, " ")),
-    reason,
-  );
-}
-
-function replicas(deployment) {
-  const cards = deployment.routes.map(routeCard);
-  const none = cards.length ? null : h("p", { class: "empty" }, "None.");
-  return h(
-    "section",
-    { class: "card", "aria-labelledby": "replicas-head", "data-key": "replicas" },
-    h("h2", { id: "replicas-head" }, "Replicas"),
-    h("ul", { class: "routes" }, cards),
-    none,
-  );
-}
-
 function reached(document) {
   const hosts = (document?.hosts ?? []).join(", ");
   const prefix = document?.path_prefix ?? "";
@@ -71,7 +46,7 @@ function reached(document) {
 }
 
 function made() {
-  const { deployment, document, records, cycles } = shown;
+  const { deployment, document, records, cycles, plan } = shown;
   if (!deployment) return [h("p", { class: "why warn" }, shown.fault || "One moment.")];
   const past = shown.rollout;
   return [
@@ -80,7 +55,7 @@ function made() {
     buttons(deployment, past),
     reached(document),
     replicas(deployment),
-    past ? rollout(past, cycles, deployment) : null,
+    past ? rollout(past, cycles, plan, deployment) : null,
     history(records),
   ].filter(Boolean);
 }
@@ -97,7 +72,7 @@ function soon() {
 
 function take(deployment) {
   const known = shown.deployment;
-  if (known && known.id === deployment.id && known.version > deployment.version) return;
+  if (known && isOlder(deployment, known)) return;
   setClock(deployment.now);
   if (known && stateWords(known) !== stateWords(deployment)) say(`${NAME} is ${stateWords(deployment)}: ${why(deployment)}`);
   if (known?.waits_for !== deployment.waits_for && deployment.waits_for) say(`${NAME} waits for you to ${deployment.waits_for} it`);
@@ -105,11 +80,10 @@ function take(deployment) {
   if (!isAsking) readWhy();
   const begun = deployment.rollout;
   const before = shown.rollout;
-  if (begun) shown.rollout = begun;
-  if (begun && begun.id !== before?.id) shown.cycles = [];
+  if (begun) showRollout(begun);
   const hasEnded = !begun && before && !before.outcome;
-  if (hasEnded) readRollout(before.id);
-  if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) readCycles(begun.id);
+  if (hasEnded) insist(() => readRollout(before.id));
+  if (begun && begun.steps !== shown.cycles.at(-1)?.step_no) insist(() => readCycles(begun.id));
   soon();
 }
 
@@ -120,7 +94,7 @@ async function readWhy() {
   isAsking = false;
   const { deployment } = shown;
   const waits = deployment.lifecycle !== "ready" && deployment.lifecycle !== "destroyed";
-  shown.why = waits ? (await ask(`${PATH}/why`)).sentence : "";
+  shown.why = (waits && (await insist(() => ask(`${PATH}/why`)))?.sentence) || "";
   soon();
 }
 
@@ -130,11 +104,32 @@ async function readCycles(id) {
   const last = shown.cycles.at(-1)?.step_no ?? 0;
   shown.cycles.push(...items.filter((cycle) => cycle.step_no > last));
   soon();
+  if (items.length && !isPlanning) readPlan();
+}
+
+/** Held against its plan by the server, which makes that plan anew: so not at once for each of many steps. */
+async function readPlan() {
+  isPlanning = true;
+  if (shown.plan) await new Promise((resolve) => setTimeout(resolve, PLAN_PAUSE));
+  isPlanning = false;
+  const id = shown.rollout?.id;
+  if (!id) return;
+  const plan = await insist(() => ask(`/v1/rollouts/${id}/plan`));
+  if (shown.rollout?.id !== id) return;
+  shown.plan = plan ?? null;
+  soon();
 }
 
 async function readRollout(id) {
-  shown.rollout = await ask(`/v1/rollouts/${id}`);
+  const found = await ask(`/v1/rollouts/${id}`);
+  if (shown.rollout?.id > id) return;
+  showRollout(found);
   await readCycles(id);
+}
+
+function showRollout(found) {
+  if (found?.id !== shown.rollout?.id) Object.assign(shown, { cycles: [], plan: null });
+  shown.rollout = found;
 }
 
 function note(record) {
@@ -143,22 +138,33 @@ function note(record) {
   if (place >= 0) shown.records.splice(place, 1);
   shown.records.unshift(record);
   shown.records.length = Math.min(shown.records.length, 4 * RECORDS);
+  const { rollout_id: id } = record;
+  if (id && shown.rollout?.id !== id && !shown.deployment?.rollout && isNewer(id)) insist(() => readRollout(id));
   soon();
 }
 
+/** Whether it began after the one that is shown, and has ended since: nobody saw it under way. */
+function isNewer(id) {
+  return !shown.rollout || id > shown.rollout.id; // ids begin with the time
+}
+
 async function refresh() {
+  const before = [...shown.records];
   try {
     const [document, records, rollouts] = await Promise.all([
       ask(PATH), ask(`${PATH}/history?limit=${RECORDS}`), ask(`${PATH}/rollouts?limit=1`),
     ]);
-    Object.assign(shown, { document, records: records.items, fault: "" });
-    const last = document.rollout ?? rollouts.items[0] ?? null;
-    if (last?.id !== shown.rollout?.id) shown.cycles = [];
-    shown.rollout = last;
-    take(document);
+    const meanwhile = shown.records.filter((record) => !before.includes(record));
+    Object.assign(shown, { document, records: [...records.items], fault: "" });
+    meanwhile.reverse().forEach(note);
+    if (!shown.deployment || !isOlder(document, shown.deployment)) {
+      showRollout(document.rollout ?? rollouts.items[0] ?? null);
+      take(document);
+    }
+    const last = shown.rollout;
     if (last && last.steps !== shown.cycles.at(-1)?.step_no) await readCycles(last.id);
   } catch (error) {
-    if (!error.status) throw error;
+    if (!isFinal(error)) throw error;
     shown.fault = error.message;
     soon();
   }

@@ -1,13 +1,17 @@
 // The list of deployments: what waits for a person on top, the others by name.
 import { h, morph } from "./dom.js";
 import { ask, follow } from "./stream.js";
-import { legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why } from "./words.js";
+import {
+  isOlder, legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why,
+} from "./words.js";
 
 const FIRST = 100;
 const REST = 500;
 const deployments = new Map();
 const rows = new Map();
 const changedNames = new Set();
+const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile is answered at once
+let isDrawing = false;
 const filter = document.getElementById("filter");
 const lists = { waiting: document.getElementById("waiting-rows"), rest: document.getElementById("rows") };
 
@@ -34,33 +38,60 @@ function place(deployment, element) {
   const list = deployment.waits_for ? lists.waiting : lists.rest;
   if (element.parentElement === list) return;
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
-  const after = [...list.children].find((other) => other.dataset.key > deployment.name);
-  list.insertBefore(element, after ?? null);
+  list.insertBefore(element, firstAfter(list.children, deployment.name));
   focused?.focus({ preventScroll: true });
 }
 
-function draw() {
-  for (const name of changedNames) {
-    const deployment = deployments.get(name);
-    let element = rows.get(name);
-    if (!deployment) {
-      element?.remove();
-      rows.delete(name);
-      continue;
-    }
-    const made = row(deployment);
-    if (element) morph(element, made);
-    else rows.set(name, (element = made));
-    element.hidden = !isShown(deployment);
-    place(deployment, element);
+function firstAfter(elements, name) {
+  let [low, high] = [0, elements.length];
+  if (high && elements[high - 1].dataset.key < name) return null; // a list is read by name
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (elements[middle].dataset.key < name) low = middle + 1;
+    else high = middle;
   }
-  changedNames.clear();
+  return elements[low] ?? null;
+}
+
+/** What has changed, as much of it as a frame has time for. */
+function draw() {
+  const began = performance.now();
+  for (const name of changedNames) {
+    if (performance.now() - began > FRAME) break;
+    changedNames.delete(name); // first, so that one that cannot be drawn holds up no other
+    drawRow(name);
+  }
   count();
 }
 
+function drawRow(name) {
+  const deployment = deployments.get(name);
+  let element = rows.get(name);
+  if (!deployment) {
+    element?.remove();
+    rows.delete(name);
+    return;
+  }
+  const made = row(deployment);
+  if (element) morph(element, made);
+  else rows.set(name, (element = made));
+  element.hidden = !isShown(deployment);
+  place(deployment, element);
+}
+
+function frame() {
+  try {
+    draw();
+  } finally {
+    isDrawing = changedNames.size > 0;
+    if (isDrawing) requestAnimationFrame(frame);
+  }
+}
+
 function soon(name) {
-  if (!changedNames.size) requestAnimationFrame(draw);
   changedNames.add(name);
+  if (!isDrawing) requestAnimationFrame(frame);
+  isDrawing = true;
 }
 
 function count() {
@@ -80,7 +111,7 @@ function count() {
 
 function take(deployment) {
   const known = deployments.get(deployment.name);
-  if (known && known.id === deployment.id && known.version > deployment.version) return;
+  if (known && isOlder(deployment, known)) return;
   setClock(deployment.now);
   if (deployment.waits_for && !known?.waits_for && known) {
     say(`${deployment.name} waits for you to ${deployment.waits_for} it`);
@@ -92,6 +123,7 @@ function take(deployment) {
 
 async function refresh() {
   const seen = new Set();
+  const before = [...deployments.values()];
   for (let path = `/v1/deployments?limit=${FIRST}`; path; ) {
     const { items, next } = await ask(path);
     for (const deployment of items) {
@@ -100,16 +132,16 @@ async function refresh() {
     }
     path = next && `/v1/deployments?limit=${REST}&cursor=${encodeURIComponent(next)}`;
   }
-  for (const name of deployments.keys()) {
-    if (seen.has(name)) continue;
-    deployments.delete(name);
-    soon(name);
+  for (const known of before) { // not one that was made while the list was read
+    if (seen.has(known.name) || deployments.get(known.name) !== known) continue;
+    deployments.delete(known.name);
+    soon(known.name);
   }
   if (!seen.size) count();
 }
 
 filter.addEventListener("input", () => {
-  for (const [name, deployment] of deployments) rows.get(name).hidden = !isShown(deployment);
+  for (const [name, element] of rows) element.hidden = deployments.has(name) && !isShown(deployments.get(name));
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, select, dialog")) return;

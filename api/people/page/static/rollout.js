@@ -4,8 +4,8 @@ import { duration, now, picture, since } from "./words.js";
 
 const WORDS = { completed: "completed", rolled_back: "rolled back", superseded: "left for another", cancelled: "cancelled" };
 
-/** The section. `cycles`: as `/v1/rollouts/ID/cycles` has them. */
-export function rollout(shown, cycles, deployment) {
+/** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
+export function rollout(shown, cycles, plan, deployment) {
   const isRunning = !shown.outcome;
   const ended = isRunning ? now() : Date.parse(shown.ended_at);
   const title = shown.is_undo ? "Way back" : "Rollout";
@@ -14,8 +14,9 @@ export function rollout(shown, cycles, deployment) {
     { class: "card", "aria-labelledby": "rollout-head", "data-key": "rollout" },
     h("h2", { id: "rollout-head" }, `${title}: ${shown.from_revision} → ${shown.to_revision}`,
       h("span", { class: `badge ${badge(shown)}` }, outcome(shown, deployment))),
-    facts(shown, ended, isRunning),
-    waves(cycles, Date.parse(shown.started_at), ended, isRunning, deployment),
+    facts(shown, plan, ended, isRunning),
+    otherwise(plan),
+    waves(cycles, plan, Date.parse(shown.started_at), ended, isRunning, deployment),
   );
 }
 
@@ -29,7 +30,7 @@ function outcome(shown, deployment) {
   return deployment.paused_at ? "paused" : "under way";
 }
 
-function facts(shown, ended, isRunning) {
+function facts(shown, plan, ended, isRunning) {
   const spec = Object.entries(shown.spec).filter(([, value]) => value !== null && typeof value !== "object");
   const words = spec.map(([name, value]) => `${name} ${value}`).join(", ");
   const took = duration(ended - Date.parse(shown.started_at));
@@ -39,36 +40,93 @@ function facts(shown, ended, isRunning) {
     ["how", `${shown.strategy}${words ? `: ${words}` : ""}`],
     ["begun", since(shown.started_at, "ago")],
     isRunning ? ["time", [h("span", {}, `${took}, `), clock]] : ["took", took],
+    plan?.waves.length ? ["planned", planWords(plan)] : null,
     shown.failed_routes ? ["failures", `${shown.failed_routes}; ${shown.last_failure ?? ""}`] : null,
     shown.back_reason ? ["went back", shown.back_reason] : null,
   ];
   return h("dl", { class: "facts" }, rows.filter(Boolean).map(([name, value]) => h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, value))));
 }
 
-function waves(cycles, began, ended, isRunning, deployment) {
+function planWords(plan) {
+  const count = `${plan.waves.length} ${plan.waves.length === 1 ? "wave" : "waves"}`;
+  const time = plan.seconds ? ` in ${spanWords(plan.seconds)}` : "; how long they take was not learned before";
+  const order = plan.is_certain ? "" : ", or in another order";
+  return `${count}${time}${order}`;
+}
+
+function otherwise(plan) {
+  if (!plan?.deviations.length) return null;
+  return h(
+    "div",
+    { class: "otherwise", role: "group", "aria-label": "Otherwise than planned", "data-key": "otherwise" },
+    h("strong", {}, "Otherwise than planned"),
+    h("ul", {}, plan.deviations.map((deviation) => h("li", {}, deviation))),
+  );
+}
+
+function waves(cycles, plan, began, ended, isRunning, deployment) {
   if (!cycles.length) return h("p", { class: "empty" }, isRunning ? deployment.reason : "It moved nothing.");
   const times = [...new Set(cycles.map((cycle) => cycle.step_no))].map((step) => cycles.filter((cycle) => cycle.step_no === step));
-  const whole = Math.max(ended - began, 1);
+  const planned = plan?.waves ?? [];
+  const whole = Math.max(ended - began, 1000 * (plan?.seconds?.p90 ?? 0), 1);
   const rows = times.map((wave, place) => {
     const at = Date.parse(wave[0].at);
     const until = place + 1 < times.length ? Date.parse(times[place + 1][0].at) : ended;
-    return row(wave, at - began, Math.max(until - at, 0), whole, isRunning && place + 1 === times.length);
+    const isLast = isRunning && place + 1 === times.length;
+    return row(wave, planned[place], at - began, Math.max(until - at, 0), whole, isLast);
   });
-  return h("ol", { class: "waves" }, rows);
+  const coming = isRunning ? planned.slice(times.length).map((wave) => comingRow(wave, whole)) : [];
+  return h("ol", { class: "waves" }, rows, coming);
 }
 
-function row(wave, offset, span, whole, isLast) {
+function row(wave, planned, offset, span, whole, isLast) {
   const [own] = wave;
   const after = wave.at(-1);
-  const percent = (part) => `${Math.min(100, (100 * part) / whole).toFixed(2)}%`;
+  const happened = h("i", { class: "happened", place: { left: percent(offset, whole), width: percent(span, whole) } });
+  const takes = planned?.takes && !planned.waits_for_person ? ` Planned: ${spanWords(planned.takes)}.` : "";
   return h(
     "li",
     { "data-key": `step-${own.step_no}`, class: isLast ? "wave now" : "wave" },
-    h("span", { class: "offset" }, `+${offset < 10000 ? `${(offset / 1000).toFixed(1)} s` : duration(offset)}`),
+    h("span", { class: "offset" }, `+${tenths(offset)}`),
     h("span", { class: "change" }, picture(own.picture), after === own ? null : [h("i", { class: "then", "aria-label": "then" }, "›"), picture(after.picture)]),
     h("span", { class: "did" }, own.did),
-    h("span", { class: "track", "aria-hidden": "true" }, h("i", { place: { left: percent(offset), width: percent(span) } })),
-    h("span", { class: "span" }, isLast ? "" : span < 10000 ? `${(span / 1000).toFixed(1)} s` : duration(span)),
-    h("span", { class: "dim reason" }, own.why),
+    h("span", { class: "track", "aria-hidden": "true" }, bar(planned, whole), happened),
+    h("span", { class: "span" }, isLast ? "" : tenths(span)),
+    h("span", { class: "dim reason" }, own.why, takes),
   );
+}
+
+/** A wave that the plan has and that has not begun. */
+function comingRow(planned, whole) {
+  return h(
+    "li",
+    { "data-key": `planned-${planned.number}`, class: "wave coming" },
+    h("span", { class: "offset" }, planned.begins ? `≈ +${tenths(1000 * planned.begins.p50)}` : ""),
+    h("span", { class: "change" }, picture(planned.picture)),
+    h("span", { class: "did" }, moves(planned)),
+    h("span", { class: "track", "aria-hidden": "true" }, bar(planned, whole)),
+    h("span", { class: "span" }, ""),
+    h("span", { class: "dim reason" }, "Planned", planned.waits_for_person ? ", waits for a person" : "",
+      planned.takes ? `: ${spanWords(planned.takes)}` : "", "."),
+  );
+}
+
+function moves(planned) {
+  const words = ["create", "promote", "drain", "park"].filter((word) => planned[word]);
+  return words.map((word) => `${word} ${planned[word]}`).join(", ");
+}
+
+/** From when it was planned to begin, for as long as half of them take. */
+function bar(planned, whole) {
+  if (!planned?.begins || !planned.takes) return null;
+  return h("i", { class: "planned", place: { left: percent(1000 * planned.begins.p50, whole), width: percent(1000 * planned.takes.p50, whole) } });
+}
+
+const percent = (part, whole) => `${Math.min(100, (100 * part) / whole).toFixed(2)}%`;
+
+const tenths = (milliseconds) => (milliseconds < 10000 ? `${(milliseconds / 1000).toFixed(1)} s` : duration(milliseconds));
+
+function spanWords({ p50, p90 }) {
+  const [low, high] = [tenths(1000 * p50), tenths(1000 * p90)];
+  return low === high ? low : `${low} to ${high}`;
 }

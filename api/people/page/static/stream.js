@@ -6,6 +6,7 @@ const CHANNEL = "rollway-events";
 const LOCK = "rollway-stream";
 const PAUSE = 1000;
 const WITHOUT_LOCKS = 5000;
+const SILENCE = 40000; // the server says each 15 s that it is still there
 
 /** Calls `changed(kind, document)` for each event, and `refresh()` whenever events may have been missed. */
 export function follow(changed, refresh) {
@@ -13,10 +14,12 @@ export function follow(changed, refresh) {
   let last = null;
   let ending = null;
 
-  const take = ({ id, kind, document, state }) => {
+  const take = ({ texts, state }) => {
     if (state) show(state);
-    if (id) last = id;
-    if (document) changed(kind, document);
+    for (const { id, kind, document } of (texts ?? []).map(parsed)) {
+      if (id) last = id;
+      if (document) changed(kind, document);
+    }
   };
   channel.onmessage = ({ data }) => {
     if (document.visibilityState !== "visible") return;
@@ -40,7 +43,9 @@ export function follow(changed, refresh) {
     if (!navigator.locks) return poll(refresh, own.signal); // a page that came by plain HTTP from another machine
     const lead = (lock) => {
       own.leads = lock !== null;
-      return own.leads ? listen(own.signal, () => last, tell, refresh) : refreshAgain(refresh, own.signal);
+      if (own.leads) return listen(own.signal, () => last, tell, refresh);
+      refreshAgain(refresh, own.signal); // not waited for: who leads may leave meanwhile
+      return undefined;
     };
     channel.postMessage({ asks: true });
     try {
@@ -55,11 +60,30 @@ export function follow(changed, refresh) {
 }
 
 async function refreshAgain(refresh, signal) {
-  while (!signal.aborted) {
+  for (let hasFailed = false; !signal.aborted; hasFailed = true) {
     try {
-      return await refresh();
+      await refresh();
+      if (hasFailed) show("live");
+      return;
     } catch {
       show("away");
+      await pause(PAUSE);
+    }
+  }
+}
+
+/** Whether who asks again is told the same. */
+export function isFinal({ status }) {
+  return status >= 400 && status < 500 && status !== 429;
+}
+
+/** Calls `work` until it succeeds: what is not read now would else be shown as it was until the next change. */
+export async function insist(work) {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (isFinal(error)) return undefined;
       await pause(PAUSE);
     }
   }
@@ -77,7 +101,7 @@ async function listen(signal, last, tell, refresh) {
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
       const headers = last() ? { "last-event-id": last() } : {};
-      const answer = await fetch("/v1/events", { headers, signal });
+      const answer = await within(SILENCE, fetch("/v1/events", { headers, signal }));
       if (answer.status === 401) return location.reload();
       if (answer.ok) {
         tell({ state: "live" });
@@ -92,15 +116,28 @@ async function listen(signal, last, tell, refresh) {
   }
 }
 
-async function read(texts, tell) {
-  const reader = texts.getReader();
-  for (let rest = ""; ; ) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const events = (rest + value).split("\n\n");
-    rest = events.pop();
-    for (const event of events) tell(parsed(event));
+async function read(stream, tell) {
+  const reader = stream.getReader();
+  try {
+    for (let rest = ""; ; ) {
+      const { value, done } = await within(SILENCE, reader.read());
+      if (done) return;
+      const texts = (rest + value).split("\n\n");
+      rest = texts.pop();
+      tell({ texts });
+    }
+  } finally {
+    reader.cancel().catch(() => {});
   }
+}
+
+/** Rejects when nothing has come for so long: a connection may be dead without anybody having closed it. */
+function within(milliseconds, promise) {
+  let timer;
+  const silence = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error("silence")), milliseconds);
+  });
+  return Promise.race([promise, silence]).finally(() => clearTimeout(timer));
 }
 
 function parsed(text) {
@@ -124,7 +161,7 @@ function show(state) {
 
 /** A read of the API. Who has no token any more logs in again. */
 export async function ask(path) {
-  const answer = await fetch(path);
+  const answer = await fetch(path, { signal: AbortSignal.timeout(SILENCE) });
   if (answer.status === 401) location.reload();
   const document = await answer.json();
   if (!answer.ok) throw Object.assign(new Error(document.detail), { status: answer.status });

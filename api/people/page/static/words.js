@@ -13,6 +13,8 @@ const SHAPES = {
 };
 const SYMBOLS = { healthy: "■", degraded: "△", unhealthy: "▲", provisioning: "◇", failed: "✗" };
 const MOST_SHAPES = 32;
+const LATE = 15000;
+const CALENDAR = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
 let ahead = 0;
 
 /** The server's clock counts: `now` is what it said just now. */
@@ -24,13 +26,20 @@ export function now() {
   return Date.now() + ahead;
 }
 
+/** Whether what was read of a deployment is older than what is known: answers and events may overtake each other. */
+export function isOlder(read, known) {
+  if (read.id !== known.id) return read.created_at < known.created_at;
+  if (read.version !== known.version) return read.version < known.version;
+  return Date.parse(read.now) < Date.parse(known.now);
+}
+
 export function symbolOf(route) {
   if (route.status === "healthy" && route.traffic === "inactive") return "□";
   return SYMBOLS[route.status] ?? "";
 }
 
 export function shape(symbol) {
-  return h("i", { class: `shape ${SHAPES[symbol][0]}`, "aria-hidden": "true" });
+  return h("i", { class: `shape ${(SHAPES[symbol] ?? SHAPES["?"])[0]}`, "aria-hidden": "true" });
 }
 
 /** A picture such as ■■|◇ in shapes, with the same in words for who cannot see them. */
@@ -79,7 +88,7 @@ export function roughly(milliseconds) {
 
 /** How long ago, counted on by `tick`. `words`: "ago", "left" or nothing. */
 export function since(at, words = "") {
-  const element = h("time", { datetime: at, "data-words": words, title: new Date(at).toLocaleString() });
+  const element = h("time", { datetime: at, "data-words": words, title: CALENDAR.format(new Date(at)) });
   element.append(told(at, words));
   return element;
 }
@@ -114,9 +123,14 @@ export function stateWords(deployment) {
   return deployment.degraded_reason ? `${deployment.lifecycle}, degraded` : deployment.lifecycle;
 }
 
+/** As the server saw it, which tells when it becomes so and when it no longer is. */
+function isLate({ due_at: due, now: read, lifecycle }) {
+  return due && lifecycle !== "destroyed" && Date.parse(read) - Date.parse(due) > LATE;
+}
+
 /** What is said of it in a sentence. */
 export function why(deployment) {
-  if (deployment.due_at && now() - Date.parse(deployment.due_at) > 15000 && deployment.lifecycle !== "destroyed") {
+  if (isLate(deployment)) {
     const late = duration(now() - Date.parse(deployment.due_at));
     return `due for ${late}, but no worker has looked: do workers and beat run?`;
   }

@@ -1,0 +1,1 @@
+"""What the reads for people are over HTTP."""

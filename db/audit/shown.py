@@ -1,0 +1,49 @@
+"""What people are shown that takes decisions made once more: why a deployment waits, and receipts."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sealed_receipt
+from db.views.foresight import last_rollout_of
+from db.views.why import waiting
+from domain.foresight.receipt import Seal, checked
+from domain.foresight.why import Why, why
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView(Why):
+    """Why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far, in words."""
+
+    deviations: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptView:
+    """A receipt, and its seal once it has one."""
+
+    receipt: dict[str, Any]
+    seal: Seal | None
+
+
+def why_shown(connection: Connection[Any], name: str) -> WhyView:
+    """Of the deployment of that name. Raises DeploymentNotFoundError."""
+    seen = waiting(connection, name)
+    otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
+    missing = seen.signs.missing_worker or seen.view.overdue
+    told = why(seen.deployment, seen.now, replace(seen.around, missing_worker=missing))
+    return WhyView(**{field.name: getattr(told, field.name) for field in fields(Why)}, deviations=otherwise)
+
+
+def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView:
+    """Of the rollout of that id, or of the last one of the deployment of that name.
+
+    Once it is sealed, as it was sealed. Raises DeploymentNotFoundError and RolloutNotFoundError.
+    """
+    rollout_id = named if isinstance(named, UUID) else last_rollout_of(connection, named).id
+    sealed = sealed_receipt(connection, rollout_id)
+    if sealed is None:
+        return ReceiptView(made_from_rows(connection, rollout_id), None)
+    return ReceiptView(sealed.document, checked(sealed, receipt_before(connection, rollout_id)))

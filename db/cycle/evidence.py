@@ -1,0 +1,34 @@
+"""What the judges of canaries have seen: the intervals of their rollouts, with the answers of both revisions."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from domain.judge.evidence import Evidence
+from domain.traffic.answers import Answers
+
+_EVIDENCE = """
+    SELECT i.rollout_id, i.at, i.reporting, i.live, n.done, n.failed, n.first_byte, n.cut,
+           o.done, o.failed, o.first_byte, o.cut
+      FROM intervals i JOIN rollouts r ON r.id = i.rollout_id
+      LEFT JOIN answers n ON (n.rollout_id, n.interval_id, n.revision_id) = (i.rollout_id, i.id, r.to_revision_id)
+      LEFT JOIN answers o ON (o.rollout_id, o.interval_id, o.revision_id) = (i.rollout_id, i.id, r.from_revision_id)
+     WHERE i.rollout_id = ANY(%(ids)b)
+     ORDER BY i.rollout_id, i.id
+"""
+
+
+def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[UUID, tuple[Evidence, ...]]:
+    """Of these rollouts, by their ids, the oldest interval first."""
+    found: defaultdict[UUID, list[Evidence]] = defaultdict(list)
+    rows = connection.cursor(binary=True).execute(_EVIDENCE, {"ids": list(rollouts)}).fetchall()
+    for rollout_id, at, reporting, live, *sides in rows:
+        found[rollout_id].append(Evidence(at, _answers(*sides[:4]), _answers(*sides[4:]), reporting, live))
+    return {rollout_id: tuple(seen) for rollout_id, seen in found.items()}
+
+
+def _answers(done: int | None, failed: int, first_byte: list[int], cut: int) -> Answers:
+    return Answers() if done is None else Answers(done, failed, tuple(first_byte), cut)

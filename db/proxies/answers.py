@@ -1,0 +1,125 @@
+"""What proxies told of the answers of a rollout: intervals, and the counters that the next one goes on from."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from db.rows import columns
+from domain.traffic.answers import Answers, Counters, Interval
+
+# two servers for proxies may read the counters at once: who writes first has counted, and the other writes nothing
+_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('rollway intervals'), hashtext(%s::text))"
+
+_LAST_ID = "SELECT coalesce(max(id), 0) FROM intervals WHERE rollout_id = %s"
+
+# nothing has happened before and nothing since: one row for it all, however long a rollout waits
+_GROW = """
+    UPDATE intervals i SET id = %(id)s, at = %(at)s, seconds = i.seconds + %(seconds)s
+     WHERE rollout_id = %(rollout_id)s AND id = %(id)s - 1 AND refused = 0
+       AND reporting = %(reporting)s AND live = %(live)s
+       AND NOT EXISTS (SELECT FROM answers a WHERE a.rollout_id = i.rollout_id AND a.interval_id = i.id)
+"""
+
+_INTERVAL = """
+    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused)
+    VALUES (%(rollout_id)s, %(id)s, %(at)s, %(seconds)s, %(reporting)s, %(live)s, %(refused)s)
+"""
+
+_ANSWERS = """
+    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, cut, first_byte)
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
+"""
+
+_COUNTED = columns("node_id text, uptime int4, refused int8, of_revisions jsonb")
+
+_NOTE_COUNTERS = f"""
+    INSERT INTO proxy_counters (rollout_id, node_id, uptime, refused, of_revisions)
+    SELECT %(rollout_id)s, u.* FROM {_COUNTED} ORDER BY node_id
+    ON CONFLICT (rollout_id, node_id) DO UPDATE
+       SET uptime = excluded.uptime, refused = excluded.refused, of_revisions = excluded.of_revisions
+"""
+
+_INTERVALS = """
+    SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, a.revision_id, a.done, a.failed, a.first_byte, a.cut
+      FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
+     WHERE i.rollout_id = %s AND i.id > %s
+     ORDER BY i.id, a.revision_id
+"""
+
+
+def record_interval(
+    connection: Connection[Any], rollout_id: UUID, interval: Interval, counted: Mapping[str, Counters]
+) -> bool:
+    """Write the next interval of a rollout, and what each proxy's counters showed at its end, by node id.
+
+    Returns False, and writes nothing, when another server has written an interval with this id, or is about to.
+    """
+    ((is_alone,),) = connection.execute(_LOCK, (rollout_id,)).fetchall()
+    ((last,),) = connection.execute(_LAST_ID, (rollout_id,)).fetchall() if is_alone else [(None,)]
+    if last != interval.id - 1:
+        return False
+    values = {
+        "rollout_id": rollout_id,
+        "id": interval.id,
+        "at": interval.at,
+        "seconds": interval.seconds,
+        "reporting": interval.reporting,
+        "live": interval.live,
+        "refused": interval.refused,
+    }
+    is_quiet = not interval.of and not interval.refused
+    if not (is_quiet and connection.execute(_GROW, values).rowcount):
+        connection.execute(_INTERVAL, values)
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            _ANSWERS,
+            [
+                (rollout_id, interval.id, revision, answers.done, answers.failed, answers.cut, list(answers.first_byte))
+                for revision, answers in interval.of.items()
+            ],
+        )
+    rows = [(node, its.uptime, its.refused, Jsonb(_to_json(its))) for node, its in counted.items()]
+    if rows:
+        connection.execute(_NOTE_COUNTERS, _COUNTED.arrays(rows, rollout_id=rollout_id))
+    return True
+
+
+def intervals_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[Interval]:
+    """The intervals of a rollout behind this one, in their order.
+
+    A quiet interval may have grown out of quiet ones before it, whose ids are gone then: its seconds are those of all.
+    """
+    found: dict[int, tuple[Any, ...]] = {}
+    of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
+    for number, *fields, revision, done, failed, first_byte, cut in connection.execute(_INTERVALS, (rollout_id, after)):
+        found[number] = tuple(fields)
+        if revision is not None:
+            of[number][revision] = Answers(done, failed, tuple(first_byte), cut)
+    return [
+        Interval(number, at, seconds, of[number], reporting, live, refused)
+        for number, (at, seconds, reporting, live, refused) in found.items()
+    ]
+
+
+def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Counters]:
+    """What each proxy's counters showed at the last look of this rollout, by node id."""
+    query = "SELECT node_id, uptime, refused, of_revisions FROM proxy_counters WHERE rollout_id = %s"
+    return {
+        node: Counters(uptime, _from_json(of_revisions), refused)
+        for node, uptime, refused, of_revisions in connection.execute(query, (rollout_id,))
+    }
+
+
+def _to_json(counters: Counters) -> dict[str, Any]:
+    return {str(revision): [its.done, its.failed, its.first_byte, its.cut] for revision, its in counters.of.items()}
+
+
+def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:
+    return {
+        UUID(revision): Answers(done, failed, tuple(first_byte), cut)
+        for revision, (done, failed, first_byte, cut) in of_revisions.items()
+    }

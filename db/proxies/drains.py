@@ -1,0 +1,62 @@
+"""Draining replicas: how many of their answers are under way, as all live proxies told."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import scalar_row
+
+from db.proxies.acks import IS_LIVE
+from db.rows import columns
+from domain.replicas.drain import IDLE_LOOKS, DrainLook
+
+_BETWEEN_LOOKS = "interval '0.4 seconds'"
+
+_TO_LOOK_AT = """
+    SELECT id FROM routes
+     WHERE status = 'terminating' AND out_of_traffic_at IS NOT NULL AND stop_requested_at IS NULL AND stopped_at IS NULL
+"""
+
+_LOOKS = columns("route_id uuid, under_way int4")
+
+# of two servers that look at once one counts
+_NOTE = f"""
+    INSERT INTO drain_looks AS l (route_id, under_way, idle_looks)
+    SELECT u.route_id, u.under_way, CASE WHEN u.under_way = 0 THEN 1 ELSE 0 END
+      FROM {_LOOKS} JOIN routes r ON r.id = u.route_id
+     ORDER BY u.route_id
+    ON CONFLICT (route_id) DO UPDATE
+       SET under_way = excluded.under_way, looked_at = clock_timestamp(),
+           idle_looks = CASE WHEN excluded.under_way = 0 THEN l.idle_looks + 1 ELSE 0 END
+     WHERE abs(extract(epoch FROM clock_timestamp() - l.looked_at)) >= extract(epoch FROM {_BETWEEN_LOOKS})
+    RETURNING idle_looks
+"""
+
+_DO_PROXIES_TELL = f"""
+    SELECT coalesce(bool_and(stats_address IS NOT NULL), false) FROM proxies p WHERE {IS_LIVE}
+"""
+
+
+def routes_to_look_at(connection: Connection[Any]) -> list[UUID]:
+    """The draining routes that every live proxy has let go of, and whose replicas were not asked to end yet."""
+    return connection.cursor(row_factory=scalar_row).execute(_TO_LOOK_AT).fetchall()
+
+
+def note_drain_looks(connection: Connection[Any], under_way: Mapping[UUID, int]) -> bool:
+    """What all live proxies told of these routes. Returns whether one of them may be stopped now that it is idle."""
+    found = connection.cursor(row_factory=scalar_row).execute(_NOTE, _LOOKS.arrays(under_way.items())).fetchall()
+    return IDLE_LOOKS in found
+
+
+def drain_looks(connection: Connection[Any], route_ids: Iterable[UUID]) -> dict[UUID, DrainLook]:
+    """The last look at each of these routes that there was one at."""
+    query = "SELECT route_id, under_way, idle_looks FROM drain_looks WHERE route_id = ANY(%s)"
+    rows = connection.execute(query, (list(route_ids),)).fetchall()
+    return {route_id: DrainLook(under_way, idle_looks) for route_id, under_way, idle_looks in rows}
+
+
+def do_proxies_tell(connection: Connection[Any]) -> bool:
+    """Whether there are live proxies, and each has a port where it tells what is under way."""
+    ((found,),) = connection.execute(_DO_PROXIES_TELL).fetchall()
+    return bool(found)

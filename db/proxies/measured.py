@@ -1,0 +1,67 @@
+"""What proxies are asked to tell: the rollouts whose next interval is due, and where the live proxies are."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.engine import database_now
+from db.proxies.acks import IS_LIVE
+from db.proxies.answers import counters_of, record_interval
+from db.rows import named_row
+from domain.traffic.answers import Counters, Look, next_interval
+
+# Ten minutes after a rollout's last step intervals begin to grow, to a minute at most: one that waits for days must not
+# leave a row for each second of them. A time that lies ahead is from before the database's clock was set back.
+_DUE = """
+    SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
+           coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at
+      FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
+      LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true
+      LEFT JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = o.steps
+     WHERE o.ended_at IS NULL
+       AND (i.at IS NULL OR abs(extract(epoch FROM clock_timestamp() - i.at)) >= greatest(%s,
+            least(60, extract(epoch FROM clock_timestamp() - coalesce(s.at, o.started_at)) / 600)))
+     ORDER BY o.id
+"""
+
+_LIVE = f"SELECT node_id, stats_address FROM proxies p WHERE {IS_LIVE} ORDER BY node_id"
+
+
+class DueRollout(NamedTuple):
+    """A rollout under way. `last_id` and `last_at` are of its last interval; 0 and its start before the first."""
+
+    id: UUID
+    deployment: str
+    from_revision_id: UUID
+    to_revision_id: UUID
+    last_id: int
+    last_at: datetime
+
+
+class LiveProxy(NamedTuple):
+    """`stats_address`: host:port where it tells what it has counted; None for one that does not."""
+
+    node_id: str
+    stats_address: str | None
+
+
+def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueRollout]:
+    """The rollouts under way whose last interval ended so long ago."""
+    return connection.cursor(row_factory=named_row(DueRollout)).execute(_DUE, (every_seconds,)).fetchall()
+
+
+def live_proxies(connection: Connection[Any]) -> list[LiveProxy]:
+    """Those that count, by node id."""
+    return connection.cursor(row_factory=named_row(LiveProxy)).execute(_LIVE).fetchall()
+
+
+def record_look(connection: Connection[Any], rollout: DueRollout, told: dict[str, Counters], live: int) -> bool:
+    """Write the interval that ends now, from what the proxies told after `rollout` was read, by node id.
+
+    Returns False when another server was faster.
+    """
+    look = Look(database_now(connection), told, live)
+    interval = next_interval((rollout.last_id, rollout.last_at), counters_of(connection, rollout.id), look)
+    return record_interval(connection, rollout.id, interval, told)

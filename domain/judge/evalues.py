@@ -1,0 +1,93 @@
+"""E-values: how much evidence there is against a null hypothesis, at every moment.
+
+An e-value starts at 1 and is expected to stay at or below 1 while the null is true. So the chance that it ever reaches
+1 / a is at most a, however often one looks (Ville's inequality, 1939), and one may look each second and stop at once.
+Everything is a sum of logarithms, in the order of the intervals, so that the same intervals give the same numbers.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+_HARM = (1.5, 2, 3, 5, 10, 30)
+_NO_WORSE = (1, 0.5)
+_GOOD = (0, 0.1, 0.25, 0.5)
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one interval brought: how many answers each side gave, and how many of them failed."""
+
+    canary: int
+    canary_failed: int
+    control: int
+    control_failed: int
+
+
+def harm(intervals: Iterable[Counts], worse_than: float) -> float:
+    """The log e-value against "the canary fails at most `worse_than` times as often as the control", at its highest.
+
+    Of the failures of an interval each is the canary's with probability at most θ0 = w·r / (w·r + 1 - w), where r is
+    `worse_than` and w the canary's share of the answers. Against it stand the shares θλ of a canary that fails λ times
+    as often as that:
+
+        E = mean over λ of  Π (θλ / θ0)^failures of the canary · ((1 - θλ) / (1 - θ0))^failures of the control
+
+    Errors that hit both sides, traffic that comes and goes and weights that change cancel out, for only the split of
+    the failures is used: Lindon & Malek, "Anytime-Valid Inference for Multinomial Count Data", NeurIPS 2022,
+    arXiv 2011.03567; Turner, Ly & Grünwald, arXiv 2106.02693, for two streams. An interval is a batch: given its sums
+    the canary's failures are hypergeometric, and E is convex in them (Hoeffding 1963).
+    """
+    return max(_split(intervals, worse_than, [worse_than * times for times in _HARM]), default=0.0)
+
+
+def good_enough(intervals: Sequence[Counts], worse_than: float, allowed: float) -> float:
+    """The log e-value against "it fails more often than `allowed`, and than twice `worse_than` times the control".
+
+    The mean of two, for the null is that both are so: the split of the failures turned round, and the number of clean
+    answers against the rate q that is allowed:  E = mean over q' < q of (q'/q)^failed · ((1 - q')/(1 - q))^clean
+    """
+    relative = _split(intervals, 2 * worse_than, _NO_WORSE)
+    absolute = _below(intervals, allowed)
+    return max((_mean(both) for both in zip(absolute, relative, strict=True)), default=0.0)
+
+
+def _split(intervals: Iterable[Counts], boundary: float, ratios: Sequence[float]) -> Iterator[float]:
+    sums, now = [0.0] * len(ratios), 0.0
+    for counts in intervals:
+        if counts.canary and counts.control and (counts.canary_failed or counts.control_failed):
+            share = counts.canary / (counts.canary + counts.control)
+            null = _theta(share, boundary)
+            for place, ratio in enumerate(ratios):
+                theta = _theta(share, ratio)
+                sums[place] += counts.canary_failed * math.log(theta / null)
+                sums[place] += counts.control_failed * math.log((1 - theta) / (1 - null))
+            now = _mean(sums)
+        yield now
+
+
+def _theta(share: float, ratio: float) -> float:
+    return min(1 - _TINY, max(_TINY, share * ratio / (share * ratio + 1 - share)))
+
+
+def _below(intervals: Iterable[Counts], allowed: float) -> Iterator[float]:
+    answered = failed = 0
+    for counts in intervals:
+        answered += counts.canary
+        failed += counts.canary_failed
+        yield _mean([_clean(answered - failed, failed, rate * allowed, allowed) for rate in _GOOD])
+
+
+def _clean(clean: int, failed: int, rate: float, allowed: float) -> float:
+    if failed and not rate:
+        return -math.inf
+    return (failed * math.log(rate / allowed) if failed else 0.0) + clean * math.log((1 - rate) / (1 - allowed))
+
+
+def _mean(logs: Sequence[float]) -> float:
+    """The logarithm of the mean of what these are logarithms of."""
+    highest = max(logs)
+    if highest == -math.inf:
+        return highest
+    return highest + math.log(math.fsum(math.exp(log - highest) for log in logs) / len(logs))

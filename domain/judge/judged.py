@@ -1,0 +1,121 @@
+"""What a judge finds of a canary: harm, good enough or undecided, with the numbers that say so.
+
+harm shown, over all its weights                   -> abort
+good enough in each measure, at this weight, and
+at_least is met                                    -> go on
+at_most is over                                    -> undecided for good: hold, promote or abort
+otherwise                                          -> undecided yet
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from domain.judge.evalues import Counts, good_enough, harm
+from domain.judge.evidence import Evidence, failures, slow_ones
+from domain.judge.settings import Errors, Judge, Slow, part, times
+
+
+class Found(StrEnum):
+    """What a judge finds."""
+
+    HARM = "harm"
+    GOOD = "good"
+    UNDECIDED = "undecided"
+    GIVEN_UP = "given up"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is found, and the sentence with the numbers."""
+
+    found: Found
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    verb: str
+    settings: Errors | Slow
+    count: Callable[[Sequence[Evidence]], list[Counts]]
+
+
+def judge(settings: Judge, evidence: Sequence[Evidence], since: datetime, now: datetime) -> Judged:
+    """Of all evidence of a canary, whose present weight every live proxy has known `since`."""
+    measures = _measures(settings)
+    limit = math.log(len(measures) / part(settings.chance_of_false_abort))
+    for measure in measures:
+        counts = measure.count(evidence)
+        shown = harm(counts, times(measure.settings.worse_than))
+        if shown >= limit:
+            return Judged(Found.HARM, f"{_compared(measure, counts)}; {_chance('no worse', shown)}")
+    here = [seen for seen in evidence if seen.at > since]
+    sentences, all_good = [], True
+    needed = -math.log(part(settings.chance_of_false_promotion))
+    for measure in measures:
+        counts = measure.count(evidence)[len(evidence) - len(here) :]
+        shown = good_enough(counts, times(measure.settings.worse_than), part(measure.settings.allowed))
+        is_good = shown >= needed
+        all_good = all_good and is_good
+        sentences.append(_compared(measure, counts) + (f"; {_chance('worse than allowed', shown)}" if is_good else ""))
+    sentence = _with_proxies("; ".join(sentences), here)
+    enough = _enough(settings, here, since, now)
+    if all_good and not enough:
+        return Judged(Found.GOOD, sentence)
+    if now >= over_at(settings, since):
+        return Judged(Found.GIVEN_UP, sentence)
+    return Judged(Found.UNDECIDED, f"{sentence}; {enough}" if enough else sentence)
+
+
+def over_at(settings: Judge, since: datetime) -> datetime:
+    """When the judge gives up, at a weight that every live proxy has known `since`."""
+    return since + timedelta(seconds=settings.at_most.seconds)
+
+
+def _measures(settings: Judge) -> list[_Measure]:
+    found = []
+    if settings.errors is not None:
+        found.append(_Measure("failed", settings.errors, failures))
+    if (slow := settings.slow) is not None:
+        found.append(_Measure("were slow", slow, lambda evidence: slow_ones(evidence, slow.percentile)))
+    return found
+
+
+def _enough(settings: Judge, here: Sequence[Evidence], since: datetime, now: datetime) -> str:
+    """What is missing of at_least; empty for nothing."""
+    seconds, requests = (now - since).total_seconds(), sum(seen.canary.done for seen in here)
+    least = settings.at_least
+    if requests < least.requests:
+        return f"{requests:,} of at least {least.requests:,} requests"
+    return f"{seconds:.0f} of at least {least.seconds:g} s" if seconds < least.seconds else ""
+
+
+def _compared(measure: _Measure, counts: Sequence[Counts]) -> str:
+    """Canary 9 of 412 failed, control 11 of 7,830: 15.5 times as often."""
+    canary, failed = sum(each.canary for each in counts), sum(each.canary_failed for each in counts)
+    control, others = sum(each.control for each in counts), sum(each.control_failed for each in counts)
+    said = f"canary {failed:,} of {canary:,} {measure.verb}, control {others:,} of {control:,}"
+    if not failed or not others:
+        return said
+    ratio = f"{failed / canary / (others / control):.2g}"
+    return f"{said}: as often" if ratio == "1" else f"{said}: {ratio} times as often"
+
+
+def _chance(null: str, shown: float) -> str:
+    """By Ville's inequality: the chance that an e-value ever comes this far."""
+    rounded = math.floor(math.exp(min(shown, 13.8)))
+    one_in = f"{10 ** (len(str(rounded)) - 1) * int(str(rounded)[0]):,}"
+    return f"if it were {null}, the chance of seeing this would be below 1 in {one_in}"
+
+
+def _with_proxies(sentence: str, here: Sequence[Evidence]) -> str:
+    if not here:
+        return "no proxy has told yet what it answered"
+    last = here[-1]
+    if last.reporting == last.live > 0:
+        return sentence
+    if not last.reporting:
+        return "no live proxy tells what it answers, so that nothing can be judged"
+    return f"{sentence}; {last.reporting} of {last.live} proxies report"

@@ -1,0 +1,102 @@
+"""What a judge is told: what counts, what is allowed, and how often it may be wrong."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+_PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,3})?%")
+_TIMES = re.compile(r"[0-9]{1,3}(\.[0-9]{1,2})?x")
+
+
+def _check_percent(value: object) -> object:
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and part(value) > 0:
+        return value
+    raise ValueError('must be a percent above 0 and below 100, such as "1%" or "0.1%"')
+
+
+def _check_times(value: object) -> object:
+    if isinstance(value, str) and _TIMES.fullmatch(value) and times(value) >= 1:
+        return value
+    raise ValueError('must be how many times as often, from "1x" to "999x", such as "1.2x"')
+
+
+def part(percent: str) -> float:
+    """0.01 for "1%"."""
+    return float(percent[:-1]) / 100
+
+
+def times(ratio: str) -> float:
+    """1.2 for "1.2x"."""
+    return float(ratio[:-1])
+
+
+Percent = Annotated[str, BeforeValidator(_check_percent), Field(description='"0.001%" to "99.999%"')]
+Times = Annotated[str, BeforeValidator(_check_times), Field(description='"1x" to "999x"')]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Errors(_Settings):
+    """Answers that failed: 5xx, resets, time-outs and no connection."""
+
+    worse_than: Times = "1.2x"
+    """The canary may fail so many times as often as the control; it is aborted when it fails more often than that."""
+    allowed: Percent = "1%"
+    """A rate of failures that is good enough, whatever the control's is."""
+
+
+class Slow(_Settings):
+    """First bytes that came later than nearly all of the control's."""
+
+    worse_than: Times = "1.5x"
+    """The canary may be slow so many times as often as the control; it is aborted when it is more often."""
+    allowed: Percent = "10%"
+    """A rate of slow answers that is good enough, whatever the control's is."""
+    percentile: float = Field(default=95, ge=50, le=99.9)
+    """An answer is slow when its first byte comes later than so many percent of the control's did before."""
+
+
+class AtLeast(_Settings):
+    """How much there must be before the canary is found good enough."""
+
+    requests: int = Field(default=100, ge=1, le=1_000_000)
+    """Answers of the canary at this weight."""
+    seconds: float = Field(default=30, ge=0, le=86_400)
+    """Time at this weight."""
+
+
+class AtMost(_Settings):
+    """How long the judge waits for evidence."""
+
+    seconds: float = Field(default=1800, gt=0, le=30 * 86_400)
+    """Time at this weight. After it `if_undecided` says what happens."""
+
+
+class Judge(_Settings):
+    """Says at each step when it is over, from what proxies count: abort, go on, or undecided."""
+
+    errors: Errors | None = Errors()
+    """Null: errors are not judged."""
+    slow: Slow | None = None
+    """Left out: slow answers are not judged. `slow: {}` has the defaults."""
+    chance_of_false_abort: Percent = "1%"
+    """That a canary which is no worse is ever aborted, at any of its weights, however often is looked."""
+    chance_of_false_promotion: Percent = "5%"
+    """That a canary which is worse than allowed is found good enough at one weight."""
+    at_least: AtLeast = AtLeast()
+    """Before it goes on."""
+    at_most: AtMost = AtMost()
+    """Before it is undecided."""
+    if_undecided: Literal["hold", "promote", "abort"] = "hold"
+    """hold: wait for a person. No requests are no evidence: a canary without traffic is undecided, and never failed."""
+    dry_run: bool = False
+    """It judges and says so, and decides nothing: the steps' seconds and people do."""
+
+    @model_validator(mode="after")
+    def _has_a_measure(self) -> Self:
+        if self.errors is None and self.slow is None:
+            raise ValueError("errors and slow cannot both be null: nothing would be judged")
+        return self

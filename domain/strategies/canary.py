@@ -1,0 +1,153 @@
+"""Canary: the new revision gets a share of the requests by weight, step by step, and then the rest follows.
+
+The share of step k is `weight`; its replicas are ceil(n x weight), at least 1, or a number. Old and new are held apart
+and each is kept complete, within the budget of a rolling update: n + surge live, n - unavailable serving.
+
+    0  its judge finds harm                             -> give up: back at once
+    1  past the last step, an undo, or none wanted      -> the rest, as a rolling update does it
+    2  old not n, or n + surge - canary where that is
+       less; or canary not as many as its step wants    -> create, bring in, drain: both from one snapshot
+    3  canary not ready                                 -> wait
+    4  a live proxy does not know the weight yet        -> wait
+    5  the canary is there and has no weight yet, its
+       step's seconds are over, its judge finds it good
+       enough, or promote was asked                     -> the next weight; after the last one: the rest
+    6  otherwise                                        -> look on: until then, or until a person says so
+
+What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
+soon as line 5 holds. The seconds of a step count from when every live proxy knew its weight.
+
+n=3 surge=1, steps 5 % and 50 %, new ones right of the bar:
+
+    ■■■|  →  ■■■|◇  →  ■■■|■ 5 %  →  ■■|■  →  ■■|■◇  →  ■■|■■ 50 %  →  the rest: ■|■■◇  →  |■■■ completed
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import ClassVar
+
+from domain.changes import Decision, RouteChanges, Stage
+from domain.model import Deployment, Rollout, RouteStatus
+from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
+from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget, surge_budget
+from domain.strategies.canary_judge import Judgement, judged_until, judgement
+from domain.strategies.canary_steps import CanarySpec, ends, ends_at, percent, size_at, weight_of
+from domain.strategies.converge import converge
+from domain.strategies.rolling_update import RollingUpdateStrategy
+from domain.strategies.sentences import counted, draining, steps
+
+_REST = RollingUpdateStrategy()
+
+
+class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
+    """The ladder above."""
+
+    spec_model: ClassVar[type[CanarySpec]] = CanarySpec
+    promotion: ClassVar[str | None] = "goes on to the next weight as soon as its replicas are healthy"
+    weighs: ClassVar[bool] = True
+
+    def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
+        """That of a rolling update."""
+        return surge_budget(desired, spec.max_surge, spec.max_unavailable)
+
+    def goes_on_at(self, rollout: Rollout) -> datetime | None:
+        """At the end of its step's seconds, or when its judge gives up."""
+        spec = rollout.policy.spec
+        return (ends_at(rollout, spec) or judged_until(rollout, spec)) if isinstance(spec, CanarySpec) else None
+
+    def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
+        """One cycle of the ladder above."""
+        rollout = deployment.rollout
+        if rollout is None or rollout.weight is None or not deployment.desired_replicas:
+            return _REST.evaluate_cycle(deployment, spec, now)
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
+        judged = judgement(rollout, spec, now)
+        if judged.gives_up:
+            return Decision.give_up(judged.sentence)
+        over_at = ends_at(rollout, spec)
+        is_over = judged.is_over or ends(rollout, over_at, now)
+        wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
+        sides = _sides(deployment, buckets, self.budget_of(deployment, spec), wanted, now)
+        changes = _above_floor(deployment, sides[0].changes + sides[1].changes, self.budget_of(deployment, spec))
+        times = (buckets.next_change_at(now), *(side.recheck_at for side in sides))
+        recheck_at = min((at for at in times if at is not None and at > now), default=None)
+        if changes:
+            said = _said(deployment, changes, self.budget_of(deployment, spec))
+            return Decision.moved(said, changes, now)
+        if len(buckets.ready) < wanted or buckets.idle():
+            return Decision.wait(_still_coming(buckets, wanted), recheck_at)
+        if rollout.weight_known_at is None:
+            said = f"waiting: every live proxy acknowledges {percent(rollout.weight)} for the canary"
+            return Decision.wait(said, recheck_at)
+        if is_over:
+            return _next(rollout, spec, judged.sentence, now)
+        soonest = min((at for at in (over_at, recheck_at, judged.next_at) if at is not None), default=None)
+        return Decision.look_on(_looking(deployment.name, rollout, over_at, judged, now), soonest)
+
+
+def _sides(
+    deployment: Deployment, buckets: Buckets, budget: Budget, wanted: int, now: datetime
+) -> tuple[Decision, Decision]:
+    """What the canary and the old side need to be complete. The canary's place in the ceiling is its own."""
+    if deployment.current_revision_id is None:
+        raise ValueError(f"{deployment.name} is deploying without a current revision")
+    target = deploying_revision(deployment)
+    new = tuple(route for route in deployment.routes if route.revision_id == target)
+    old = tuple(route for route in deployment.routes if route.revision_id != target)
+    taken = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
+    size = min(budget.desired, budget.ceiling - wanted)
+    beside = Budget(size, budget.ceiling - max(wanted, taken), size, budget.count_stopping)
+    kept = converge(replace(deployment, routes=old), deployment.current_revision_id, beside, now)
+    live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
+    room = Budget(wanted, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
+    return converge(replace(deployment, routes=new), target, room, now), kept
+
+
+def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) -> RouteChanges:
+    """Of those that serve only as many leave as both sides together can spare."""
+    promoted = set(changes.promote_route_ids)
+    serving = {route.id for route in deployment.routes if route.is_serving}
+    coming = sum(route.id in promoted and route.status is RouteStatus.HEALTHY for route in deployment.routes)
+    spare = max(0, len(serving) + coming - budget.keep)
+    leaving = [route_id for route_id in changes.drain_route_ids if route_id in serving]
+    staying = set(leaving[spare:])
+    return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
+
+
+def _next(rollout: Rollout, spec: CanarySpec, because: str, now: datetime) -> Decision:
+    if rollout.stage >= len(spec.steps):
+        said, weight = "the last step of the canary is over: the rest follows", None
+    else:
+        weight = weight_of(spec.steps[rollout.stage].weight)
+        said = f"the canary gets {percent(weight)} of the requests"
+    said = f"{said}, for {because}" if because else said
+    return Decision.moved(said, RouteChanges(stage=Stage(rollout.stage + 1, weight)), now)
+
+
+def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
+    target = deploying_revision(deployment)
+    new = sum(spec.count for spec in changes.rollout_specs if spec.revision_id == target)
+    return steps(
+        counted("creating", new, "canary"),
+        counted("creating", changes.created - new, "old"),
+        counted("bringing", len(changes.promote_route_ids), "into traffic"),
+        draining(len(changes.drain_route_ids), budget),
+    )
+
+
+def _still_coming(buckets: Buckets, wanted: int) -> str:
+    warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
+    return (
+        f"waiting: {len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
+        f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy"
+    )
+
+
+def _looking(name: str, rollout: Rollout, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
+    share = f"waiting: the canary has {percent(rollout.weight or 0)} of the requests"
+    if over_at is not None:
+        share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
+    said = f"{share}; {judged.sentence}" if judged.sentence else share
+    waits = over_at is None and not judged.decides
+    return f"{said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back" if waits else said

@@ -1,0 +1,66 @@
+"""What a canary's judge comes to at its present step: give up, go on, or look on."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from domain.judge.judged import Found, Judged, judge, over_at
+from domain.judge.settings import Judge
+from domain.model import Rollout
+from domain.numbers import duration
+from domain.strategies.canary_steps import CanarySpec
+
+EVERY_SECONDS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`decides`: the judge and nobody else says when the step is over. `next_at`: when to look again."""
+
+    sentence: str = ""
+    gives_up: bool = False
+    is_over: bool = False
+    decides: bool = False
+    next_at: datetime | None = None
+
+
+def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
+    """Of a canary that has a weight.
+
+    no judge, or no weight yet                       -> nothing is said
+    a dry run                                        -> it is said, and decides nothing
+    harm; or undecided for good, and then: abort     -> give up
+    good enough; or undecided for good, then promote -> the step is over
+    undecided for good, then hold                    -> a person says so
+    otherwise                                        -> look on
+    """
+    settings = spec.judge
+    if settings is None or not rollout.stage:
+        return Judgement()
+    found = judge(settings, rollout.evidence, rollout.weight_known_at or now, now)
+    next_at = now + timedelta(seconds=EVERY_SECONDS)
+    if settings.dry_run:
+        return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
+    then = _then(found, settings)
+    sentence = found.sentence
+    if found.found is Found.GIVEN_UP:
+        sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
+    return Judgement(sentence, then == "abort", then == "promote", decides=then == "look on", next_at=next_at)
+
+
+def judged_until(rollout: Rollout, spec: CanarySpec) -> datetime | None:
+    """When its judge gives up; None where none decides."""
+    if spec.judge is None or spec.judge.dry_run or not rollout.stage or rollout.weight_known_at is None:
+        return None
+    return over_at(spec.judge, rollout.weight_known_at)
+
+
+def _then(found: Judged, settings: Judge) -> str:
+    match found.found:
+        case Found.HARM:
+            return "abort"
+        case Found.GOOD:
+            return "promote"
+        case Found.GIVEN_UP:
+            return settings.if_undecided
+        case Found.UNDECIDED:
+            return "look on"

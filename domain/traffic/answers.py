@@ -1,0 +1,117 @@
+"""What proxies measure of the answers of revisions, and what came in between two looks at their counters."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+FIRST_BYTE_MS = (
+    *(1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700),
+    *(1_000, 1_500, 2_000, 3_000, 5_000, 7_000, 10_000, 15_000, 20_000, 30_000, 60_000, 120_000, 300_000),
+)
+"""The upper edges of the buckets of times to the first byte, in ms; one more bucket holds what took longer."""
+_NOBODY_WAITED = (0,) * (len(FIRST_BYTE_MS) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers of one revision. `failed`: of those done, the ones with a 5xx, a reset, a time-out or no connection.
+
+    `first_byte`: how many took how long to their first byte, by `FIRST_BYTE_MS`; proxies add it up to two seconds
+    later. An answer that never began is in none. `cut`: of those failed, the ones that had begun.
+    """
+
+    done: int = 0
+    failed: int = 0
+    first_byte: tuple[int, ...] = _NOBODY_WAITED
+    cut: int = 0
+
+    def __add__(self, other: Self) -> "Answers":
+        first_byte = tuple(map(sum, zip(self.first_byte, other.first_byte, strict=True)))
+        return Answers(self.done + other.done, self.failed + other.failed, first_byte, self.cut + other.cut)
+
+    def __sub__(self, other: Self) -> "Answers":
+        first_byte = tuple(mine - its for mine, its in zip(self.first_byte, other.first_byte, strict=True))
+        return Answers(self.done - other.done, self.failed - other.failed, first_byte, self.cut - other.cut)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether no count is below 0."""
+        return min(self.done, self.failed, self.cut, *self.first_byte) >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What one proxy has counted since it began, `uptime` seconds ago, of each revision.
+
+    `refused`: requests that it answered itself, for there was no replica.
+    """
+
+    uptime: int
+    of: Mapping[UUID, Answers]
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The answers between two looks at all proxies, by revision id. `id`: 1, 2, ... of its rollout; `at`: its end.
+
+    `reporting`: the proxies that told what they counted, of those that are `live`: what the others did is not known.
+    `refused`: requests that proxies answered themselves, for there was no replica.
+    """
+
+    id: int
+    at: datetime
+    seconds: float
+    of: Mapping[UUID, Answers]
+    reporting: int
+    live: int
+    refused: int = 0
+
+
+def counted_since(before: Counters | None, now: Counters) -> Counters:
+    """What a proxy has counted between two looks. The first look counts nothing: what it shows is of before.
+
+    Counters that restart count anew: where one has fallen, or the proxy is younger, all of `now` came since.
+    """
+    if before is None:
+        return Counters(now.uptime, {})
+    between = {revision: answers - before.of.get(revision, Answers()) for revision, answers in now.of.items()}
+    refused = now.refused - before.refused
+    is_same = now.uptime >= before.uptime and refused >= 0 and before.of.keys() <= now.of.keys()
+    if is_same and all(answers.is_possible for answers in between.values()):
+        return Counters(now.uptime, between, refused)
+    return now
+
+
+def together(parts: Iterable[Counters]) -> tuple[Mapping[UUID, Answers], int]:
+    """The sums of several proxies: answers by revision, without those that had none, and what was refused."""
+    sums: dict[UUID, Answers] = {}
+    refused = 0
+    for part in parts:
+        refused += part.refused
+        for revision, answers in part.of.items():
+            sums[revision] = sums.get(revision, Answers()) + answers
+    return {revision: answers for revision, answers in sums.items() if answers != Answers()}, refused
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the proxies showed at one moment: the counters of those that told, by node id, of so many that were live."""
+
+    at: datetime
+    counters: Mapping[str, Counters]
+    live: int
+
+
+def next_interval(last: tuple[int, datetime], before: Mapping[str, Counters], look: Look) -> Interval:
+    """The interval between two looks. `last`: id and end of the one before, or 0 and when the rollout began.
+
+    `before`: the counters that each proxy showed when it told last; one that missed looks tells of all that time.
+    """
+    number, since = last
+    parts = [counted_since(before.get(node), counters) for node, counters in look.counters.items()]
+    of, refused = together(parts)
+    seconds = max(0.0, (look.at - since).total_seconds())
+    return Interval(number + 1, look.at, seconds, of, len(parts), look.live, refused)

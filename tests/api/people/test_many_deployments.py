@@ -1,0 +1,80 @@
+"""The list with hundreds of deployments in a real browser: what changes is changed in place, and nothing is lost."""
+
+from collections.abc import Iterator
+from typing import LiteralString
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from db.engine import in_transaction
+from domain.tokens import Role
+from tests.support.browser import MISSING, browser, chromium, log_in
+from tests.support.people_api import People
+from tests.support.waiting import eventually
+
+_MANY = 300
+_FLEET: LiteralString = """
+    INSERT INTO deployments (name, desired_replicas, reason)
+    SELECT 'service-' || lpad(n::text, 4, '0'), 3, 'as it was' FROM generate_series(1, %s) n
+"""
+
+_READ_AGAIN_SLOWLY = """async () => {
+    const { fetch } = window;
+    window.reads = 0;
+    window.fetch = async (path, ...rest) => {
+      const answer = await fetch(path, ...rest);
+      if (!String(path).startsWith("/v1/deployments?")) return answer;
+      if (!window.go) await new Promise((go) => { window.go = go; });
+      window.reads += 1;
+      return answer;
+    };
+    for (const value of ["hidden", "visible"]) {
+      Object.defineProperty(document, "visibilityState", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+      await new Promise((done) => setTimeout(done, 200));
+    }
+}"""
+"""The tab is hidden and looked at again; the first page of the list is here and not given out yet."""
+
+
+def write(people: People, statement: LiteralString, *values: object) -> None:
+    in_transaction(people.engine, lambda connection: connection.execute(statement, values))
+
+
+@pytest.fixture(scope="module")
+def page(people: People) -> Iterator[Page]:
+    program = chromium()
+    if program is None:
+        pytest.skip(MISSING)
+    write(people, _FLEET, _MANY)
+    expect.set_options(timeout=20_000)
+    with browser(program) as started:
+        shown = log_in(started.new_context(), people.server.url, people.token(Role.VIEWER))
+        expect(shown.locator(".row")).to_have_count(_MANY)
+        yield shown
+
+
+def test_one_row_of_hundreds_changes_in_place_and_focus_survives(people: People, page: Page) -> None:
+    row = page.locator("[data-key=service-0150]")
+    row.get_by_role("link").focus()
+    page.evaluate("window.was = [...document.querySelectorAll('.row')]")
+    write(people, "UPDATE deployments SET version = version + 1, reason = 'it moves' WHERE name = 'service-0150'")
+    expect(row).to_contain_text("it moves")
+    expect(row.get_by_role("link")).to_be_focused()
+    assert page.evaluate("[...document.querySelectorAll('.row')].every((row, place) => row === window.was[place])")
+
+
+def test_a_change_of_them_all_at_once_is_shown_of_each(people: People, page: Page) -> None:
+    write(people, "UPDATE deployments SET version = version + 1, reason = 'all at once'")
+    expect(page.locator(".row .why").filter(has_text="all at once")).to_have_count(_MANY)
+
+
+def test_one_that_is_made_while_the_list_is_read_stays(people: People, page: Page) -> None:
+    page.evaluate(_READ_AGAIN_SLOWLY)
+    eventually(lambda: page.evaluate("window.go !== undefined"), what="the list to be read")
+    write(people, "INSERT INTO deployments (name, desired_replicas) VALUES ('made-meanwhile', 1)")
+    expect(page.locator("[data-key=made-meanwhile]")).to_be_attached()
+    page.evaluate("window.go()")
+    eventually(lambda: page.evaluate("window.reads === 2"), what="all pages of it")
+    page.evaluate("new Promise((drawn) => setTimeout(drawn, 200))")
+    expect(page.locator("[data-key=made-meanwhile]")).to_be_attached()

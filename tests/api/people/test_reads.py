@@ -1,0 +1,70 @@
+"""Reads over HTTP that no command line makes alike: what PUT sets is got again, and nobody sees what is not theirs."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from domain.tokens import Role
+from tests.support.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.deployments import ask, make_deployment, read, start_all
+from tests.support.people_api import People
+from tests.support.pictures import READY
+
+POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 2, "max_unavailable": 0}}
+RULE = {"metric": "queue_length", "source": "pushed", "comparator": ">", "threshold": 9, "step": 1, "max_replicas": 8}
+
+
+@pytest.fixture
+def web(people: People) -> str:
+    return make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY).name
+
+
+@pytest.mark.parametrize(
+    ("part", "body"),
+    [
+        ("policy", {"policy": POLICY}),
+        ("policy", {"policy": None}),
+        ("autoscaling", {"rules": [RULE]}),
+        ("traffic", {"path_prefix": "/shop/", "hosts": [], "request_timeout_seconds": 30, "preview": False}),
+    ],
+)
+def test_what_is_put_is_got_with_its_etag_and_a_stale_one_is_refused(
+    people: People, web: str, part: str, body: dict[str, Any]
+) -> None:
+    path = f"/v1/deployments/{web}/{part}"
+    with people.client(Role.ADMIN) as ann, people.client(Role.VIEWER) as guest:
+        seen = guest.get(path).headers["etag"]
+        put = ann.put(path, json=body, headers={"if-match": seen})
+        got = guest.get(path)
+        assert (put.status_code, got.json(), got.headers["etag"]) == (200, put.json(), put.headers["etag"])
+        stale = ann.put(path, json=body, headers={"if-match": seen})
+        assert (stale.status_code, stale.json()["code"]) == (412, "stale_version")
+        ann.put(path, json={"traffic": {}, "autoscaling": {"rules": []}, "policy": {"policy": POLICY}}[part])
+
+
+def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: People, web: str) -> None:
+    make_deployment(people.engine, "■", n=1, name="secret", status=READY)
+    with people.client(Role.VIEWER, web) as limited, people.client(Role.VIEWER) as whole:
+        limited_to, all_of_it = (client.get("/v1/traffic").json() for client in (limited, whole))
+    assert [service["name"] for service in limited_to["services"]] == [web]
+    assert "secret" in {service["name"] for service in all_of_it["services"]}
+    assert "secret" not in str(limited_to)
+
+
+def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people: People) -> None:
+    made = make_deployment(people.engine, "|■", n=1)
+    coordinator = coordinator_without_redis(people.engine)
+    ask(people.engine, "activate_revision", deployment=made.name, revision="v1", actor="ann", reason="sale")
+    for _ in range(3):
+        run_until_quiet(coordinator)
+        start_all(people.engine)
+    ((rollout,),) = (row.values() for row in read(people.engine, "SELECT id FROM rollouts"))
+    with people.client(Role.VIEWER, made.name) as mine, people.client(Role.VIEWER, "shop") as foreign:
+        shown = mine.get(f"/v1/rollouts/{rollout}/receipt").json()
+        assert (shown["receipt"]["outcome"], shown["seal"]) == ("completed", None)
+        assert shown["receipt"]["acts"][0]["actor"] == "ann"
+        assert mine.get(f"/v1/deployments/{made.name}/receipt").json() == shown
+        refused = foreign.get(f"/v1/rollouts/{rollout}/receipt")
+        assert (refused.status_code, refused.json()["code"]) == (404, "rollout_not_found")
+        assert "ann" not in refused.text

@@ -1,0 +1,122 @@
+"""A canary's weight: which proxies know it, and what a real Envoy makes of it."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import in_transaction
+from db.proxies.weights import note_known_weights
+from tests.support.acknowledged import ack, publish, see, seen_now
+from tests.support.deployments import Made, make_deployment, read, write
+from tests.support.edge import Edge
+from tests.support.pictures import PROVISIONING
+from tests.support.policies import CANARY
+from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
+
+ASKED = 2000
+SHARE = 0.2
+LIKELY = 3.29
+"""Standard deviations, outside of which 1 of 1,000 binomial counts lies."""
+
+
+def weigh(engine: Engine, made: Made, weight: int | None) -> None:
+    query = "UPDATE rollouts SET weight = %s, stage = stage + 1, weight_known_at = NULL WHERE id = %s"
+    write(engine, query, weight, made.rollout_id)
+
+
+def note(engine: Engine) -> int:
+    return in_transaction(engine, note_known_weights)
+
+
+@pytest.fixture
+def web(engine: Engine) -> Made:
+    made = make_deployment(engine, "■|■", n=1, status=PROVISIONING, policy=CANARY)
+    weigh(engine, made, 0)
+    return made
+
+
+def test_a_weight_is_known_when_every_live_proxy_has_acknowledged_a_table_with_it(engine: Engine, web: Made) -> None:
+    publish(engine)
+    see(engine, "a", "b")
+    ack(engine, "a", seen_now(engine))
+    assert note(engine) == 0
+    ack(engine, "b", seen_now(engine))
+    write(engine, "UPDATE deployments SET due_at = NULL WHERE id = %s", web.id)
+    assert (note(engine), note(engine)) == (1, 0)
+    assert read(engine, "SELECT version, due_at <= now() AS due FROM deployments") == [{"version": 2, "due": True}]
+    weigh(engine, web, 500)
+    assert note(engine) == 0
+    for node in ("a", "b"):
+        ack(engine, node, seen_now(engine))
+    assert note(engine) == 1
+
+
+def test_without_a_live_proxy_there_is_none_to_wait_for(engine: Engine, web: Made) -> None:
+    assert web.rollout_id
+    assert note(engine) == 1
+
+
+def known(edge: Edge, made: Made) -> bool:
+    query = "SELECT weight_known_at IS NOT NULL AS known FROM rollouts WHERE id = %s"
+    return bool(read(edge.routes.engine, query, made.rollout_id)[0]["known"])
+
+
+def set_weight(edge: Edge, made: Made, weight: int) -> None:
+    weigh(edge.routes.engine, made, weight)
+    edge.routes.tell()
+    eventually(lambda: known(edge, made), what=f"the proxy knows {weight}")
+
+
+@contextmanager
+def asked_all_the_time(edge: Edge, path: str) -> Iterator[Counter[int]]:
+    """The statuses of what three clients get who ask as fast as they can."""
+    statuses, over = Counter[int](), Event()
+
+    def client() -> None:
+        while not over.is_set():
+            statuses[edge.ask(path).status_code] += 1
+
+    with ThreadPoolExecutor(3) as pool:
+        clients = [pool.submit(client) for _ in range(3)]
+        try:
+            yield statuses
+        finally:
+            over.set()
+        for each in clients:
+            each.result()
+
+
+def test_requests_are_split_by_weight_and_none_is_lost_while_it_changes(edge: Edge) -> None:
+    with replicas("old", "new") as both:
+        made = edge.make("■|■", *both, name="split", status=PROVISIONING, policy=CANARY)
+        eventually(lambda: edge.ask("/split/").status_code == 200)
+        with asked_all_the_time(edge, "/split/") as statuses:
+            set_weight(edge, made, 0)
+            assert {edge.ask("/split/").json()["replica"] for _ in range(50)} == {"old"}
+            for weight in (500, 9000, 2000, 0, 2000):
+                set_weight(edge, made, weight)
+        assert set(statuses) == {200}
+        counted = Counter(edge.ask("/split/").json()["replica"] for _ in range(ASKED))
+        assert abs(counted["new"] - ASKED * SHARE) < LIKELY * math.sqrt(ASKED * SHARE * (1 - SHARE))
+
+
+def test_what_leaves_with_a_canary_is_never_asked_in_vain(edge: Edge) -> None:
+    with replicas("old", "new") as both:
+        made = edge.make("■|■", *both, name="leaves", status=PROVISIONING, policy=CANARY)
+        eventually(lambda: edge.ask("/leaves/").status_code == 200)
+        for weight in (0, 5000):
+            set_weight(edge, made, weight)
+        with asked_all_the_time(edge, "/leaves/") as statuses:
+            eventually(lambda: statuses.total() > 50)
+            weigh(edge.routes.engine, made, 0)
+            edge.routes.drain(made.routes[1])
+            eventually(lambda: edge.routes.released(made.routes[1]))
+        assert set(statuses) == {200}
+        assert {edge.ask("/leaves/").json()["replica"] for _ in range(20)} == {"old"}

@@ -1,0 +1,70 @@
+"""Tokens in Postgres: found by the hash of what is shown, refused once they are revoked or have expired."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import in_transaction
+from db.tokens import all_tokens, create_token, hash_of, note_use, revoke_token, still_valid, token_shown
+from domain.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
+from tests.support.deployments import read
+
+_SOON = 1e-7
+"""Days after which a token has expired when it is next looked at."""
+
+
+def make(engine: Engine, name: str, *deployments: str, days: float | None = None) -> Token:
+    """Its secret is its name."""
+    new = NewToken(name=name, role=Role.OPERATOR, deployments=deployments, days=days, actor="bob")
+    return in_transaction(engine, lambda connection: create_token(connection, new, name))
+
+
+def shown(engine: Engine, secret: str) -> Token | None:
+    return in_transaction(engine, lambda connection: token_shown(connection, secret))
+
+
+def test_a_token_is_found_by_its_secret_of_which_only_the_hash_is_kept(engine: Engine) -> None:
+    made = make(engine, "ann", "web", "shop", days=2)
+    assert shown(engine, "ann") == made
+    assert (made.role, made.deployments, made.created_by) == (Role.OPERATOR, ("web", "shop"), "bob")
+    assert made.expires_at is not None
+    assert made.expires_at - made.created_at == pytest.approx(timedelta(days=2), abs=timedelta(seconds=5))
+    assert shown(engine, "guessed") is None
+    (kept,) = read(engine, "SELECT hash FROM tokens")
+    assert bytes(kept["hash"]) == hash_of("ann") != b"ann"
+
+
+def test_a_name_is_given_once(engine: Engine) -> None:
+    make(engine, "ann")
+    with pytest.raises(TokenExistsError, match="'rollway token revoke ann' first"):
+        make(engine, "ann")
+
+
+def test_a_token_that_has_expired_is_listed_and_no_longer_valid(engine: Engine) -> None:
+    make(engine, "zoe", days=_SOON)
+    make(engine, "ann")
+    assert shown(engine, "zoe") is None
+    assert in_transaction(engine, lambda connection: still_valid(connection, ["ann", "zoe", "nobody"])) == {"ann"}
+    assert [token.name for token in in_transaction(engine, all_tokens)] == ["ann", "zoe"]
+
+
+def test_a_revoked_token_is_forgotten_and_only_once(engine: Engine) -> None:
+    make(engine, "ann")
+    in_transaction(engine, lambda connection: revoke_token(connection, "ann"))
+    assert shown(engine, "ann") is None
+    assert in_transaction(engine, lambda connection: still_valid(connection, ["ann"])) == frozenset()
+    with pytest.raises(TokenNotFoundError, match="no token called ann"):
+        in_transaction(engine, lambda connection: revoke_token(connection, "ann"))
+
+
+def test_use_is_noted_once_a_minute(engine: Engine) -> None:
+    made = make(engine, "ann")
+    noted = []
+    for _ in range(2):
+        in_transaction(engine, lambda connection: note_use(connection, made))
+        found = shown(engine, "ann")
+        noted.append(found and found.last_used_at)
+    assert made.last_used_at is None
+    assert noted[0] is not None
+    assert noted[0] == noted[1]

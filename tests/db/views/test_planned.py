@@ -1,0 +1,73 @@
+"""What a plan is read from: a deployment as an activation would leave it, or as it stands."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from psycopg import Connection
+from sqlalchemy import Engine
+
+from db.engine import in_transaction
+from db.views.deployments import deployment_named
+from db.views.foresight import foreseeable
+from db.views.planned import Planned, activated, planned_rest
+from db.views.timeline import revision_named
+from domain.errors import DeploymentNotFoundError, RevisionNotFoundError
+from tests.support.deployments import SPEC, make_deployment
+from tests.support.pictures import PENDING, PROVISIONING
+
+CHECKED: Mapping[str, Any] = {**SPEC, "health_check": {"path": "/health"}}
+EXTERNAL: Mapping[str, Any] = {"runtime": "external", "external": {"template": "gpu"}}
+
+
+def of_v2(engine: Engine) -> Planned:
+    return in_transaction(engine, lambda connection: activated(connection, "web", "v2"))
+
+
+def as_it_stands(engine: Engine) -> Planned:
+    def read(connection: Connection) -> Planned:
+        view = deployment_named(connection, "web")
+        runs = view.deploying_revision or view.current_revision or ""
+        return planned_rest(foreseeable(connection, view), revision_named(connection, view.id, runs))
+
+    return in_transaction(engine, read)
+
+
+@pytest.mark.parametrize(("spec", "checked"), [(SPEC, False), (CHECKED, True), (EXTERNAL, True)])
+def test_an_activation_is_planned_from_what_it_would_leave(
+    engine: Engine, spec: Mapping[str, Any], *, checked: bool
+) -> None:
+    made = make_deployment(engine, "■■■", spec=spec)
+    planned = of_v2(engine)
+    deployment = planned.subject.deployment
+    assert (deployment.status, deployment.deploying_revision_id) == (PROVISIONING, made.v2)
+    assert planned.subject.has_health_check is checked
+
+
+@pytest.mark.parametrize("drawn", ["■■■", "|■■■"])
+def test_what_is_at_rest_is_planned_as_it_stands(engine: Engine, drawn: str) -> None:
+    make_deployment(engine, drawn)
+    planned = as_it_stands(engine)
+    assert planned.subject.deployment.deploying_revision_id is None
+    assert len(planned.subject.deployment.routes) == 3
+
+
+def test_the_rest_of_a_rollout_is_planned_from_where_it_is(engine: Engine) -> None:
+    made = make_deployment(engine, "■|■◇", status=PROVISIONING)
+    planned = as_it_stands(engine)
+    assert planned.subject.deployment.deploying_revision_id == made.v2
+    assert not planned.subject.has_health_check
+
+
+def test_of_a_deployment_without_a_revision_there_is_none_to_check(engine: Engine) -> None:
+    make_deployment(engine, "", status=PENDING)
+    planned = as_it_stands(engine)
+    assert planned.subject.has_health_check
+
+
+def test_what_there_is_not_is_told_with_what_lists_those_that_are(engine: Engine) -> None:
+    with pytest.raises(DeploymentNotFoundError, match="no deployment called web"):
+        of_v2(engine)
+    make_deployment(engine)
+    with pytest.raises(RevisionNotFoundError, match="web has no revision v9; 'rollway status web' lists them"):
+        in_transaction(engine, lambda connection: activated(connection, "web", "v9"))

@@ -1,0 +1,66 @@
+"""The judge in simulated worlds: how often it errs when it looks after every interval; in `make soak` 2,000 of each."""
+
+import math
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from domain.judge.evalues import Counts, good_enough, harm
+from tests.support.soak_report import leave, size
+
+RUNS = size("judge", 60)
+INTERVALS = 300
+ALPHA_ABORT, ALPHA_PROMOTE = 0.01, 0.05
+LIMIT_ABORT, LIMIT_PROMOTE = math.log(1 / ALPHA_ABORT), math.log(1 / ALPHA_PROMOTE)
+
+
+def world(chance: np.random.Generator, canary: float, control: float, **how: bool) -> list[Counts]:
+    """Some 100 answers an interval, 5 % of them the canary's; failures at these rates."""
+    answers = chance.poisson(100, INTERVALS)
+    weights = np.repeat([0.05, 0.25, 0.5], INTERVALS // 3) if how.get("steps") else np.full(INTERVALS, 0.05)
+    new = chance.binomial(answers, weights)
+    bursts = chance.random(INTERVALS) < 0.02 if how.get("bursts") else np.zeros(INTERVALS, bool)
+    rates = [np.where(bursts, np.maximum(rate, 0.3), rate) for rate in (canary, control)]
+    failed, others = chance.binomial(new, rates[0]), chance.binomial(answers - new, rates[1])
+    columns = np.stack([new, failed, answers - new, others], axis=1)
+    if how.get("uneven"):
+        places = np.flatnonzero(chance.random(INTERVALS) < 0.4)
+        columns = np.add.reduceat(columns, [0, *places[places > 0]])
+    return [Counts(*(int(count) for count in row)) for row in columns]
+
+
+def share(name: str, found: Callable[[np.random.Generator], bool], runs: int = RUNS) -> float:
+    chance = np.random.default_rng(random.Random(name).randrange(2**32))
+    return sum(found(chance) for _ in range(runs)) / runs
+
+
+@pytest.mark.parametrize("how", ["plain", "bursts", "steps", "uneven"])
+@pytest.mark.parametrize("rate", [0, 0.001, 0.01, 0.05, 0.3])
+def test_a_canary_that_is_no_worse_is_hardly_ever_aborted(rate: float, how: str) -> None:
+    aborted = share(f"{how} {rate}", lambda chance: harm(world(chance, rate, rate, **{how: True}), 1) >= LIMIT_ABORT)
+    leave(f"judge-{how}-{rate}", false_aborts=aborted, rollouts=RUNS)
+    # 1 % by the theory; of few runs one more than that may be
+    assert aborted <= max(0.013, 1.5 / RUNS)
+
+
+def test_a_canary_that_fails_beside_a_control_that_does_not_is_aborted() -> None:
+    found = share("0 and 2 %", lambda chance: harm(world(chance, 0.02, 0), 1) >= LIMIT_ABORT, max(RUNS // 4, 20))
+    assert found > 0.99
+
+
+def test_a_canary_that_is_just_worse_than_allowed_is_seldom_found_good() -> None:
+    found = share("1 % of 0", lambda chance: good_enough(world(chance, 0.01, 0), 1, 0.01) >= LIMIT_PROMOTE)
+    assert found <= max(0.065, 4.5 / RUNS)
+    found = share("twice", lambda chance: good_enough(world(chance, 0.06, 0.03), 1, 0.01) >= LIMIT_PROMOTE)
+    assert found <= max(0.065, 4.5 / RUNS)
+
+
+def test_a_canary_that_is_as_good_is_found_good() -> None:
+    for rate in (0, 0.001, 0.05):
+
+        def is_found(chance: np.random.Generator, rate: float = rate) -> bool:
+            return good_enough(world(chance, rate, rate), 1.2, 0.01) >= LIMIT_PROMOTE
+
+        assert share(f"good {rate}", is_found, min(RUNS, 500)) > 0.9, rate

@@ -1,0 +1,54 @@
+"""What came in between two looks at a proxy's counters, as a table; and the sums of several proxies."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters, counted_since, together
+
+OLD, NEW = UUID(int=1), UUID(int=2)
+
+
+def answers(done: int, failed: int = 0) -> Answers:
+    """All that did not fail had their first byte within a millisecond."""
+    return Answers(done, failed, (done - failed, *(0 for _ in FIRST_BYTE_MS)))
+
+
+def counters(uptime: int, old: int, new: int | None = None, refused: int = 0) -> Counters:
+    of = {OLD: answers(old)} | ({} if new is None else {NEW: answers(new)})
+    return Counters(uptime, of, refused)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "old", "new", "refused"),
+    [
+        # before              now                     since: old, new, refused
+        (None, counters(9, 70, 3, 5), 0, 0, 0),  # the first look: all of that was before
+        (counters(9, 70), counters(11, 75), 5, 0, 0),
+        (counters(9, 70), counters(11, 75, 4), 5, 4, 0),  # a revision's first answers
+        (counters(9, 70, 4, 1), counters(11, 70, 4, 3), 0, 0, 2),
+        (counters(9, 70), counters(11, 6), 6, 0, 0),  # counters fell: it has restarted
+        (counters(9, 70), counters(1, 90), 90, 0, 0),  # it is younger: restarted, and has answered more already
+        (counters(9, 70, 4), counters(11, 75), 75, 0, 0),  # a revision is gone: restarted
+        (counters(9, 70, 4, 8), counters(11, 75, 5, 2), 75, 5, 2),  # it refused fewer: restarted
+    ],
+)
+def test_counters_that_restart_count_anew(
+    before: Counters | None, now: Counters, old: int, new: int, refused: int
+) -> None:
+    since = counted_since(before, now)
+    assert since.of.get(OLD, Answers()) == answers(old)
+    assert since.of.get(NEW, Answers()) == answers(new)
+    assert since.refused == refused
+
+
+def test_no_count_is_ever_below_zero_when_only_a_bucket_has_fallen() -> None:
+    before = Counters(9, {OLD: answers(70)})
+    now = Counters(11, {OLD: Answers(80, 79, answers(1).first_byte)})
+    assert counted_since(before, now) == now
+
+
+def test_the_sums_of_proxies_leave_out_who_had_none() -> None:
+    parts = [Counters(9, {OLD: answers(3, 1), NEW: answers(0)}, 1), Counters(9, {OLD: answers(4)}, 2)]
+    assert together(parts) == ({OLD: answers(7, 1)}, 3)
+    assert together([]) == ({}, 0)

@@ -1,0 +1,50 @@
+"""Who may ask what: the table of roles, and tokens that are for some deployments alone."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from domain.tokens import NewToken, NotAllowedError, Role, Token
+
+VIEWER, OPERATOR, ADMIN = Role
+
+
+def token(role: Role, *deployments: str) -> Token:
+    return Token(name="ann", role=role, deployments=deployments, created_by="bob", created_at=datetime.now(UTC))
+
+
+@pytest.mark.parametrize(
+    ("role", "may"), [(VIEWER, {VIEWER}), (OPERATOR, {VIEWER, OPERATOR}), (ADMIN, {VIEWER, OPERATOR, ADMIN})]
+)
+def test_each_role_may_do_what_the_ones_before_it_may(role: Role, may: set[Role]) -> None:
+    assert {needed for needed in Role if token(role).may(needed)} == may
+    for needed in may:
+        token(role).refuse_below(needed)
+    for needed in set(Role) - may:
+        with pytest.raises(NotAllowedError, match=f"needs the role {needed}, and the token ann has {role}"):
+            token(role).refuse_below(needed)
+
+
+def test_a_token_without_a_list_is_for_every_deployment_and_for_the_whole_fleet() -> None:
+    everywhere = token(VIEWER)
+    assert everywhere.is_for_all
+    assert everywhere.sees("web")
+    everywhere.refuse_others("web")
+    everywhere.refuse_others(None)
+
+
+def test_a_token_with_a_list_is_for_those_alone() -> None:
+    limited = token(ADMIN, "shop", "cart")
+    assert (limited.is_for_all, limited.sees("cart"), limited.sees("web")) == (False, True, False)
+    limited.refuse_others("cart")
+    with pytest.raises(NotAllowedError, match="the token ann is for shop, cart, not for web"):
+        limited.refuse_others("web")
+    with pytest.raises(NotAllowedError, match="not for what is about the whole fleet"):
+        limited.refuse_others(None)
+
+
+@pytest.mark.parametrize("days", [0, -1, 4000])
+def test_a_token_lasts_for_some_time_up_to_ten_years(days: float) -> None:
+    with pytest.raises(ValidationError):
+        NewToken(name="ann", role=VIEWER, days=days, actor="bob")

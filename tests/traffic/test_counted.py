@@ -1,0 +1,101 @@
+"""What an Envoy has counted, from its page of statistics."""
+
+import json
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.model import RouteStatus, TrafficStatus
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters
+from tests.support.traffic_samples import deployment, route, snapshot
+from traffic.counted import LONGEST_MS, clusters_page, counted, under_way
+from traffic.envoy import clusters_of, load_assignment
+from traffic.table import derive_table
+
+OLD, NEW = UUID(int=1), UUID(int=2)
+FAST = (3, 1, *(0 for _ in FIRST_BYTE_MS[1:]))
+NOBODY = ""
+
+
+def stat(kind: str, cluster: str, revision: UUID | str, value: int) -> dict[str, Any]:
+    return {"name": f"rollway.{kind}.cluster.{cluster}.revision.{revision}", "value": value}
+
+
+def histogram(cluster: str, revision: UUID, counts: tuple[int, ...]) -> dict[str, Any]:
+    edges = [*FIRST_BYTE_MS, LONGEST_MS]
+    buckets = [
+        {"upper_bound": edge, "interval": 0, "cumulative": total}
+        for edge, total in zip(edges, accumulate(counts), strict=True)
+    ]
+    return {"name": f"rollway.first_byte.cluster.{cluster}.revision.{revision}", "buckets": buckets}
+
+
+def page(*stats: dict[str, Any], histograms: list[dict[str, Any]] | None = None) -> bytes:
+    found = [{"name": "server.uptime", "value": 13}, *stats, {"histograms": histograms or []}]
+    return json.dumps({"stats": found}).encode()
+
+
+def test_counters_are_those_of_a_deployment_by_revision() -> None:
+    its = counted(
+        page(
+            stat("done", "a.b", OLD, 9),
+            stat("failed", "a.b", OLD, 3),
+            stat("cut", "a.b", OLD, 1),
+            stat("done", "a.b/next", NEW, 4),
+            stat("done", "a.b", NEW, 1),
+            stat("done", "a.b/preview", NEW, 70),
+            stat("done", "other.revision.a.b", OLD, 80),
+            stat("done", "a.b", NOBODY, 2),
+            stat("done", NOBODY, NOBODY, 6),
+            histograms=[histogram("a.b", OLD, FAST)],
+        )
+    )
+    assert its.counters("a.b", (OLD, NEW)) == Counters(13, {OLD: Answers(9, 3, FAST, 1), NEW: Answers(5)}, 2)
+    assert its.counters("web", (OLD,)) == Counters(13, {OLD: Answers()})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no healthy upstream",
+        b"{}",
+        b'{"stats": []}',
+        b'{"stats": [{"name": "server.uptime", "value": "soon"}]}',
+        page(histograms=[{"name": f"rollway.first_byte.cluster.web.revision.{OLD}", "buckets": []}]),
+    ],
+)
+def test_what_is_no_page_of_counters_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        counted(body)
+
+
+def test_what_is_under_way_is_told_by_cluster_and_address() -> None:
+    gauges = [{"name": "rq_active", "type": "GAUGE", "value": "2"}, {"name": "rq_pending_active", "value": "1"}]
+    others = [{"name": "rq_total", "value": "9"}, {"name": "rq_active", "type": "GAUGE"}]
+
+    def host(port: int, stats: list[dict[str, str]]) -> dict[str, Any]:
+        return {"address": {"socket_address": {"address": "10.0.0.1", "port_value": port}}, "stats": stats}
+
+    clusters = [{"name": "web", "host_statuses": [host(8001, gauges), host(8002, others)]}, {"name": "api"}]
+    body = json.dumps({"cluster_statuses": clusters}).encode()
+    assert under_way(body) == {("web", "10.0.0.1", 8001): 3, ("web", "10.0.0.1", 8002): 0}
+    assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%24"
+    with pytest.raises(ValueError, match=r"."):
+        under_way(b"no healthy upstream")
+
+
+def test_a_draining_replica_stays_known_outside_of_what_routes_ask_for() -> None:
+    leaving = route(2, status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE)
+    at_a_new_one = route(3, address="10.0.0.1:8001", status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE)
+    (service,) = derive_table(snapshot(deployment(route(1), leaving, at_a_new_one))).services
+    assert [upstream.route_id.int for upstream in service.live] == [1]
+    assert [upstream.route_id.int for upstream in service.draining] == [2], "its address is a new one's"
+    endpoints = load_assignment("web", clusters_of(service)["web"])["endpoints"][0]["lb_endpoints"]
+    told = [
+        (endpoint["health_status"], endpoint["metadata"]["filter_metadata"]["envoy.lb"]["serving"])
+        for endpoint in endpoints
+    ]
+    assert told == [("HEALTHY", "yes"), ("DRAINING", "no")]

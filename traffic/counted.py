@@ -1,0 +1,164 @@
+"""What an Envoy has counted, as its page of statistics says it; the bootstrap's access log does the counting."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from urllib.parse import urlencode
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters
+from traffic.envoy_routes import preview_cluster
+
+COUNTERS_PAGE = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter=^(rollway%5C.|server%5C.uptime$)"
+LONGEST_MS = 86_400_000
+"""The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
+
+_UNDER_WAY = {"rq_active", "rq_pending_active"}
+_NAME = re.compile(r"rollway\.(done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
+
+
+class _Bucket(BaseModel):
+    upper_bound: float
+    cumulative: int
+
+
+class _Histogram(BaseModel):
+    name: str
+    buckets: list[_Bucket]
+
+
+class _Stat(BaseModel):
+    """A counter or gauge; or all histograms together, without a name."""
+
+    name: str = ""
+    value: int | str = 0
+    histograms: list[_Histogram] = []
+
+
+class _Page(BaseModel):
+    stats: list[_Stat]
+
+
+class _Gauge(BaseModel):
+    name: str
+    value: int = 0
+
+
+class _Socket(BaseModel):
+    address: str
+    port_value: int = 0
+
+
+class _Address(BaseModel):
+    socket_address: _Socket
+
+
+class _Host(BaseModel):
+    address: _Address
+    stats: list[_Gauge] = []
+
+
+class _Cluster(BaseModel):
+    name: str
+    host_statuses: list[_Host] = []
+
+
+class _Clusters(BaseModel):
+    cluster_statuses: list[_Cluster] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """All that one proxy has counted since it began, `uptime` seconds ago: by cluster, then by revision id.
+
+    `refused`: by cluster, the requests that no replica was there for.
+    """
+
+    uptime: int
+    of: Mapping[str, Mapping[UUID, Answers]]
+    refused: Mapping[str, int]
+
+    def counters(self, deployment: str, revisions: Collection[UUID]) -> Counters:
+        """Of these revisions of a deployment, without what was answered to who asked for a preview."""
+        clusters = [name for name in {*self.of, *self.refused} if _is_of(name, deployment)]
+        none: Mapping[UUID, Answers] = {}
+        of = {
+            revision: sum((self.of.get(name, none).get(revision, Answers()) for name in clusters), Answers())
+            for revision in revisions
+        }
+        return Counters(self.uptime, of, sum(self.refused.get(name, 0) for name in clusters))
+
+
+@dataclass(slots=True)
+class _Found:
+    """The values of one revision in one cluster."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first_byte: tuple[int, ...] = Answers().first_byte
+
+    @property
+    def answers(self) -> Answers:
+        return Answers(
+            self.counts.get("done", 0), self.counts.get("failed", 0), self.first_byte, self.counts.get("cut", 0)
+        )
+
+
+def counted(page: bytes) -> Counted:
+    """What is on the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
+    stats = _Page.model_validate_json(page).stats
+    found: defaultdict[tuple[str, str], _Found] = defaultdict(_Found)
+    uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)
+    if uptime is None:
+        raise ValueError("the page has no server.uptime")
+    for stat in stats:
+        if match := _NAME.fullmatch(stat.name):
+            kind, cluster, revision = match.groups()
+            found[cluster, revision].counts[kind] = int(stat.value)
+        for histogram in stat.histograms:
+            if match := _NAME.fullmatch(histogram.name):
+                found[match[2], match[3]].first_byte = _buckets(histogram.buckets)
+    of: defaultdict[str, dict[UUID, Answers]] = defaultdict(dict)
+    for (cluster, revision), values in found.items():
+        if revision:
+            of[cluster][UUID(revision)] = values.answers
+    refused = {cluster: values.answers.done for (cluster, revision), values in found.items() if not revision}
+    return Counted(uptime, of, refused)
+
+
+def clusters_page(deployments: Iterable[str]) -> str:
+    """The page that says how many answers are under way at each replica of these deployments."""
+    names = "|".join(re.escape(name) for name in sorted(deployments))
+    return f"/clusters?{urlencode({'format': 'json', 'filter': f'^({names})(/.*)?$'})}"
+
+
+def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
+    """The answers under way by deployment, IP address and port, requests that wait for a connection among them.
+
+    A canary's replica may be in two clusters of its deployment: their answers are added up. Raises ValueError for what
+    is no page of clusters.
+    """
+    found: Counter[tuple[str, str, int]] = Counter()
+    for cluster in _Clusters.model_validate_json(page).cluster_statuses:
+        for host in cluster.host_statuses:
+            where = host.address.socket_address
+            busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
+            found[cluster.name.partition("/")[0], where.address, where.port_value] += busy
+    return found
+
+
+def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:
+    """Envoy adds its buckets up: 1 1 3 becomes 1 0 2. Raises ValueError when they are not those of the bootstrap."""
+    found = list(cumulative)
+    if [bucket.upper_bound for bucket in found] != [*FIRST_BYTE_MS, LONGEST_MS]:
+        raise ValueError("the buckets of times to the first byte are not those of this release's bootstrap")
+    sums = [0, *(bucket.cumulative for bucket in found)]
+    return tuple(more - fewer for fewer, more in pairwise(sums))
+
+
+def _is_of(cluster: str, deployment: str) -> bool:
+    """No deployment's name has a slash, so what stands behind one is a further cluster of a deployment."""
+    return cluster.partition("/")[0] == deployment and cluster != preview_cluster(deployment)
