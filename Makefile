@@ -18,7 +18,7 @@ help: ## this list
 	  /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 ## Run
-demo: .venv/.runtime ## a real rolling update and a real rollback, in under a minute (ARGS=--json)
+demo: .venv/.runtime ## a real rolling update, rollback and canary, in under a minute (ARGS=--json)
 	@$(BIN)/rollway demo $(ARGS)
 
 up: .venv/.runtime ## start PostgreSQL, Valkey, workers, beat, Flower, the xDS server and Envoy, without Docker

@@ -5,7 +5,7 @@
     GET  /slow?seconds=N    the same, N seconds later (60 at most); POST too
     POST /upload            the same, with the "bytes" and the "sha256" of what arrived
 
-It listens on PORT of HOST (127.0.0.1). BROKEN=start prints a message and exits 1.
+It listens on PORT of HOST (127.0.0.1). BROKEN=start prints a message and exits 1; BROKEN=answers fails all but /health.
 SIGTERM: no new connections, idle ones are closed, requests in flight are finished, exit 0. With ENDS=at-once it just
 ends, as services do that never thought of it.
 """
@@ -30,7 +30,8 @@ WHO = json.dumps(IDENTITY).encode()
 
 _MOST_SECONDS = 60.0
 _LONGEST_HEAD = 16_384
-_REASONS = {200: b"OK", 400: b"Bad Request", 404: b"Not Found", 411: b"Length Required", 503: b"Service Unavailable"}
+_REASONS = {200: b"OK", 400: b"Bad Request", 404: b"Not Found", 411: b"Length Required", 500: b"Failed", 503: b"Away"}
+_STATUS = 500 if BROKEN == "answers" else 200
 
 
 @dataclass(slots=True)
@@ -145,7 +146,7 @@ class Conversation(asyncio.Protocol):
         url = urlsplit(request.target)
         match url.path:
             case "/":
-                self._send(200, WHO, closes=request.closes)
+                self._send(_STATUS, WHO, closes=request.closes)
             case "/health":
                 ready = BROKEN != "health" and time.monotonic() - STARTED >= STARTUP_SECONDS
                 self._send(200 if ready else 503, b'{"ok": %s}' % str(ready).lower().encode(), closes=request.closes)
@@ -155,14 +156,14 @@ class Conversation(asyncio.Protocol):
                 asyncio.get_running_loop().call_later(seconds, self._send_late, request.closes)
             case "/upload":
                 got = {**IDENTITY, "bytes": request.received, "sha256": request.sha256.hexdigest()}
-                self._send(200, json.dumps(got).encode(), closes=request.closes)
+                self._send(_STATUS, json.dumps(got).encode(), closes=request.closes)
             case _:
                 self._send(404, b'{"error": "no such page"}', closes=request.closes)
 
     def _send_late(self, closes: bool) -> None:  # noqa: FBT001  (call_later passes no keywords)
         self._answering = False
         if not self._gone:
-            self._send(200, WHO, closes=closes)
+            self._send(_STATUS, WHO, closes=closes)
             self._go_on()
 
     def _send(self, status: int, body: bytes, *, closes: bool) -> None:

@@ -14,11 +14,14 @@ from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, Req
 from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.show.film import Film
-from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_worker
+from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
 from db.views.deployments import deployment_named
 from domain.commands.base import Command
+from domain.commands.rollout import ActivateRevision, Restart
 from domain.messages import parse_command
+
+_BEGIN = (ActivateRevision, Restart)
 
 Result = dict[str, Any]
 """What a command did, as the commands of `db` answer."""
@@ -92,6 +95,8 @@ def carry_out(
         result = send_command(verb.command, deployment=deployment, **payload)
         console.print(verb.sentence(result))
         warn_of_hosts_passed_over([result], console)
+        if verb.command in _BEGIN:
+            warn_of_missing_evidence(reader, [deployment], console)
         warn_of_missing_worker(reader, console)
         if wait and verb.goal is not None:
             rollout_id = result.get("rollout_id")

@@ -6,9 +6,11 @@
     GET  /metrics         requests_in_flight, in Prometheus' text format
     POST /break, /mend    make the health check fail, make it pass again
 
-BROKEN=start prints a message and exits 1. SIGTERM: no new connections, requests in flight are finished, exit 0.
+BROKEN=start prints a message and exits 1. FAIL_EVERY=5: every fifth answer of / and /slow has the status 500.
+SIGTERM: no new connections, requests in flight are finished, exit 0.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -24,7 +26,9 @@ STARTED = time.monotonic()
 STARTUP_SECONDS = float(os.environ.get("STARTUP_SECONDS", "0"))
 IDENTITY = {name: os.environ.get(f"ROLLWAY_{name.upper()}", "") for name in ("deployment", "revision", "route")}
 IDENTITY["version"] = os.environ.get("VERSION", "")
+FAIL_EVERY = int(os.environ.get("FAIL_EVERY", "0"))
 
+answers = itertools.count(1)
 broken = threading.Event()
 stopping = threading.Event()
 requests_in_flight: set[object] = set()
@@ -62,9 +66,9 @@ class Handler(BaseHTTPRequestHandler):
                     self.answer(200 if ready else 503, {"ok": ready})
                 case "/slow":
                     time.sleep(float(parse_qs(url.query).get("seconds", ["1"])[0]))
-                    self.answer(200, IDENTITY)
+                    self.say_who()
                 case "/":
-                    self.answer(200, IDENTITY)
+                    self.say_who()
                 case "/metrics":
                     self.send(
                         200, "text/plain; version=0.0.4", f"requests_in_flight {len(requests_in_flight)}\n".encode()
@@ -85,6 +89,11 @@ class Handler(BaseHTTPRequestHandler):
                     return self.answer(404, {"error": f"no such page: {self.path}"})
             say("broken" if broken.is_set() else "mended")
             return self.answer(200, {"broken": broken.is_set()})
+
+    def say_who(self) -> None:
+        """Which revision this is, be it in an answer that failed."""
+        fails = FAIL_EVERY and next(answers) % FAIL_EVERY == 0
+        self.answer(500 if fails else 200, IDENTITY)
 
     def answer(self, status: int, content: Mapping[str, object]) -> None:
         """Send JSON."""

@@ -24,7 +24,7 @@ PROXIES = (
     "tests/api/",
     "api/proxies/messages.py",
     "docs/traffic.md",
-    "docs/decisions/0064-one-stream-for-each-envoy.md",
+    "docs/decisions/0059-one-stream-for-each-envoy.md",
 )
 """Where Envoy's and Traefik's own words are used."""
 

@@ -13,7 +13,6 @@ from traffic.table import Service, TrafficTable, Upstream
 XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
 _HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
 _HEALTH = {
     RouteStatus.HEALTHY: "HEALTHY",
@@ -70,7 +69,7 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
 
 
-def cluster(name: str, protocol: Protocol) -> dict[str, Any]:
+def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
     """A cluster whose endpoints, and their health, are a resource of their own on the same stream."""
     return {
         "name": name,

@@ -8,7 +8,8 @@ from bench.zero_loss.by_hand import restart_one_after_the_other
 from bench.zero_loss.faults import kill_part, kill_replica, kill_supervisor, rollway, wait_until_back
 from bench.zero_loss.frozen import freeze_a_replica
 from bench.zero_loss.picture import Picture
-from bench.zero_loss.service import BLUE_GREEN, ROLLING, ScenarioError, Service
+from bench.zero_loss.policies import BLUE_GREEN, CANARY, ROLLING
+from bench.zero_loss.service import ScenarioError, Service
 from stack.home import Home
 
 _SLOW_START = "0.8"
@@ -20,6 +21,7 @@ class Noted:
 
     `killed_at`: when a replica was gone that was killed. `frozen`: when a replica froze, and when that was noticed.
     `old` had left traffic at `promoted_at`, by the proxies' word. `never`: a revision that must not have answered.
+    `fails`: a canary that fails whatever it is asked.
     """
 
     killed_at: float | None = None
@@ -27,6 +29,7 @@ class Noted:
     old: str = ""
     promoted_at: float | None = None
     never: str = ""
+    fails: str = ""
 
 
 NOTHING = Noted()
@@ -69,6 +72,19 @@ def _promotion(service: Service, _home: Home) -> Noted:
     promoted_at = service.left_traffic_at(blue)
     _complete(service, green)
     return Noted(old=blue, promoted_at=promoted_at)
+
+
+def _canary(service: Service, _home: Home) -> Noted:
+    _complete(service, service.roll_out(CANARY))
+    return NOTHING
+
+
+def _failing_canary(service: Service, _home: Home) -> Noted:
+    new = service.roll_out(CANARY, BROKEN="answers")
+    service.wait(lambda _: service.outcome(new), f"its judge to abort {new}")
+    service.settle()
+    _expect(service, new, "rolled_back")
+    return Noted(fails=new)
 
 
 def _abort(service: Service, _home: Home) -> Noted:
@@ -138,6 +154,8 @@ PHASES = (
     Phase("calm", "nothing happens", _calm),
     Phase("rolling", "rolling update", _rolling_update),
     Phase("promotion", "blue-green promotion", _promotion),
+    Phase("canary", "canary, promoted by its judge", _canary),
+    Phase("failing-canary", "canary that fails everything, at 5 %", _failing_canary),
     Phase("abort", "abort in the middle", _abort),
     Phase("broken", "broken revision, rolled back by itself", _broken),
     Phase("scale", "scale up and down", _scale),

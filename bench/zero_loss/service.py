@@ -14,19 +14,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from bench.zero_loss.picture import Picture, RouteSeen
+from bench.zero_loss.policies import ROLLING
 from cli.exits import UnreachableError
 from cli.servers import send
 from domain.errors import RollwayError
 from domain.messages import parse_command
 from stack.home import project_root
 from tests.support.waiting import NotInTimeError, eventually
-
-ROLLING: Mapping[str, Any] = {
-    "strategy": "rolling_update",
-    "spec": {"max_surge": 1, "max_unavailable": 1},
-    "limits": {"timeout_seconds": 120},
-}
-BLUE_GREEN: Mapping[str, Any] = {"strategy": "blue_green", "spec": {"auto_promote": False}, "limits": {}}
 
 _PATIENCE = 60.0
 _POLL = 0.1

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.load.report import Failure, PhaseReport
+from bench.load.report import Failure, FailureKind, PhaseReport
 from bench.load.tally import quantile
 from bench.zero_loss.phases import NOTHING, Noted, Phase
 
@@ -85,13 +85,19 @@ def _broken(played: Played, load: PhaseReport, forbidden: int, late: float | Non
         yield f"{noted.old} was still asked {late * 1000:.0f} ms after the proxies' word that it is out"
     if noted.never in load.revisions:
         yield f"{noted.never}, which was never healthy, answered {load.revisions[noted.never].answers:,} requests"
+    met = [failure.failed_at for failure in load.failures if _is_of_canary(failure, noted)]
+    if met and (seconds := max(met) - min(met)) > _CANARY_SECONDS:
+        yield f"{noted.fails} was still asked {seconds:.1f} s after its first failure"
 
 
 def is_allowed(failure: Failure, noted: Noted) -> bool:
-    """Only what must not be sent twice, and was in flight when a replica was killed with -9, or sent while one hung.
+    """What a failing canary answered, and what must not be sent twice and met a replica that was killed or hung.
 
-    On which replica a request was that got no answer nobody can tell; but no other replica ended or hung then.
+    It was in flight when the replica was killed with -9, or was sent while it hung. On which replica a request was that
+    got no answer nobody can tell; but no other replica ended or hung then.
     """
+    if _is_of_canary(failure, noted):
+        return True
     if failure.idempotent or failure.started_at is None:
         return False
     if noted.frozen is not None:
@@ -116,6 +122,12 @@ def drains_within(phases: Sequence[PhaseReport], drains: Drained) -> Drains:
 # A killed process is cut off before it can be seen to be gone, and what the prober has noticed reaches proxies a moment
 # later.
 _DYING = 0.5
+_CANARY_SECONDS = 5.0
+
+
+def _is_of_canary(failure: Failure, noted: Noted) -> bool:
+    is_answer = failure.kind is FailureKind.STATUS and failure.detail.startswith("500 ")
+    return is_answer and bool(noted.fails) and f'"revision": "{noted.fails}"' in failure.detail
 
 
 def _old_and_new(load: PhaseReport, old: str) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:

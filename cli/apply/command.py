@@ -17,7 +17,7 @@ from cli.output import print_json, printer
 from cli.sending import Result
 from cli.servers import Reader, ask_hosts_for_secrets, send
 from cli.show.film import Film
-from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_worker
+from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
 from db.freezes import frozen_now
 from db.views.deployments import DeploymentView, existing_deployments
@@ -101,6 +101,7 @@ def apply(
             for sentence in applied[-1].sentences or ["nothing to do"]:
                 console.print(f"{document.deployment}: {sentence}")
             warn_of_hosts_passed_over(applied[-1].results, console)
+        warn_of_missing_evidence(reader, [each.deployment for each in applied if each.rollout_id], console)
         warn_of_missing_worker(reader, console)
         views = [_wait(reader, each, timeout, console) for each in applied] if wait else []
     if as_json:

@@ -1,1 +1,1 @@
-"""`rollway demo`: a rolling update and a rollback under load."""
+"""`rollway demo`: a rolling update, a rollback and a judged canary under load."""

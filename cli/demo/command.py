@@ -9,8 +9,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from cli.demo.acts import ACTS, Demo, leave
+from cli.demo.acts import ACTS, canary_in_words, canary_met, leave
 from cli.demo.load import Load
+from cli.demo.run import Demo
 from cli.demo.stage import Stage, open_stage
 from cli.interrupts import interruptible
 from cli.options import AsJson
@@ -20,11 +21,12 @@ from domain.errors import RollwayError
 
 
 def demo(*, as_json: AsJson = False) -> None:
-    """Show a real rolling update and a real rollback, under load. Takes under a minute and leaves nothing behind.
+    """Show a real rolling update, rollback and canary, under load. Takes under a minute and leaves nothing behind.
 
     A stack of its own in a temporary folder (DATABASE_URL and REDIS_URL are used when they are set), 3 replicas of
-    examples/http_service.py, a rollout to a second revision, then one to a broken revision that comes back by itself.
-    All the while requests go through Envoy, and every one must be answered.
+    examples/http_service.py, a rollout to a second revision, one to a broken revision that comes back by itself,
+    and a canary that fails every fifth request until its judge aborts it. All the while requests go through Envoy, and
+    every one must be answered, but for those that the canary failed.
     Exit code 0 only when everything was as promised; otherwise the logs are kept, and it says where.
     """
     console = printer(stderr=as_json)
@@ -66,7 +68,7 @@ def _summary(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> None:
     for promise in run.promises:
         mark, colour = ("✓", "green") if promise.kept else ("✗", "red")
         run.console.print(f"{mark} {promise.promise}: {promise.seen}", style=colour)
-    good = f"All as promised, in {seconds:.0f} s: {run.load.tally}."
+    good = f"All as promised, in {seconds:.0f} s. {canary_in_words(run)}; no other failed."
     end = good if kept else f"Not as promised; the logs are in {stage.logs}"
     run.say(f"\n{end}")
 
@@ -81,6 +83,7 @@ def _document(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> dict[st
             for title, cycles in run.films.items()
         },
         "answers": run.answers,
+        "canary": {"judge": run.verdict, **canary_met(run)},
         "load": run.load.tally.as_json(),
         "logs": None if kept else stage.logs,
     }

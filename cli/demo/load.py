@@ -22,20 +22,25 @@ _PATIENCE_SECONDS = 15.0
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the requests: failures by kind, answers by the revision that gave them, seconds of the worst.
+    """What became of the requests: failures by kind, good answers and faults by the revision that gave them.
 
-    The slow ones are meant to be slow, so `worst_seconds` leaves them out.
+    `worst_seconds`: of the slowest answer. The slow ones are meant to be slow, so `worst_seconds` leaves them out.
     """
 
     requests: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     revisions: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
     worst_seconds: float = 0.0
 
     @property
     def failed(self) -> int:
         """How many got no answer, or a wrong one."""
         return self.failures.total()
+
+    def met(self, revision: str) -> int:
+        """How many requests this revision answered, well or not."""
+        return self.revisions[revision] + self.faults[revision]
 
     def as_json(self) -> dict[str, object]:
         """All of it, for scripts."""
@@ -44,6 +49,7 @@ class Tally:
             "failed": self.failed,
             "failures": dict(self.failures),
             "revisions": dict(self.revisions),
+            "faults": dict(self.faults),
             "worst_seconds": round(self.worst_seconds, 3),
         }
 
@@ -114,10 +120,14 @@ class Load:
         begun = time.monotonic()
         try:
             answer = await client.get(f"{self._envoy}{path}", headers={"Host": self._host})
-            if answer.status_code == httpx.codes.OK:
-                self.tally.revisions[answer.json()["revision"]] += 1
-            else:
-                self.tally.failures[str(answer.status_code)] += 1
+            match answer.status_code:
+                case httpx.codes.OK:
+                    self.tally.revisions[answer.json()["revision"]] += 1
+                case httpx.codes.INTERNAL_SERVER_ERROR:
+                    self.tally.faults[answer.json()["revision"]] += 1
+                    self.tally.failures["500"] += 1
+                case status:
+                    self.tally.failures[str(status)] += 1
         except (httpx.HTTPError, ValueError, KeyError) as error:
             self.tally.failures[type(error).__name__] += 1
         if not slow:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cli.output import duration, printer
 from cli.servers import Reader
-from db.views.deployments import DeploymentView
+from db.views.deployments import DeploymentView, deployment_named
 from db.views.signs import SILENT, SignsOfLife, signs_of_life
 
 _NO_TICK = timedelta(seconds=15)
@@ -36,6 +36,15 @@ def warn_of_missing_worker(reader: Reader, console: Console) -> None:
     """After a command: what was asked for is stored, and waits. Nothing is said where `console` is quiet."""
     if sentence := reader.read(signs_of_life).missing_worker:
         printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
+
+
+def warn_of_missing_evidence(reader: Reader, names: Iterable[str], console: Console) -> None:
+    """After activations: whose new rollout has a judge that proxies do not tell enough."""
+    for name in names:
+        rollout = reader.read(deployment_named, name).rollout
+        is_judged = rollout is not None and rollout.spec.get("judge")
+        if is_judged and (sentence := reader.read(signs_of_life).missing_evidence):
+            printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")
 
 
 def warn_of_hosts_passed_over(results: Iterable[Mapping[str, Any]], console: Console) -> None:

@@ -85,6 +85,8 @@ def test_a_replica_closes_idle_connections_when_it_is_told_to_end() -> None:
 def test_a_replica_can_be_broken() -> None:
     with replica(BROKEN="health") as (address, _):
         assert plain_http.get(f"http://{address}/health").status_code == 503
+    with replica(BROKEN="answers") as (address, _):
+        assert [plain_http.get(f"http://{address}{path}").status_code for path in ("/health", "/")] == [200, 500]
     with replica(BROKEN="start") as (_, process):
         assert process.wait(timeout=5) == 1
     with replica(STARTUP_SECONDS="60") as (address, _):

@@ -112,6 +112,21 @@ def test_a_revision_that_was_never_healthy_must_not_answer() -> None:
     assert judge(played(Noted(never="v1")), CALM, []).broken == ("v1, which was never healthy, answered 10 requests",)
 
 
+FAILED_BY_CANARY = replace(
+    IN_FLIGHT, idempotent=True, detail='500 {"deployment": "web", "revision": "v2", "route": ""}'
+)
+
+
+def test_a_failing_canary_may_fail_what_it_is_asked_and_must_leave_traffic_soon() -> None:
+    soon, late = (replace(FAILED_BY_CANARY, failed_at=1010.0 + seconds) for seconds in (4.9, 5.1))
+    good = judge(played(Noted(fails="v2")), with_failures(FAILED_BY_CANARY, soon), [])
+    assert (good.allowed, good.forbidden, good.broken) == (2, 0, ())
+    bad = judge(played(Noted(fails="v2")), with_failures(FAILED_BY_CANARY, late), [])
+    assert bad.broken == ("v2 was still asked 5.1 s after its first failure",)
+    for fails in ("", "v3"):
+        assert judge(played(Noted(fails=fails)), with_failures(FAILED_BY_CANARY), []).allowed == 0
+
+
 def test_drains_are_those_of_the_phase_and_the_unacknowledged_ones_are_counted() -> None:
     drains = drains_within([CALM], [(999.0, 9.0), (1000.0, 0.1), (1001.0, 0.3), (1019.0, None), (1020.0, 9.0)])
     assert (drains.count, drains.never) == (3, 1)

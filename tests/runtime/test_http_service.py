@@ -4,6 +4,7 @@ import time
 from http.client import HTTPConnection
 
 from runtime.process import ProcessRuntime
+from tests.support import plain_http
 from tests.support.runtimes import HTTP_SERVICE, ended, log_of, request
 
 
@@ -29,6 +30,14 @@ def test_it_says_which_revision_and_version_it_is_over_one_connection(runtime: P
         "route": str(replica.route_id),
         "version": "7",
     }
+
+
+def test_every_so_many_answers_fail_and_still_say_which_revision_it_is(runtime: ProcessRuntime) -> None:
+    replica = runtime.start(request(HTTP_SERVICE, env={"FAIL_EVERY": "3"}))
+    log_of(runtime, replica.route_id, "listens")
+    answers = [plain_http.get(f"http://{replica.address}{path}") for path in ("/", "/health", "/", "/", "/")]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 500, 200]
+    assert answers[3].json()["revision"] == "web-12345678"
 
 
 def test_a_request_in_flight_is_finished_before_it_stops(runtime: ProcessRuntime) -> None:

@@ -105,12 +105,16 @@ def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
 def test_replicas_that_speak_http2_are_asked_in_it_and_no_other_deployment_is_told() -> None:
     plain = deployment(route(1))
     grpc = replace(plain, rules=RequestRules(protocol=Protocol.HTTP2))
-    other = deployment(route(2), name="other")
-    before, after = (envoy_resources(table(web, other)).by_kind for web in (plain, grpc))
-    changed = [(kind, name) for kind in after for name in after[kind] if after[kind][name] != before[kind][name]]
-    assert changed == [(CLUSTERS, "web")]
-    (options,) = after[CLUSTERS]["web"].content["typed_extension_protocol_options"].values()
-    assert list(options["explicit_http_config"]) == ["http2_protocol_options"]
+    before = envoy_resources(table(plain, deployment(route(2), name="other")))
+    after = envoy_resources(table(grpc, deployment(route(2), name="other")))
+    clusters = after.by_kind[ResourceKind.CLUSTERS]
+    assert [name for name, found in clusters.items() if found != before.by_kind[ResourceKind.CLUSTERS][name]] == ["web"]
+    endpoints = ResourceKind.ENDPOINTS
+    assert after.by_kind[endpoints] == before.by_kind[endpoints]
+    contents = [clusters[name].content for name in ("other", "web")]
+    options = [next(iter(found["typed_extension_protocol_options"].values())) for found in contents]
+    spoken = [list(found["explicit_http_config"]) for found in options]
+    assert spoken == [["http_protocol_options"], ["http2_protocol_options"]]
     (server,) = traefik_document(table(grpc))["http"]["services"]["web"]["loadBalancer"]["servers"]
     assert server["url"].startswith("h2c://")
 

@@ -2,15 +2,19 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from db.beat import note_tick
 from db.engine import in_transaction, transaction
+from db.proxies.acks import SeenProxy, note_proxies
 from db.replicas.hosts import show_sign_of_life
 from tests.cli.conftest import Rollway
+from tests.support.acknowledged import publish, see
 from tests.support.deployments import make_deployment, write
+from tests.support.policies import CANARY
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -36,6 +40,31 @@ def test_workers_that_are_not_heard_of_are_called_out_by_what_is_asked_of_them(
         show_sign_of_life(connection, "here", "here")
     assert "no worker" not in rollway("status").out + rollway("status", "web").out
     assert rollway("scale", "web", "3").err == ""
+
+
+def test_who_asks_for_a_judge_is_told_which_proxies_tell_it_nothing(
+    rollway: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    judged = {"strategy": "canary", "spec": {"steps": ["5%"], "judge": {}}}
+    file = tmp_path / "applied.yaml"
+    file.write_text("deployment: applied\nrevision: {name: v2, command: sleep 60}\n")
+    with transaction(engine) as connection:
+        show_sign_of_life(connection, "here", "here")
+    for name, policy in (("judged", judged), ("timed", CANARY), ("applied", judged), ("restarted", judged)):
+        make_deployment(engine, "■■■", name=name, policy=policy, spec={"command": ["sleep", "60"]})
+    note = "note: judged: no live proxy tells what it answers, so its judge will find nothing; seconds need no judge\n"
+    assert rollway("activate", "judged", "v2").err == note
+    assert rollway("apply", "-f", str(file)).err == note.replace("judged:", "applied:")
+    assert rollway("restart", "restarted").err == note.replace("judged:", "restarted:")
+    assert rollway("activate", "timed", "v2").err == ""
+    publish(engine)
+    see(engine, "silent")
+    telling = SeenProxy("telling", "envoy", 10, stats_address="127.0.0.1:9902")
+    in_transaction(engine, lambda connection: note_proxies(connection, [telling]))
+    some = "note: judged: only 1 of 2 live proxies tell what they answer: its judge sees no more\n"
+    assert rollway("activate", "judged", "v2").err == some
+    write(engine, "DELETE FROM proxies WHERE node_id = 'silent'")
+    assert rollway("activate", "judged", "v2").err == ""
 
 
 def test_a_server_for_proxies_that_fell_silent_is_called_out(rollway: Rollway, engine: Engine) -> None:

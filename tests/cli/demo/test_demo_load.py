@@ -29,6 +29,8 @@ class Replica(BaseHTTPRequestHandler):
         if self.mode == "cut":
             self.close_connection = True
             return None
+        if self.mode == "faulty":
+            return self.answer(500, json.dumps({"revision": "v2"}).encode())
         if self.mode == "stuck":
             time.sleep(3)
         if self.path.startswith("/slow"):
@@ -90,6 +92,16 @@ def test_a_refusal_a_cut_and_a_wrong_answer_are_failures(
     assert f"{load.tally.failures[kind]} {kind}" in str(load.tally)
     told = json.loads(json.dumps(load.tally.as_json()))
     assert (told["failed"], told["failures"][kind]) == (load.tally.failed, load.tally.failures[kind])
+
+
+def test_what_a_revision_fails_is_counted_as_a_failure_and_as_its_own(replica: tuple[str, type[Replica]]) -> None:
+    load = Load(replica[0], "demo")
+    load.start()
+    replica[1].mode = "faulty"
+    eventually(lambda: load.tally.faults["v2"] > 10)
+    load.stop()
+    assert load.tally.failures == {"500": load.tally.faults["v2"]}
+    assert (load.tally.met("v2"), load.tally.met("v1")) == (load.tally.faults["v2"], load.tally.revisions["v1"])
 
 
 def test_what_has_no_answer_at_the_end_failed(replica: tuple[str, type[Replica]]) -> None:

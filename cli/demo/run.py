@@ -1,0 +1,103 @@
+"""One run of the demo: its deployment, told what to do and watched, and the promises that are checked."""
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from rich.console import Console
+
+from cli.demo.load import Load
+from cli.demo.promise import Promise
+from cli.options import new_request_id
+from cli.servers import Reader, send
+from cli.show.film import Film
+from cli.show.waiting import Goal, settled, wait_until
+from db.views.cycles import Cycle
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.progress import Progress
+from db.views.rollouts import RolloutView
+from domain.commands.base import Command
+from domain.commands.deployment import AddRevision
+from domain.commands.rollout import ActivateRevision
+from domain.messages import parse_command
+from stack.home import project_root
+
+REPLICAS = 3
+PATIENCE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Demo:
+    """One run: a deployment on a stage, the load that it is under, and what was seen so far."""
+
+    console: Console
+    reader: Reader
+    name: str
+    load: Load
+    promises: list[Promise] = field(default_factory=list)
+    films: dict[str, list[Cycle]] = field(default_factory=dict)
+    answers: dict[str, list[str]] = field(default_factory=dict)
+    verdict: str = ""
+    """What the canary's judge found, with its numbers."""
+
+    @property
+    def deployment(self) -> DeploymentView:
+        """The deployment as it is now."""
+        return self.reader.read(deployment_named, self.name)
+
+    def say(self, text: str = "") -> None:
+        """One line for the audience."""
+        self.console.print(text)
+
+    def promise(self, promise: str, *, kept: bool, seen: str) -> None:
+        """Note a promise and what became of it."""
+        self.promises.append(Promise(promise, kept, seen))
+
+    def do(self, command: type[Command], **settings: object) -> dict[str, Any]:
+        """Carry out a command on the demo's deployment. Raises the refusals of `domain.errors`."""
+        header = {"deployment": self.name, "request_id": new_request_id(), "actor": "demo"}
+        return send(parse_command(command.task, {**header, **settings}))
+
+    def roll_out(self, revision: str, env: dict[str, str]) -> RolloutView | None:
+        """Add a revision, activate it, and film it until its rollout has ended."""
+        spec = {
+            "command": [sys.executable, str(project_root() / "examples" / "http_service.py")],
+            "env": {"STARTUP_SECONDS": "0.3", **env},
+            "health_check": {"path": "/health", "interval_seconds": 0.2},
+            "drain_seconds": 0.2,
+        }
+        self.do(AddRevision, name=revision, spec=spec)
+        rollout = self.do(ActivateRevision, revision=revision)["rollout_id"]
+        progress = self.film(revision, _ended if rollout else settled, numbered=rollout is not None)
+        return progress.rollout
+
+    def film(self, title: str, goal: Goal, *, numbered: bool = False) -> Progress:
+        """Show what happens until the goal is reached."""
+        film = Film(self.console, prefix="  ", numbered=numbered)
+        self.films[title] = film.shown
+        return wait_until(goal, self.reader, self.deployment.id, PATIENCE_SECONDS, film)
+
+    def settle(self, goal: Goal, seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait without a picture."""
+        wait_until(goal, self.reader, self.deployment.id, seconds, Film(Console(quiet=True)))
+
+    def everyone_runs(self, revision: str, when: str) -> None:
+        """Ask each active replica over HTTP. The promise: 3 of this revision and no other."""
+        addresses = [route.address for route in self.deployment.routes if route.is_active]
+        answers = self.answers[when] = sorted(map(_revision_at, addresses))
+        self.say(f"  asked over HTTP, the replicas answer: {', '.join(answers)}")
+        kept = answers == [revision] * REPLICAS
+        self.promise(f"{when}, all {REPLICAS} replicas run {revision}", kept=kept, seen=", ".join(answers))
+
+
+def _ended(progress: Progress) -> bool:
+    return progress.rollout is not None and progress.rollout.outcome is not None
+
+
+def _revision_at(address: str | None) -> str:
+    try:
+        answer = httpx.get(f"http://{address}/", timeout=5, trust_env=False).raise_for_status()
+        return str(answer.json()["revision"])
+    except (httpx.HTTPError, ValueError, KeyError) as error:
+        return f"no answer ({type(error).__name__})"
