@@ -30,14 +30,14 @@ def _speaks_http2(port: int, admin: int) -> str:
     ]
     answer = {"match": {"prefix": "/"}, "direct_response": {"status": 200}, "response_headers_to_add": headers}
     router = {"name": "envoy.filters.http.router", "typed_config": {"@type": f"{_TYPES}.http.router.v3.Router"}}
-    manager = {
+    connections = {
         "@type": f"{_TYPES}.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "replica",
         "codec_type": "HTTP2",
         "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [answer]}]},
         "http_filters": [router],
     }
-    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": connections}]}
     listeners = [{"address": _address(port), "filter_chains": [chain]}]
     return yaml.safe_dump({"admin": {"address": _address(admin)}, "static_resources": {"listeners": listeners}})
 
