@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from api.app import Hooks, make_app
+from api.connections import most_connections, most_proxies
 from api.proxies.parts import Parts
 from api.serving import compare_installation, config
 from api.settings import ApiSettings
@@ -26,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _Server(uvicorn.Server):
-    """When asked to end, answers held polls at once rather than waiting for them. `exit_code`: 1 after `fail`."""
+    """When asked to end, ends streams at once rather than waiting for them. `exit_code`: 1 after `fail`."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -62,13 +63,14 @@ def main() -> None:
         where = ApiSettings.from_environment(os.environ)
         where.refuse_strangers()
         hooks = Hooks(on_release=_wake_stop, on_failure=lambda: servers[0].fail())  # noqa: PLW0108 -- made below
-        app = make_app(engine(), settings().redis_url, where.proxy_key, hooks)
+        app = make_app(engine(), settings().redis_url, where, hooks)
     except InvalidInputError as error:
         sys.exit(error.message)
     if where.proxy_key is None:
         _log.warning("ROLLWAY_PROXY_KEY is not set: whoever runs on this machine may speak for any proxy")
     compare_installation()
-    servers.append(_Server(config(app, where.host, where.port, is_forwarded=False), app))
+    most = most_connections() - most_proxies()
+    servers.append(_Server(config(app, where.host, where.port, most, is_forwarded=False), app))
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
         servers[0].run()
     sys.exit(servers[0].exit_code)

@@ -13,10 +13,12 @@ from fastapi.responses import JSONResponse
 from sqlalchemy import Engine
 
 from api.bodies import BoundedBodies
+from api.connections import most_proxies
 from api.metrics import metrics
-from api.proxies.discovery import discovery
+from api.proxies.discovery import Discovery, serve
 from api.proxies.forms import forms
 from api.proxies.parts import Parts, TheParts
+from api.settings import ApiSettings
 from domain.text import storable
 
 _STALE_SECONDS = 5.0
@@ -37,13 +39,14 @@ class Hooks:
     on_failure: Callable[[], None]
 
 
-def make_app(engine: Engine, redis_url: str, proxy_key: str | None, hooks: Hooks) -> FastAPI:
-    """The app."""
+def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -> FastAPI:
+    """The app; while it serves, so does the discovery of Envoys on a port of its own."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        parts = app.state.parts = Parts.put_together(engine, redis_url, proxy_key, hooks.on_release)
-        tasks = [asyncio.ensure_future(work) for work in parts.work]
+        parts = app.state.parts = Parts.put_together(engine, redis_url, where.proxy_key, hooks.on_release)
+        telling = serve(Discovery(parts.streams, parts.access), where.host, where.discovery_port, most_proxies())
+        tasks = [asyncio.ensure_future(work) for work in (*parts.work, telling)]
         for task in tasks:
             task.add_done_callback(partial(_ended, parts, hooks.on_failure))
         yield
@@ -57,7 +60,7 @@ def make_app(engine: Engine, redis_url: str, proxy_key: str | None, hooks: Hooks
     app = FastAPI(title="Rollway", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(BoundedBodies)
     app.add_exception_handler(RequestValidationError, _refuse)
-    for router in (own, metrics, discovery, forms):
+    for router in (own, metrics, forms):
         app.include_router(router)
     return app
 

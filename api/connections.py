@@ -99,6 +99,11 @@ class BoundedProtocol(H11Protocol):
             self._patience = None
 
 
+def most_proxies() -> int:
+    """How many connections Envoys may have, beside those of the HTTP server of the same process: one for each."""
+    return most_connections() // 4
+
+
 def most_connections() -> int:
     """How many this process can have, once it may open as many files as the system lets it at all."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

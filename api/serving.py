@@ -7,15 +7,18 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Connections, most_connections
+from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Connections
 from tasks.installation import begin
 
 _COMPARE_SECONDS = 3.0
 
 
-def config(app: Starlette, host: str, port: int, *, is_forwarded: bool) -> uvicorn.Config:
-    """For one server of this process. `is_forwarded`: a proxy of this machine may say for whom it asks."""
-    protocol: Any = partial(BoundedProtocol, connections=Connections(most_connections()))
+def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: bool) -> uvicorn.Config:
+    """For one server, with `most` connections.
+
+    `is_forwarded`: a proxy of this machine may say for whom it asks.
+    """
+    protocol: Any = partial(BoundedProtocol, connections=Connections(most))
     return uvicorn.Config(
         app,
         host=host,

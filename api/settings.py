@@ -8,6 +8,7 @@ from domain.errors import InvalidInputError
 from domain.settings import Settings
 
 API_PORT = 7070
+DISCOVERY_PORT = 7073
 
 
 class ApiSettings(Settings):
@@ -18,7 +19,11 @@ class ApiSettings(Settings):
     port: int = Field(
         API_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_API_PORT", description="a port from 1 to 65535"
     )
-    """Where it listens."""
+    """Where it listens for Traefik, Prometheus and people."""
+    discovery_port: int = Field(
+        DISCOVERY_PORT, ge=1, le=65_535, validation_alias="ROLLWAY_DISCOVERY_PORT", description="a port from 1 to 65535"
+    )
+    """Where it listens for Envoy, over gRPC."""
     proxy_key: str | None = Field(
         None,
         min_length=32,

@@ -20,6 +20,7 @@ class Ports:
     valkey: int = 0
     flower: int = 0
     api: int = 0
+    discovery: int = 0
     people: int = 0
     envoy: int = 0
     envoy_admin: int = 0
@@ -90,7 +91,7 @@ def choose_settings(
     """
     last = load_settings(home) or ServerSettings()
     ports, remembered = asdict(asked), asdict(last.ports)
-    held = {name: port for name, port in remembered.items() if name.partition("_")[0] in running}
+    held = {name: port for name, port in remembered.items() if _part_of(name) in running}
     chosen = Ports(**{name: _port(name, port, remembered[name], held, moved) for name, port in ports.items()})
     held_metrics = {f"metrics of {name}": last.metrics.get(name, 0) for name in measured if name in running}
     metrics = {
@@ -100,6 +101,11 @@ def choose_settings(
     with folder_errors(home.root):
         write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
     return settings
+
+
+def _part_of(port: str) -> str:
+    """The name of the part that listens there."""
+    return "api" if port == "discovery" else port.partition("_")[0]
 
 
 def _port(name: str, asked: int, last: int, held: Mapping[str, int], moved: Callable[[str], None]) -> int:

@@ -66,9 +66,11 @@ REDIS_URL=redis://:PASSWORD@redis.internal:6379/0
 # Where proxies reach the replicas of this host; its name is ROLLWAY_HOST, the host name if left out.
 ROLLWAY_HOST_ADDRESS=10.0.0.1
 
-# Where the server for proxies listens, and the secret (32 characters or more) that tokens of proxies are made from.
+# Where the server for proxies listens, the second port for Envoy; and the secret (32 characters or more) that tokens
+# of proxies are made from.
 ROLLWAY_API_HOST=127.0.0.1
 ROLLWAY_API_PORT=7070
+ROLLWAY_DISCOVERY_PORT=7073
 #ROLLWAY_PROXY_KEY=
 
 # Where the server for people listens: docs/http-api.md. Every request to it shows a token.

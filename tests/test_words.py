@@ -16,7 +16,16 @@ _PLACE = re.compile(r"(?:`(\w+)` in )?\[([\w/.]+)\]\(\.\./([\w/.]+)\)")
 ROWS = _ROW.findall(PAGE.read_text(encoding="utf-8"))
 WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 
-PROXIES = ("tests/support/proxies.py", "traffic/", "tests/traffic/", "tests/api/", "docs/traffic.md")
+PROXIES = (
+    "tests/support/proxies.py",
+    "tests/support/streaming.py",
+    "traffic/",
+    "tests/traffic/",
+    "tests/api/",
+    "api/proxies/messages.py",
+    "docs/traffic.md",
+    "docs/decisions/0059-one-stream-for-each-envoy.md",
+)
 """Where Envoy's and Traefik's own words are used."""
 
 TRACES = (

@@ -8,7 +8,7 @@ from string import Template
 from domain.traffic.answers import FIRST_BYTE_MS
 from domain.traffic.nodes import token_of
 from traffic.counted import LONGEST_MS
-from traffic.envoy import POLL_TIMEOUT, REFRESH_DELAY, XDS_CLUSTER
+from traffic.envoy import XDS_CLUSTER
 from traffic.envoy_routes import ROUTE_CONFIGURATION
 
 
@@ -25,7 +25,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port).
 
     `node_id` names this proxy: two proxies with one id could not be told apart, and a drain might miss one of them.
-    `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's polls.
+    `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's stream.
     `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
     `admin_paths`: what the paths of its own pages must begin with; with none given, all of them are open.
     """
@@ -48,7 +48,5 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         xds_port=xds[1],
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
-        refresh_delay=REFRESH_DELAY,
-        poll_timeout=POLL_TIMEOUT,
         types="type.googleapis.com/envoy.extensions",
     )

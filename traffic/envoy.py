@@ -6,20 +6,12 @@ from typing import Any
 
 from domain.model import RouteStatus
 from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
-from traffic.resources import CLUSTERS, Resource, ResourceKind, Resources, Subscription, resource, together
+from traffic.resources import Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable, Upstream
 
 XDS_CLUSTER = "rollway-xds"
 """The name under which the bootstrap knows the server that these resources come from."""
-REFRESH_DELAY = "0.02s"
-"""How long Envoy waits after an answer until it asks again, and up to twice as long: its jitter is as large."""
-POLL_TIMEOUT = "30s"
-
-_TYPE = "type.googleapis.com/envoy"
-_CLUSTER = f"{_TYPE}.config.cluster.v3.Cluster"
-_ROUTES = f"{_TYPE}.config.route.v3.RouteConfiguration"
-_ENDPOINTS = f"{_TYPE}.config.endpoint.v3.ClusterLoadAssignment"
-_HTTP = f"{_TYPE}.extensions.upstreams.http.v3.HttpProtocolOptions"
+_HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _NO_LIMIT = 1_000_000
 _HEALTH = {
     RouteStatus.HEALTHY: "HEALTHY",
@@ -30,33 +22,34 @@ _HEALTH = {
 
 
 def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
-    """Everything that Envoy may ask for. `before`: an older table, whose unchanged parts are kept."""
+    """Everything that Envoy is told. `before`: an older table, whose unchanged parts are kept."""
     if before is None:
         return _resources(table, TrafficTable("", ()), {})
     if before[0].services == table.services:
         return before[1]
-    return _resources(table, before[0], before[1].by_subscription)
+    return _resources(table, before[0], before[1].by_kind)
 
 
-def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[Subscription, Resource]) -> Resources:
-    """Make what is not among `kept`: turning all of a large table into JSON takes longest on the way to the proxies."""
-    found: dict[Subscription, Resource] = {}
-    names, routes = _cluster_names(table), Subscription(ResourceKind.ROUTES, ROUTE_CONFIGURATION)
-    same = CLUSTERS in kept and _cluster_names(old) == names
-    found[CLUSTERS] = kept[CLUSTERS] if same else resource(_CLUSTER, [cluster(name) for name in names])
-    same = routes in kept and _ways(old) == _ways(table)
-    found[routes] = kept[routes] if same else resource(_ROUTES, [route_configuration(table)])
+def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[ResourceKind, Named]) -> Resources:
+    """Make what is not among `kept`: turning all of a large table into messages takes longest on the way to proxies."""
+    clusters: dict[str, Resource] = {}
+    endpoints: dict[str, Resource] = {}
+    old_clusters, old_endpoints = kept.get(ResourceKind.CLUSTERS, {}), kept.get(ResourceKind.ENDPOINTS, {})
     old_services = {service.name: service for service in old.services}
     for service in table.services:
         same = old_services.get(service.name) == service
-        for name, endpoints in clusters_of(service).items():
-            key = Subscription(ResourceKind.ENDPOINTS, name)
-            found[key] = kept[key] if same else resource(_ENDPOINTS, [load_assignment(name, endpoints)])
-    return together(found)
-
-
-def _cluster_names(table: TrafficTable) -> list[str]:
-    return [name for service in table.services for name in clusters_of(service)]
+        for name, upstreams in clusters_of(service).items():
+            clusters[name] = old_clusters[name] if same else resource(cluster(name))
+            endpoints[name] = old_endpoints[name] if same else resource(load_assignment(name, upstreams))
+    same = ResourceKind.ROUTES in kept and _ways(old) == _ways(table)
+    routes = kept[ResourceKind.ROUTES] if same else {ROUTE_CONFIGURATION: resource(route_configuration(table))}
+    return together(
+        {
+            ResourceKind.CLUSTERS: old_clusters if clusters == old_clusters else clusters,
+            ResourceKind.ENDPOINTS: old_endpoints if endpoints == old_endpoints else endpoints,
+            ResourceKind.ROUTES: routes,
+        }
+    )
 
 
 def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
@@ -76,11 +69,11 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
 
 
 def cluster(name: str) -> dict[str, Any]:
-    """A cluster whose endpoints, and their health, come in a subscription of its own."""
+    """A cluster whose endpoints, and their health, are a resource of their own on the same stream."""
     return {
         "name": name,
         "type": "EDS",
-        "eds_cluster_config": {"service_name": name, "eds_config": polled()},
+        "eds_cluster_config": {"service_name": name, "eds_config": {"resource_api_version": "V3", "ads": {}}},
         "connect_timeout": "1s",
         "lb_policy": "LEAST_REQUEST",
         # health is a hint: when no replica is healthy (or degraded), requests go to those that are not
@@ -146,18 +139,4 @@ def _lb_endpoint(upstream: Upstream) -> dict[str, Any]:
         "health_status": _HEALTH[upstream.status],
         "load_balancing_weight": upstream.weight,
         "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving}}},
-    }
-
-
-def polled() -> dict[str, Any]:
-    """Envoy's ConfigSource for polls that are held until something changes."""
-    return {
-        "resource_api_version": "V3",
-        "api_config_source": {
-            "api_type": "REST",
-            "transport_api_version": "V3",
-            "cluster_names": [XDS_CLUSTER],
-            "refresh_delay": REFRESH_DELAY,
-            "request_timeout": POLL_TIMEOUT,
-        },
     }

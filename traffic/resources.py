@@ -1,4 +1,4 @@
-"""What proxies subscribe to: resources, whose versions are hashes, so that two servers with one table agree on them."""
+"""What Envoy subscribes to: resources, whose versions are hashes, so that two servers with one table agree on them."""
 
 import hashlib
 import json
@@ -9,53 +9,50 @@ from typing import Any
 
 
 class ResourceKind(StrEnum):
-    """The part of its configuration that a proxy asks for; the value stands in the path of its request."""
+    """The parts of Envoy's configuration, in the order in which it is told of them."""
 
     CLUSTERS = "clusters"
-    ROUTES = "routes"
     ENDPOINTS = "endpoints"
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What one poll asks for. All clusters are one subscription, without a name."""
-
-    kind: ResourceKind
-    name: str = ""
-
-
-CLUSTERS = Subscription(ResourceKind.CLUSTERS)
+    ROUTES = "routes"
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The content of a subscription. `version`: a hash of it. `answer`: a DiscoveryResponse as JSON."""
+    """One cluster, the endpoints of one, or a route configuration. `version`: a hash of `content`, proto3 JSON."""
 
     version: str
-    answer: bytes
+    content: Mapping[str, Any]
+
+
+Named = Mapping[str, Resource]
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """All resources of one table. `version`: a hash of them all."""
+    """All resources of one table, of each kind by their names. `version`: a hash of them all."""
 
     version: str
-    by_subscription: Mapping[Subscription, Resource]
+    by_kind: Mapping[ResourceKind, Named]
 
 
-def resource(type_url: str, content: list[dict[str, Any]]) -> Resource:
-    """A resource of this content, each part with its type."""
-    typed = [{"@type": type_url, **part} for part in content]
-    body = json.dumps(typed, separators=(",", ":"), sort_keys=True).encode()
-    version = _short_hash(body)
-    head = json.dumps({"version_info": version, "type_url": type_url}, separators=(",", ":")).encode()
-    return Resource(version, b'%s,"resources":%s}' % (head[:-1], body))
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A table that a proxy may know. `number` counts the tables of this server; `seen`: the table's snapshot."""
+
+    number: int
+    seen: str
+    version: str
 
 
-def together(by_subscription: Mapping[Subscription, Resource]) -> Resources:
+def resource(content: Mapping[str, Any]) -> Resource:
+    """A resource of this content."""
+    return Resource(_short_hash(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()), content)
+
+
+def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:
     """All resources, with the version of the table that they are."""
-    parts = sorted(f"{key.kind}/{key.name}={content.version}" for key, content in by_subscription.items())
-    return Resources(_short_hash("\n".join(parts).encode()), by_subscription)
+    parts = sorted(f"{kind}/{name}={found.version}" for kind in by_kind for name, found in by_kind[kind].items())
+    return Resources(_short_hash("\n".join(parts).encode()), by_kind)
 
 
 def _short_hash(content: bytes) -> str:

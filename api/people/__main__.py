@@ -8,6 +8,7 @@ from contextlib import suppress
 import uvicorn
 from starlette.applications import Starlette
 
+from api.connections import most_connections
 from api.people.app import make_app
 from api.people.settings import PeopleSettings
 from api.serving import compare_installation, config
@@ -40,7 +41,7 @@ def main() -> None:
         sys.exit(error.message)
     compare_installation()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
-        _Server(config(app, where.host, where.port, is_forwarded=True), app).run()
+        _Server(config(app, where.host, where.port, most_connections(), is_forwarded=True), app).run()
 
 
 if __name__ == "__main__":

@@ -25,10 +25,16 @@ class Access:
 
     def check(self, node_id: str, token: str) -> None:
         """Raises HTTPException: 401 without a token, 403 with a wrong one."""
+        why = self.why_not(node_id, token)
+        if why is not None:
+            raise HTTPException(403 if token else 401, why)
+
+    def why_not(self, node_id: str, token: str) -> str | None:
+        """A sentence for who is a stranger; None for a proxy that shows its token."""
         if self.key is None or is_token_of(node_id, token, self.key):
-            return
+            return None
         self.observed.strangers.inc()
         if time.monotonic() - self._told_at > _TOLD_EVERY:
             self._told_at = time.monotonic()
             _log.warning("a request without the token of its node id was refused", node=node_id)
-        raise HTTPException(403, _WRONG) if token else HTTPException(401, _MISSING)
+        return _WRONG if token else _MISSING

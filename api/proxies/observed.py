@@ -19,13 +19,13 @@ class Observed:
         self.tables = Counter(
             "rollway_traffic_tables", "Tables that differed from the one before", registry=self.registry
         )
-        self.proxies_live = Gauge("rollway_proxies_live", "Proxies that poll this server", registry=self.registry)
+        self.proxies_live = Gauge("rollway_proxies_live", "Proxies that this server tells", registry=self.registry)
         self.proxies_reporting = Gauge(
             "rollway_proxies_reporting",
             "Proxies that told what they have counted at the last look of a rollout",
             registry=self.registry,
         )
-        self.polls_held = Gauge("rollway_polls_held", "Polls that wait for a change", registry=self.registry)
+        self.streams = Gauge("rollway_proxy_streams", "Streams on which Envoys are told", registry=self.registry)
         self.refused = Counter(
             "rollway_refused_answers", "Answers that a proxy did not take over", registry=self.registry
         )

@@ -14,11 +14,10 @@ from api.proxies.measurer import Measurer
 from api.proxies.names import Names
 from api.proxies.notices import Notices
 from api.proxies.observed import Observed
-from api.proxies.polls import Polls
 from api.proxies.publisher import Publisher
 from api.proxies.recorder import Recorder
+from api.proxies.streams import Streams
 from api.proxies.whole_tables import WholeTables
-from traffic.acks import Acks
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Parts:
     access: Access
     publisher: Publisher
     recorder: Recorder
-    polls: Polls
+    streams: Streams
     whole_tables: WholeTables
     notices: Notices
     measurer: Measurer
@@ -42,14 +41,14 @@ class Parts:
         cls, engine: Engine, redis_url: str, proxy_key: str | None, on_release: Callable[[], None]
     ) -> Self:
         """All parts, not working yet."""
-        observed, names, acks = Observed(), Names(), Acks()
-        recorder = Recorder(engine, acks, observed, on_release)
-        publisher = Publisher(engine, names, acks, observed, recorder.write_soon)
+        observed, names = Observed(), Names()
+        recorder = Recorder(engine, observed, on_release)
+        publisher = Publisher(engine, names, observed, recorder.write_soon)
         return cls(
             access=Access(observed, proxy_key),
             publisher=publisher,
             recorder=recorder,
-            polls=Polls(publisher, recorder, observed),
+            streams=Streams(publisher, recorder, observed),
             whole_tables=WholeTables(publisher, recorder),
             notices=Notices(redis_url, publisher.read_soon),
             measurer=Measurer(engine, publisher, observed, on_release),

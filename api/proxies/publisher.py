@@ -1,8 +1,8 @@
-"""The publisher: keeps the newest table at hand and wakes whoever waits for a part of it to change."""
+"""The publisher: keeps the newest table at hand, and tells whoever waits for the next one."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -11,13 +11,13 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.proxies.messages import Messages, messages_of
 from api.proxies.names import Names
 from api.proxies.observed import Observed
 from db.engine import transaction
 from db.proxies.table import read_traffic
-from traffic.acks import Acks, Watermark
 from traffic.envoy import envoy_resources
-from traffic.resources import Resource, Resources, Subscription
+from traffic.resources import Resources, Watermark
 from traffic.table import TrafficTable, derive_table
 
 READ_SECONDS = 0.5
@@ -27,11 +27,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The table that is served, and its place among the tables of this server."""
+    """The table that is served, and its place among the tables of this server.
+
+    `is_news`: somebody said that there is a change, or it differs from the table before.
+    """
 
     table: TrafficTable
     resources: Resources
+    messages: Messages
     watermark: Watermark
+    is_news: bool
 
 
 class Publisher:
@@ -41,22 +46,19 @@ class Publisher:
     `on_table` is called after a read that was asked for, and after one that found another table.
     """
 
-    def __init__(
-        self, engine: Engine, names: Names, acks: Acks, observed: Observed, on_table: Callable[[], None]
-    ) -> None:
+    def __init__(self, engine: Engine, names: Names, observed: Observed, on_table: Callable[[], None]) -> None:
         self.current: Published | None = None
         self.fault: str | None = "not read yet"
         self.stopping = False
         self._engine = engine
         self._names = names
-        self._acks = acks
         self._on_table = on_table
         self._observed = observed
         self._asked = asyncio.Event()
         self._read_at = time.monotonic()
         self._begun = 0
         self._next_read: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting: dict[Subscription, set[asyncio.Future[None]]] = {}
+        self._listeners: set[asyncio.Event] = set()
 
     @property
     def age(self) -> float:
@@ -67,24 +69,14 @@ class Publisher:
         """Begin a read at once, or as soon as the one under way has ended."""
         self._asked.set()
 
-    def resource(self, subscription: Subscription) -> Resource | None:
-        """The present content, None when the table has no such thing."""
-        return self.current.resources.by_subscription.get(subscription) if self.current else None
-
     @contextmanager
-    def change_of(self, subscription: Subscription) -> Iterator[asyncio.Future[None]]:
-        """A future that is done once this content is another one, or the server stops."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(subscription, set())
-        waiting.add(future)
-        if self.stopping:
-            future.set_result(None)
+    def tells(self, listener: asyncio.Event) -> Iterator[None]:
+        """Set this after every read, though it may find the same, and when the server stops."""
+        self._listeners.add(listener)
         try:
-            yield future
+            yield
         finally:
-            waiting.discard(future)
-            if not waiting and self._waiting.get(subscription) is waiting:
-                del self._waiting[subscription]
+            self._listeners.discard(listener)
 
     async def read_after_now(self) -> None:
         """Wait until a read has succeeded that began after this call."""
@@ -105,48 +97,51 @@ class Publisher:
                 await asyncio.wait_for(self._asked.wait(), READ_SECONDS)
 
     def stop(self) -> None:
-        """Let every poll go, at once."""
+        """Let every stream go, at once."""
         self.stopping = True
         self.read_soon()
-        self._wake(list(self._waiting))
+        self._wake()
 
     async def _read(self, number: int, *, notified: bool) -> None:
         began = time.monotonic()
         try:
-            table, resources = await asyncio.to_thread(self._load)
+            table, resources, messages = await asyncio.to_thread(self._load)
         except POSTGRES_ERRORS as error:
             self._note_fault(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             await asyncio.sleep(0.1)
             return
         self._note_fault(None)
         self._read_at = began
-        self._publish(table, resources, notified=notified)
+        self._publish(table, resources, messages, notified=notified)
         done, self._next_read = self._next_read, asyncio.get_running_loop().create_future()
         done.set_result(number)
 
-    def _load(self) -> tuple[TrafficTable, Resources]:
+    def _load(self) -> tuple[TrafficTable, Resources, Messages]:
         before = self.current
         with transaction(self._engine) as connection:
             snapshot = read_traffic(connection)
         table = derive_table(self._names.in_place(snapshot))
-        return table, envoy_resources(table, (before.table, before.resources) if before else None)
+        resources = envoy_resources(table, (before.table, before.resources) if before else None)
+        if before is not None and before.resources is resources:
+            return table, resources, before.messages
+        return table, resources, messages_of(resources, before.messages if before else {})
 
-    def _publish(self, table: TrafficTable, resources: Resources, *, notified: bool) -> None:
+    def _publish(self, table: TrafficTable, resources: Resources, messages: Messages, *, notified: bool) -> None:
         before = self.current
-        self.current = Published(table, resources, self._acks.publish(resources, table.seen))
         same = before is not None and before.resources.version == resources.version
+        number = before.watermark.number + 1 if before else 1
+        mark = Watermark(number, table.seen, resources.version)
+        self.current = Published(table, resources, messages, mark, is_news=notified or not same)
         if not same:
             self._note_faults(table, before)
             self._observed.tables.inc()
-            self._wake(_changed(before.resources.by_subscription if before else {}, resources.by_subscription))
-        if notified or not same:
+        self._wake()
+        if self.current.is_news:
             self._on_table()
 
-    def _wake(self, subscriptions: list[Subscription]) -> None:
-        for subscription in subscriptions:
-            for future in self._waiting.pop(subscription, set()):
-                if not future.done():
-                    future.set_result(None)
+    def _wake(self) -> None:
+        for listener in self._listeners:
+            listener.set()
 
     def _note_fault(self, fault: str | None) -> None:
         if fault != self.fault:
@@ -159,7 +154,3 @@ class Publisher:
     def _note_faults(self, table: TrafficTable, before: Published | None) -> None:
         for fault in set(table.faults) - set(before.table.faults if before else ()):
             _log.warning("left out of the table", fault=fault)
-
-
-def _changed(before: Mapping[Subscription, Resource], after: Mapping[Subscription, Resource]) -> list[Subscription]:
-    return [key for key, new in after.items() if key not in before or before[key].version != new.version]

@@ -13,8 +13,7 @@ from api.proxies.presence import Presence
 from api.proxies.publisher import POSTGRES_ERRORS
 from api.proxies.writer import Writer
 from db.proxies.acks import Ack, DrainedRoute, SeenProxy
-from traffic.acks import Acks, Watermark
-from traffic.resources import Subscription
+from traffic.resources import Watermark
 
 BEAT_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
@@ -27,12 +26,11 @@ class Recorder:
     `fault`: why the last write failed, or None. `failed_writes`: how many did.
     """
 
-    def __init__(self, engine: Engine, acks: Acks, observed: Observed, on_release: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, observed: Observed, on_release: Callable[[], None]) -> None:
         self.presence = Presence()
         self.fault: str | None = None
         self.failed_writes = 0
         self._writer = Writer(engine)
-        self._acks = acks
         self._observed = observed
         self._on_release = on_release
         self._due = asyncio.Event()
@@ -43,7 +41,7 @@ class Recorder:
         self._beat_at = float("-inf")
 
     async def hear(self, proxy: SeenProxy) -> None:
-        """A proxy polls. Wait, a second at most, until a new one is written down: only then may it get a table.
+        """A proxy is heard. Wait, a second at most, until a new one is written down: only then may it get a table.
 
         Otherwise a replica in that table might be stopped before the proxy counts as one that must let go of it.
         """
@@ -60,20 +58,15 @@ class Recorder:
         """There may be something to write: a proxy may know more, or a table may show more drains."""
         self._due.set()
 
-    def acknowledge(self, node: str, subscription: Subscription, version: str) -> None:
-        """A proxy holds this version of a subscription."""
-        self._known.pop(node, None)
-        self._acks.polled(node, subscription, version)
-        self._due.set()
-
-    def knows(self, node: str, watermark: Watermark) -> None:
-        """A proxy that takes over whole tables knows this one."""
+    def knows(self, node: str, watermark: Watermark, *, is_news: bool) -> None:
+        """A proxy knows this table. It is written at once when it `is_news`, else with the next sign of life."""
         self._known[node] = watermark
-        self._due.set()
+        if is_news:
+            self._due.set()
 
     def watermark(self, node: str) -> Watermark | None:
         """The newest table that this proxy knows."""
-        return self._known.get(node) or self._acks.watermark(node)
+        return self._known.get(node)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -138,7 +131,6 @@ class Recorder:
     def _forget(self, nodes: Iterable[str]) -> None:
         gone = list(nodes)
         self.presence.forget(gone)
-        self._acks.forget(gone)
         for node in gone:
             self._known.pop(node, None)
             self._written.pop(node, None)

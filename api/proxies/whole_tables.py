@@ -21,7 +21,7 @@ class WholeTables:
         known = self._last.get(proxy.node_id)
         await self.recorder.hear(proxy)
         if known is not None:
-            self.recorder.knows(proxy.node_id, known.watermark)
+            self.recorder.knows(proxy.node_id, known.watermark, is_news=True)
         current = self.publisher.current
         if current is not None:
             self._last[proxy.node_id] = current

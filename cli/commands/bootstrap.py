@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from api.settings import API_PORT, ApiSettings
+from api.settings import API_PORT, DISCOVERY_PORT, ApiSettings
 from cli.exits import UsageError
 from cli.options import AsJson
 from cli.output import print_json
@@ -39,8 +39,8 @@ def envoy_bootstrap(
         typer.Option(
             "--xds",
             metavar="HOST:PORT",
-            help="Rollway's server for proxies.",
-            show_default=f"the one of the stack that runs here, else 127.0.0.1:{API_PORT}",
+            help="Rollway's server for proxies, at ROLLWAY_DISCOVERY_PORT.",
+            show_default=f"the one of the stack that runs here, else 127.0.0.1:{DISCOVERY_PORT}",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -55,7 +55,7 @@ def envoy_bootstrap(
         key=_key(),
         listen=_own_address("--listen", listen),
         admin=_own_address("--admin", admin),
-        xds=_address("--xds", xds or _running_api()),
+        xds=_address("--xds", xds or _running_discovery()),
         stats=_own_address("--stats", stats),
     )
     if not as_json:
@@ -139,6 +139,12 @@ def _running_api() -> str:
     status = stack_status(find_home(os.environ))
     address = next((part.address for part in status.parts if part.name == "api" and status.running), "")
     return address.removeprefix("http://") or f"127.0.0.1:{API_PORT}"
+
+
+def _running_discovery() -> str:
+    home = find_home(os.environ)
+    made = load_settings(home) if stack_status(home).running else None
+    return f"127.0.0.1:{made.ports.discovery if made else DISCOVERY_PORT}"
 
 
 def _address(option: str, given: str) -> tuple[str, int]:

@@ -96,7 +96,7 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     ),
     "events": Listed(
         "cli.events.command",
-        "Show what changes, as it changes",
+        "Show what changes as it changes",
         READING,
         "rollway events --follow\nrollway events web shop --follow --json",
     ),

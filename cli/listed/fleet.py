@@ -53,7 +53,7 @@ FLEET: Mapping[str, Listed] = {
         "cli.commands.bootstrap",
         "Print the bootstrap of an Envoy of your own",
         (ExitCode.USAGE,),
-        "rollway envoy-bootstrap --xds rollway.internal:7070 > envoy.yaml\nenvoy --config-path envoy.yaml",
+        "rollway envoy-bootstrap --xds rollway.internal:7073 > envoy.yaml\nenvoy --config-path envoy.yaml",
     ),
     "proxy-token": Listed(
         "cli.commands.bootstrap", "Print the token of a node id", (ExitCode.USAGE,), "rollway proxy-token traefik-1"

@@ -1,6 +1,8 @@
 """Draining replicas: how many of their answers are under way, as all live proxies told."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -33,9 +35,24 @@ _NOTE = f"""
     RETURNING idle_looks
 """
 
-_DO_PROXIES_TELL = f"""
-    SELECT coalesce(bool_and(stats_address IS NOT NULL), false) FROM proxies p WHERE {IS_LIVE}
+_TOLD = f"""
+    SELECT clock_timestamp(),
+           (SELECT coalesce(bool_and(stats_address IS NOT NULL), false) FROM proxies p WHERE {IS_LIVE}),
+           l.route_id, l.under_way, l.idle_looks
+      FROM (SELECT) every_time LEFT JOIN drain_looks l ON l.route_id = ANY(%s)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What proxies told of draining routes, as of the database's time `now`: the last look at each that there was.
+
+    `do_proxies_tell`: there are live proxies, and each has a port where it tells what is under way.
+    """
+
+    now: datetime
+    do_proxies_tell: bool
+    looks: Mapping[UUID, DrainLook]
 
 
 def routes_to_look_at(connection: Connection[Any]) -> list[UUID]:
@@ -49,14 +66,8 @@ def note_drain_looks(connection: Connection[Any], under_way: Mapping[UUID, int])
     return IDLE_LOOKS in found
 
 
-def drain_looks(connection: Connection[Any], route_ids: Iterable[UUID]) -> dict[UUID, DrainLook]:
-    """The last look at each of these routes that there was one at."""
-    query = "SELECT route_id, under_way, idle_looks FROM drain_looks WHERE route_id = ANY(%s)"
-    rows = connection.execute(query, (list(route_ids),)).fetchall()
-    return {route_id: DrainLook(under_way, idle_looks) for route_id, under_way, idle_looks in rows}
-
-
-def do_proxies_tell(connection: Connection[Any]) -> bool:
-    """Whether there are live proxies, and each has a port where it tells what is under way."""
-    ((found,),) = connection.execute(_DO_PROXIES_TELL).fetchall()
-    return bool(found)
+def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> Told:
+    """What proxies told of these routes: one statement."""
+    rows = connection.execute(_TOLD, (list(route_ids),)).fetchall()
+    looks = {route_id: DrainLook(under_way, idle_looks) for *_, route_id, under_way, idle_looks in rows if route_id}
+    return Told(rows[0][0], rows[0][1], looks)

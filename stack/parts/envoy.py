@@ -50,7 +50,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
         admin=(HOST, ports.envoy_admin),
         admin_paths=_ADMIN_PATHS,
         stats=(HOST, ports.envoy_stats),
-        xds=(HOST, ports.api),
+        xds=(HOST, ports.discovery),
     )
     file = home.envoy / "bootstrap.yaml"
     with folder_errors(home.envoy):

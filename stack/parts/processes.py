@@ -43,16 +43,17 @@ def measured_processes(workers: int) -> tuple[str, ...]:
 def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
     """Migrations, beat and Flower at once, since none needs another; the rest when the tables are there.
 
-    A restart takes them in this order: beat comes after workers, which must know the ticks that it sends.
+    A restart takes them in this order: beat comes after workers, which must know the ticks that it sends, and Envoy at
+    once after the server that tells it, in case an upgrade changes how it asks.
     """
     return (
         _part(setting, "migrate", MIGRATE, Ready("exit"), ("postgres",)),
         *(_worker(setting, number) for number in range(1, setting.workers + 1)),
         _api(setting),
+        *((envoy_part(setting.home, setting.servers),) if setting.with_envoy else ()),
         _people(setting),
         _beat(setting),
         _flower(setting),
-        *((envoy_part(setting.home, setting.servers),) if setting.with_envoy else ()),
     )
 
 
@@ -84,6 +85,7 @@ def _api(setting: ProcessSetting) -> Part:
     own = {
         "ROLLWAY_API_HOST": HOST,
         "ROLLWAY_API_PORT": str(port),
+        "ROLLWAY_DISCOVERY_PORT": str(setting.servers.ports.discovery),
         "ROLLWAY_PROXY_KEY": setting.servers.proxy_key,
     }
     return replace(part, env={**part.env, **own})

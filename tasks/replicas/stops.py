@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
@@ -11,12 +11,12 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import database_now, in_transaction
+from db.engine import in_transaction
 from db.proxies.acks import release_drained
-from db.proxies.drains import do_proxies_tell, drain_looks
+from db.proxies.drains import Told, told_of_drains
 from db.replicas.kills import Cut, Kill, record_cuts, record_kills
 from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
-from domain.replicas.drain import DrainLook, DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
+from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
 from domain.replicas.trying import pause_after
 from runtime.base import Runtime
 from tasks.change import change_and_wake
@@ -41,15 +41,6 @@ class _Taken:
     def is_kill(self) -> bool:
         """It was killed just now."""
         return self.step is StopStep.KILL and self.why_not is None
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What proxies told of leaving replicas, as of the database's time `now`. `do_tell`: each live proxy does."""
-
-    now: datetime
-    looks: Mapping[UUID, DrainLook]
-    do_tell: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +84,10 @@ class Stops:
             log_gone((known[route_id] for route_id in gone if route_id in known), self.host)
         return len(gone) < len(due) or self._turns.is_behind
 
-    def _read(self, connection: Connection) -> tuple[list[RouteRow], _Told]:
+    def _read(self, connection: Connection) -> tuple[list[RouteRow], Told]:
         release_drained(connection)
         routes = routes_to_stop(connection, self.host)
-        looks = drain_looks(connection, [route.id for route in routes])
-        return routes, _Told(database_now(connection), looks, do_tell=bool(routes) and do_proxies_tell(connection))
+        return routes, told_of_drains(connection, [route.id for route in routes])
 
     def _tell_cuts(self, asked: Sequence[tuple[RouteRow, int]]) -> None:
         cuts = [Cut(route.deployment_id, route.spec.drain_max_seconds, answers) for route, answers in asked if answers]
@@ -114,7 +104,7 @@ class Stops:
         now = time.monotonic()
         return [route for route in routes if route.id not in self._troubles or self._troubles[route.id].again_at <= now]
 
-    def _take_step(self, route: RouteRow, told: _Told) -> _Taken:
+    def _take_step(self, route: RouteRow, told: Told) -> _Taken:
         """Take the next step, as far as its runtime answers."""
         step, cut = self._next_step(route, None, told), 0
         try:
@@ -138,10 +128,10 @@ class Stops:
             raise OSError(f"this release of Rollway has no runtime {route.spec.runtime!r}")
         return runtime
 
-    def _next_step(self, route: RouteRow, running: bool | None, told: _Told) -> StopStep:  # noqa: FBT001
+    def _next_step(self, route: RouteRow, running: bool | None, told: Told) -> StopStep:  # noqa: FBT001
         return next_stop_step(self._leaving(route, running, told), self._times(route), told.now)
 
-    def _leaving(self, route: RouteRow, running: bool | None, told: _Told) -> LeavingRoute:  # noqa: FBT001
+    def _leaving(self, route: RouteRow, running: bool | None, told: Told) -> LeavingRoute:  # noqa: FBT001
         trouble = self._troubles.get(route.id)
         return LeavingRoute(
             status=route.status,
@@ -151,7 +141,7 @@ class Stops:
             drain_started_at=route.drain_started_at,
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
-            do_proxies_tell=told.do_tell,
+            do_proxies_tell=told.do_proxies_tell,
             look=told.looks.get(route.id),
         )
 

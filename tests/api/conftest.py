@@ -9,9 +9,9 @@ from tests.support.asking import page
 from tests.support.databases import engine_on
 from tests.support.deployments import Made, make_deployment
 from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
-from tests.support.polling import Node
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
+from tests.support.streaming import Node
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 
@@ -20,7 +20,7 @@ from tests.support.web_replicas import replicas
 def edge(
     module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Edge]:
-    """An api process and an Envoy that polls it, for all tests of a module; each has a deployment of its own."""
+    """An api process and an Envoy that it tells, for all tests of a module; each has a deployment of its own."""
     folder = tmp_path_factory.mktemp("edge")
     api = api_process(module_database, redis_server.url, folder)
     with edge_of(api, module_database, redis_server.url, folder) as made:
@@ -43,8 +43,8 @@ def api(database: str, redis_url: str, tmp_path: Path) -> Iterator[Process]:
 
 @pytest.fixture
 def envoy(api: Process, tmp_path: Path) -> Iterator[Process]:
-    """A real Envoy that polls it."""
-    made = envoy_process(api.port, tmp_path)
+    """A real Envoy that it tells."""
+    made = envoy_process(api, tmp_path)
     made.start()
     yield made
     made.end(kill=True)
@@ -64,6 +64,13 @@ def shared(
 
 
 @pytest.fixture
+def node(shared: tuple[EdgeRoutes, Process]) -> Iterator[Node]:
+    """A proxy that is played by hand."""
+    with Node(shared[1]) as node:
+        yield node
+
+
+@pytest.fixture
 def web(shared: tuple[EdgeRoutes, Process]) -> Made:
     routes, api = shared
     made = make_deployment(routes.engine, "■■■", n=1, name=f"web-{uuid4().hex[:6]}")
@@ -71,11 +78,6 @@ def web(shared: tuple[EdgeRoutes, Process]) -> Made:
     routes.tell()
     eventually(lambda: made.name in [service["name"] for service in page(api.url, "/v1/traffic").json()["services"]])
     return made
-
-
-@pytest.fixture
-def node(shared: tuple[EdgeRoutes, Process]) -> Node:
-    return Node(shared[1])
 
 
 @pytest.fixture

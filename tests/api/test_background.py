@@ -3,8 +3,8 @@
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, read, write
 from tests.support.edge import EdgeRoutes
-from tests.support.polling import live_servers
 from tests.support.server_process import Process
+from tests.support.streaming import live_servers
 from tests.support.waiting import eventually
 
 

@@ -75,7 +75,7 @@ def test_of_two_proxies_the_busy_one_is_waited_for_and_a_dead_one_until_its_sile
     edge: Edge, clients: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
     with replicas("leaves") as (leaves,):
-        made, second = edge.make("■", leaves, n=0), envoy_process(edge.api.port, tmp_path, "edge-2")
+        made, second = edge.make("■", leaves, n=0), envoy_process(edge.api, tmp_path, "edge-2")
         second.start()
         try:
             url = f"{second.url}/{made.name}/"

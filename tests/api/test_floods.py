@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 
 MANY = 1100
 FILES = 1024
-HALF = b"POST /v3/discovery:clusters HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+HALF = b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 WHOLE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 

@@ -6,8 +6,8 @@ from tests.support import plain_http
 from tests.support.asking import with_token
 from tests.support.deployments import Made, make_deployment
 from tests.support.edge import EdgeRoutes
-from tests.support.polling import live_servers
 from tests.support.server_process import Process
+from tests.support.streaming import live_servers
 from tests.support.waiting import eventually
 
 

@@ -90,11 +90,15 @@ def test_a_route_that_left_without_a_mark_of_its_transaction_waits_for_nobody(en
 
 def test_a_release_waits_for_who_holds_the_deployment(engine: Engine, web: Made) -> None:
     """It locks the deployment before its routes, as everyone does; here it gives up after lock_timeout."""
+
+    def release_impatiently() -> None:
+        with transaction(engine) as other:
+            other.execute("SET LOCAL lock_timeout = '50ms'")
+            release_drained(other)
+
     drain(engine, web.routes[0])
     with transaction(engine) as holder:
         holder.execute("SELECT id FROM deployments FOR NO KEY UPDATE")
-        with transaction(engine) as other:
-            other.execute("SET LOCAL lock_timeout = '50ms'")
-            with pytest.raises(Exception, match="lock timeout"):
-                release_drained(other)
+        with pytest.raises(Exception, match="lock timeout"):
+            release_impatiently()
     assert release(engine) == {web.id}

@@ -2,42 +2,59 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
+from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
 
 from db.engine import transaction
 from tests.support import plain_http
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, write
-from tests.support.edge import EdgeRoutes, envoy_process
-from tests.support.http_server import served_by
+from tests.support.edge import EdgeRoutes, discovery_port, envoy_process
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 
 
+class Nonsense(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):
+    """Says on every stream what Envoy cannot use, and breaks it off; `said` has what."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def DeltaAggregatedResources(  # noqa: N802 -- gRPC's name
+        self, requests: Iterator[Any], context: grpc.ServicerContext
+    ) -> Iterator[Any]:
+        url = next(requests).type_url
+        for wrong in (
+            discovery_pb2.Resource(name="web", version="x", resource={"type_url": "what", "value": b"\xff"}),
+            discovery_pb2.Resource(name="web", version="x", resource={"type_url": url, "value": b"\xff\xff"}),
+            discovery_pb2.Resource(name="web", version="x", resource={"type_url": url, "value": b""}),
+        ):
+            self.said.append(str(wrong))
+            yield discovery_pb2.DeltaDiscoveryResponse(type_url=url, nonce=f"n{len(self.said)}", resources=[wrong])
+            next(requests)
+        context.abort(grpc.StatusCode.INTERNAL, "nonsense")
+
+
 @contextmanager
 def nonsense(port: int) -> Iterator[list[str]]:
-    """Answers every poll with something else that Envoy cannot use; yields what was asked."""
-    asked: list[str] = []
-    answers = (b"{}}", b'{"version_info": "x", "resources": [{"@type": "what"}]}', b"\xff", b'{"resources": 7}')
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            asked.append(self.path)
-            body = answers[len(asked) % len(answers)]
-            self.send_response(200 if len(asked) % 5 else 500)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    with served_by(Handler, port):
-        yield asked
+    """A server of nonsense; yields what it has said."""
+    talks = Nonsense()
+    server = grpc.server(ThreadPoolExecutor(4))
+    ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(talks, server)
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    try:
+        yield talks.said
+    finally:
+        server.stop(None).wait()
 
 
 def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
@@ -56,8 +73,8 @@ def test_envoy_goes_on_without_its_server_and_catches_up_when_it_is_back(
         assert {plain_http.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
         assert not routes.released(web.routes[0])
 
-        with nonsense(api.port) as asked:
-            eventually(lambda: len(asked) > 8)
+        with nonsense(discovery_port(api)) as said:
+            eventually(lambda: len(said) > 5)
             assert {plain_http.get(f"{envoy.url}/web/").status_code for _ in range(20)} == {200}
 
         api.start()
@@ -104,7 +121,7 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
         for route in web.routes:
             routes.at(route, replica.address)
         routes.reached(web.id, "web")
-        second = envoy_process(api.port, tmp_path, "edge-2")
+        second = envoy_process(api, tmp_path, "edge-2")
         second.start()
         try:
             eventually(lambda: plain_http.get(f"{second.url}/web/").status_code == 200)
@@ -166,10 +183,10 @@ def _drain_without_redis(routes: EdgeRoutes, route: object) -> None:
 
 
 @pytest.mark.usefixtures("envoy")
-def test_sigterm_ends_the_server_at_once_though_polls_are_held(routes: EdgeRoutes, api: Process) -> None:
+def test_sigterm_ends_the_server_at_once_though_a_stream_is_open(routes: EdgeRoutes, api: Process) -> None:
     make_deployment(routes.engine, "■", n=1)
     routes.tell()
-    eventually(lambda: "rollway_polls_held 3.0" in plain_http.get(f"{api.url}/metrics").text)
+    eventually(lambda: "rollway_proxy_streams 1.0" in plain_http.get(f"{api.url}/metrics").text)
     assert api.end() < 1
     assert api.process is not None
     assert api.process.returncode == -signal.SIGTERM  # as uvicorn ends, having let its connections go

@@ -6,11 +6,12 @@ from api.settings import ApiSettings
 from domain.errors import InvalidInputError
 
 
+@pytest.mark.parametrize("name", ["ROLLWAY_API_PORT", "ROLLWAY_DISCOVERY_PORT"])
 @pytest.mark.parametrize("port", ["0", "-1", "65536", "http", "7070.5"])
-def test_a_port_that_does_not_exist_is_named(port: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"^ROLLWAY_API_PORT must be a port from 1 to 65535, not '") as refused:
-        ApiSettings.from_environment({"ROLLWAY_API_PORT": port})
-    assert refused.value.detail == {"field": "ROLLWAY_API_PORT"}
+def test_a_port_that_does_not_exist_is_named(name: str, port: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"^{name} must be a port from 1 to 65535, not '") as refused:
+        ApiSettings.from_environment({name: port})
+    assert refused.value.detail == {"field": name}
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:

@@ -29,7 +29,7 @@ def api(fleet: Fleet) -> Iterator[Process]:
 @pytest.fixture
 def load(api: Process, fleet: Fleet) -> Iterator[Load]:
     """Requests to `kept` through an Envoy."""
-    envoy = envoy_process(api.port, fleet.home)
+    envoy = envoy_process(api, fleet.home)
     envoy.start()
     load = Load(envoy.url, "kept")
     yield load

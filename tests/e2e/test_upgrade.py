@@ -12,9 +12,13 @@ import redis
 
 from cli.demo.load import Load
 from db.audit.impossible import impossible_combinations
+from stack.ports import free_port
 from tasks.redis.aside import last_aside
+from tests.support import plain_http
+from tests.support.asking import KEY
 from tests.support.databases import copy_of, replay
-from tests.support.edge import api_process, envoy_process
+from tests.support.edge import api_process, discovery_port
+from tests.support.handed_over import HandedOver
 from tests.support.queues import answer_of
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer
@@ -62,15 +66,20 @@ def api(fleet: Fleet, version_before: Path) -> Iterator[Process]:
 
 
 @pytest.fixture
-def envoy(api: Process, fleet: Fleet) -> Iterator[Process]:
-    envoy = envoy_process(api.port, fleet.home)
-    envoy.start()
-    yield envoy
-    envoy.end(kill=True)
+def envoy(api: Process, fleet: Fleet) -> Iterator[HandedOver]:
+    """An Envoy of the version before."""
+    port, admin = free_port(), free_port()
+    fleet.environment["ROLLWAY_PROXY_KEY"] = KEY
+    listens = ("--listen", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}")
+    made = HandedOver(f"http://127.0.0.1:{port}", ("--node-id", "edge-1", *listens), fleet.home)
+    made.start(fleet, api.port)
+    eventually(lambda: plain_http.get(f"http://127.0.0.1:{admin}/ready").status_code == 200)
+    yield made
+    made.end()
 
 
 def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_work_side_by_side(
-    fleet: Fleet, api: Process, envoy: Process, version_before: Path, client: redis.Redis
+    fleet: Fleet, api: Process, envoy: HandedOver, version_before: Path, client: redis.Redis
 ) -> None:
     apply_with(fleet, "v1", "--wait")
     with _no_request_lost(envoy):
@@ -80,14 +89,12 @@ def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_wo
         fleet.code = ROOT
         run_with(fleet, "cli.main", "migrate")
         _exchange_worker(fleet, client)
-        api.end()
-        api.code = ROOT
-        api.start()
-        _steer_from(version_before, fleet)
-        fleet.kill("old-beat")
-        fleet.start_beat("new-beat")
-        fleet.wait_until_ready("web", "v2", 4)
-        _go_back(fleet, version_before)
+        with _api_beside(api, envoy, fleet):
+            _steer_from(version_before, fleet)
+            fleet.kill("old-beat")
+            fleet.start_beat("new-beat")
+            fleet.wait_until_ready("web", "v2", 4)
+            _go_back(fleet, version_before)
 
     assert [rollout["outcome"] for rollout in fleet.rollouts("web")] == ["completed", "completed"]
     assert [route for name in REPLICAS for route in fleet.routes(name, "failed")] == []
@@ -96,6 +103,20 @@ def test_no_request_is_lost_and_rollouts_go_on_while_workers_of_both_versions_wo
         assert impossible_combinations(connection) == []
     logs = [file.stem for file in fleet.home.glob("*.log")]
     assert {name: troubles for name in logs if (troubles := _troubles(fleet, name))} == {}
+
+
+@contextmanager
+def _api_beside(old: Process, envoy: HandedOver, fleet: Fleet) -> Iterator[None]:
+    """The new server for proxies starts beside the old one, Envoy is handed over, and the old server ends."""
+    new = api_process(fleet.database, fleet.environment["REDIS_URL"], fleet.home)
+    new.start()
+    try:
+        envoy.start(fleet, discovery_port(new))
+        eventually(lambda: envoy.started[0].poll() is not None, 30, "the old Envoy to end")
+        old.end()
+        yield
+    finally:
+        new.end(kill=True)
 
 
 def _exchange_worker(fleet: Fleet, client: redis.Redis) -> None:
@@ -131,7 +152,7 @@ def _go_back(fleet: Fleet, version_before: Path) -> None:
 
 
 @contextmanager
-def _no_request_lost(envoy: Process) -> Iterator[None]:
+def _no_request_lost(envoy: HandedOver) -> Iterator[None]:
     load = Load(envoy.url, "web")
     load.start()
     yield

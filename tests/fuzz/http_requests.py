@@ -21,12 +21,7 @@ PATHS: Sequence[str] = (
     f"/traefik?node=edge-2&token={token_of('edge-2', KEY)}&poll_seconds=5",
     "/nothing",
 )
-_POLL = {
-    "node": {"id": "edge-1", "metadata": {"rollway_token": token_of("edge-1", KEY)}},
-    "version_info": "",
-    "resource_names": [],
-}
-_KINDS = ("clusters", "routes", "listeners", "nothing")
+_BODY = {"node": {"id": "edge-1", "metadata": {"rollway_token": token_of("edge-1", KEY)}}, "names": []}
 _ANSWERED_WITHIN = 0.5
 _CLOSED_WITHIN = 10.0
 
@@ -58,18 +53,18 @@ def _get(dice: Random) -> bytes:
 
 
 def _post(dice: Random) -> bytes:
-    body = json.dumps(changed(_POLL, dice)).encode()
+    body = json.dumps(changed(_BODY, dice)).encode()
     if dice.random() < 0.2:
         body = dice.choice((b"", b"null", b"[" * 5_000, b"\xff\xfe", b'{"node": {"id": "\\ud800"}}', b"{" + body))
     length = len(body) if dice.random() < 0.9 else dice.choice((-1, 0, 10**9, 10**30))
-    head = f"POST /v3/discovery:{dice.choice(_KINDS)} HTTP/1.1\r\nHost: rollway\r\nConnection: close\r\n"
+    head = f"POST {dice.choice(PATHS)} HTTP/1.1\r\nHost: rollway\r\nConnection: close\r\n"
     return f"{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n".encode() + body
 
 
 def send_request(world: World, dice: Random) -> None:
     """One connection: an answer that is no fault of the server, or the end of the connection when we end our side.
 
-    A poll that the server holds, and one of which not all has come, are answered by nothing for a while.
+    A request of which not all has come is answered by nothing for a while.
     """
     raw = hostile_request(dice)
     status = _status_of(world.api.port, raw)

@@ -8,6 +8,7 @@ from tests.fuzz.command_lines import run_line, run_process
 from tests.fuzz.http_requests import send_request
 from tests.fuzz.messages import put_message
 from tests.fuzz.payloads import send_payload
+from tests.fuzz.streams import send_stream
 from tests.fuzz.world import World
 from tests.fuzz.yaml_files import apply_file
 
@@ -30,5 +31,6 @@ SURFACES: Mapping[str, Surface] = {
     "processes": Surface(run_process, quick=4, share=0.01),
     "payloads": Surface(send_payload, quick=400, share=0.2),
     "messages": Surface(put_message, quick=200, share=0.19),
-    "http": Surface(send_request, quick=30, share=0.1),
+    "http": Surface(send_request, quick=30, share=0.05),
+    "streams": Surface(send_stream, quick=30, share=0.05),
 }

@@ -77,6 +77,7 @@ def twin(state: State, chance: Random) -> State:
                 deadline=rollout.deadline + ago,
                 steps=chance.randint(0, 99),
                 clock_stopped_at=_moved(rollout.clock_stopped_at, ago),
+                weight_known_at=_moved(rollout.weight_known_at, ago),
             ),
         ),
     )

@@ -36,11 +36,12 @@ DRAIN: LiteralString = """
 
 
 def api_process(database: str, redis_url: str, folder: Path, **environment: str) -> Process:
-    port = free_port()
+    port, discovery = free_port(), free_port()
     environment = {
         "DATABASE_URL": database,
         "REDIS_URL": redis_url,
         "ROLLWAY_API_PORT": str(port),
+        "ROLLWAY_DISCOVERY_PORT": str(discovery),
         "ROLLWAY_HOME": str(folder),
         "ROLLWAY_PROXY_KEY": KEY,
         **environment,
@@ -49,7 +50,12 @@ def api_process(database: str, redis_url: str, folder: Path, **environment: str)
     return Process(command, port, folder / "api.log", f"http://127.0.0.1:{port}/healthz", environment)
 
 
-def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Process:
+def discovery_port(api: Process) -> int:
+    """Where it tells Envoys."""
+    return int(api.environment["ROLLWAY_DISCOVERY_PORT"])
+
+
+def envoy_process(api: Process, folder: Path, node_id: str = "edge-1") -> Process:
     port, admin, stats = free_port(), free_port(), free_port()
     config = folder / f"{node_id}.yaml"
     config.write_text(
@@ -58,7 +64,7 @@ def envoy_process(api_port: int, folder: Path, node_id: str = "edge-1") -> Proce
             key=KEY,
             listen=("127.0.0.1", port),
             admin=("127.0.0.1", admin),
-            xds=("127.0.0.1", api_port),
+            xds=("127.0.0.1", discovery_port(api)),
             stats=("127.0.0.1", stats),
         )
     )
@@ -111,7 +117,7 @@ class EdgeRoutes:
 
 @dataclass
 class Edge:
-    """An api process, an Envoy that polls it, and the deployments behind them."""
+    """An api process, an Envoy that it tells, and the deployments behind them."""
 
     routes: EdgeRoutes
     api: Process
@@ -145,8 +151,8 @@ class Edge:
 
 @contextmanager
 def edge_of(api: Process, database: str, redis_url: str, folder: Path) -> Iterator[Edge]:
-    """Start the server, and an Envoy that polls it; end both."""
-    engine, envoy = engine_on(database), envoy_process(api.port, folder)
+    """Start the server, and an Envoy that it tells; end both."""
+    engine, envoy = engine_on(database), envoy_process(api, folder)
     try:
         api.start()
         envoy.start()

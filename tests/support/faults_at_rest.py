@@ -12,7 +12,7 @@ from tasks.settings import KEY_PREFIX
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import make_deployment, write
 from tests.support.pictures import PROVISIONING
-from tests.support.polling import Node
+from tests.support.streaming import Node
 from tests.support.waiting import eventually
 from tests.support.watched import Watched
 

@@ -30,7 +30,8 @@ class Process:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
+    def begin(self) -> None:
+        """Start it, and do not wait."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command,
@@ -39,6 +40,10 @@ class Process:
                 stdout=log,
                 stderr=log,
             )
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        self.begin()
         try:
             eventually(self.answers, 60, f"{self.command[:3]} is ready")
         except AssertionError:

@@ -18,11 +18,12 @@ from tests.support import plain_http
 from tests.support.asking import KEY
 from tests.support.edge import api_process
 from tests.support.forwarder import Forwarder, forwarder
-from tests.support.polling import Node
 from tests.support.prometheus import Prometheus, program
 from tests.support.server_process import Process
 from tests.support.stack import Fleet
+from tests.support.streaming import Node
 from tests.support.waiting import eventually
+from traffic.resources import ResourceKind
 
 WORKER = {"ROLLWAY_HOST_SILENCE_SECONDS": "2", "ROLLWAY_DRAIN_DEADLINE_SECONDS": "1"}
 USER = ("prometheus", token_of("prometheus", KEY))
@@ -75,9 +76,11 @@ class Watched:
         return self.prometheus is not None and self.prometheus.has_fired(alert, labels, since)
 
     def refuse(self, node: Node) -> None:
-        """A proxy is told something twice, and does not take it over."""
-        assert node.poll("clusters") is not None
-        assert node.poll("clusters") is not None
+        """A proxy is told something, and does not take it over."""
+        with node:
+            node.ask(ResourceKind.CLUSTERS)
+            node.refuse(node.hear())
+            node.hear()
 
     def page(self, name: str) -> Any:
         """What a process shows of itself."""

@@ -113,7 +113,7 @@ def test_in_a_group_with_an_order_a_rollout_waits_for_those_of_the_deployments_b
     ]
 
 
-def test_without_freezes_and_groups_no_statement_asks_for_them_and_with_them_a_chunk_sends_three_more(
+def test_without_freezes_and_groups_no_statement_asks_for_them_and_with_them_a_chunk_sends_four_more(
     engine: Engine,
 ) -> None:
     sent, coordinator, handler = sent_by(engine), coordinator_without_redis(engine), handler_for(PROVISIONING)
@@ -129,7 +129,7 @@ def test_without_freezes_and_groups_no_statement_asks_for_them_and_with_them_a_c
         sent.clear()
         assert coordinator.process_chunk(handler).seen == more
         counts.append(len(sent))
-    assert [count - counts[0] for count in counts] == [0, 3, 3]
+    assert [count - counts[0] for count in counts] == [0, 4, 4]
 
 
 def test_a_rollout_that_waits_for_its_group_is_looked_at_again_soon(engine: Engine) -> None:

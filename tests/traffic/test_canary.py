@@ -1,6 +1,5 @@
 """A canary in the table: two sides, each a cluster of its own, and their shares."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +8,11 @@ from domain.traffic.published import RouteInTraffic
 from tests.support.traffic_samples import deployment, route, snapshot
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
-from traffic.resources import CLUSTERS, ResourceKind, Subscription
+from traffic.resources import ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
-ROUTES = Subscription(ResourceKind.ROUTES, "rollway")
+CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
 
 
 def new(number: int, **settings: Any) -> RouteInTraffic:
@@ -48,15 +47,19 @@ def test_who_is_on_which_side() -> None:
 
 
 def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_long_as_one_might() -> None:
-    known = envoy_resources(table(route(1), new(2), weight=0)).by_subscription
-    split = envoy_resources(table(route(1), new(2), weight=50)).by_subscription
-    gone = envoy_resources(table(route(1), weight=None, has_canary=False)).by_subscription
-    canary = Subscription(ResourceKind.ENDPOINTS, "web/canary")
-    assert (canary in known, canary in split, canary in gone) == (True, True, False)
-    assert known[CLUSTERS] == split[CLUSTERS] != gone[CLUSTERS]
-    assert known[canary] == split[canary]
+    known = envoy_resources(table(route(1), new(2), weight=0)).by_kind
+    split = envoy_resources(table(route(1), new(2), weight=50)).by_kind
+    gone = envoy_resources(table(route(1), weight=None, has_canary=False)).by_kind
+    assert [set(of[ENDPOINTS]) for of in (known, split, gone)] == [
+        {"web", "web/canary"},
+        {"web", "web/canary"},
+        {"web"},
+    ]
+    assert [of[CLUSTERS].keys() == of[ENDPOINTS].keys() for of in (known, split, gone)] == [True] * 3
+    assert known[CLUSTERS] == split[CLUSTERS]
+    assert known[ENDPOINTS] == split[ENDPOINTS]
     assert known[ROUTES] == gone[ROUTES] != split[ROUTES]
-    (routes,) = json.loads(split[ROUTES].answer)["resources"]
+    routes = split[ROUTES]["rollway"].content
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     shares = [action["weighted_clusters"]["clusters"] for action in actions]
     assert shares == [[{"name": "web", "weight": 9950}, {"name": "web/canary", "weight": 50}]] * len(actions)

@@ -72,7 +72,7 @@ def test_what_is_no_page_of_counters_is_refused(body: bytes) -> None:
         counted(body)
 
 
-def test_what_is_under_way_is_told_by_cluster_and_address() -> None:
+def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_of_its_clusters() -> None:
     gauges = [{"name": "rq_active", "type": "GAUGE", "value": "2"}, {"name": "rq_pending_active", "value": "1"}]
     others = [{"name": "rq_total", "value": "9"}, {"name": "rq_active", "type": "GAUGE"}]
 
@@ -80,9 +80,10 @@ def test_what_is_under_way_is_told_by_cluster_and_address() -> None:
         return {"address": {"socket_address": {"address": "10.0.0.1", "port_value": port}}, "stats": stats}
 
     clusters = [{"name": "web", "host_statuses": [host(8001, gauges), host(8002, others)]}, {"name": "api"}]
+    clusters.append({"name": "web/canary", "host_statuses": [host(8001, gauges)]})
     body = json.dumps({"cluster_statuses": clusters}).encode()
-    assert under_way(body) == {("web", "10.0.0.1", 8001): 3, ("web", "10.0.0.1", 8002): 0}
-    assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%24"
+    assert under_way(body) == {("web", "10.0.0.1", 8001): 6, ("web", "10.0.0.1", 8002): 0}
+    assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%28%2F.%2A%29%3F%24"
     with pytest.raises(ValueError, match=r"."):
         under_way(b"no healthy upstream")
 

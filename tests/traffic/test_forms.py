@@ -1,6 +1,5 @@
 """The table as Envoy, Traefik and Prometheus read it."""
 
-import json
 from typing import Any
 
 import yaml
@@ -10,13 +9,11 @@ from tests.support.traffic_samples import coming, deployment, hosts, prefixes, r
 from traffic.bootstrap import envoy_bootstrap
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
-from traffic.resources import CLUSTERS, ResourceKind, Subscription
+from traffic.resources import ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
-WEB = Subscription(ResourceKind.ENDPOINTS, "web")
-PREVIEW = Subscription(ResourceKind.ENDPOINTS, "web/preview")
-ROUTES = Subscription(ResourceKind.ROUTES, "rollway")
+CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
 
 
 def table(*deployments: Any, seen: str = "1:1:") -> TrafficTable:
@@ -29,11 +26,13 @@ def test_only_what_changed_has_another_version() -> None:
     first = envoy_resources(before)
     second = envoy_resources(after, (before, first))
     changed = {
-        key
-        for key, resource in second.by_subscription.items()
-        if first.by_subscription[key].version != resource.version
+        (kind, name)
+        for kind, named in second.by_kind.items()
+        for name, resource in named.items()
+        if first.by_kind[kind][name].version != resource.version
     }
-    assert changed == {WEB}
+    assert changed == {(ENDPOINTS, "web")}
+    assert second.by_kind[CLUSTERS] is first.by_kind[CLUSTERS]
     assert first.version != second.version
 
 
@@ -46,7 +45,7 @@ def test_two_servers_agree_on_versions_whatever_they_knew_before() -> None:
 
 
 def test_a_request_may_be_silent_for_an_hour_and_take_as_long_as_it_likes() -> None:
-    routes = json.loads(envoy_resources(table(deployment(route(1)))).by_subscription[ROUTES].answer)["resources"][0]
+    routes = envoy_resources(table(deployment(route(1)))).by_kind[ROUTES]["rollway"].content
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     assert {(action["timeout"], action["idle_timeout"]) for action in actions} == {("0.000s", "3600.000s")}
 
@@ -58,17 +57,15 @@ def test_a_newer_snapshot_of_the_same_is_the_same() -> None:
 
 
 def test_there_is_a_cluster_for_a_preview_only_while_there_is_one() -> None:
-    with_one = envoy_resources(table(deployment(route(1), coming(2)))).by_subscription
-    without = envoy_resources(table(deployment(route(1)))).by_subscription
-    assert set(with_one) == {CLUSTERS, ROUTES, WEB, PREVIEW}
-    assert set(without) == {CLUSTERS, ROUTES, WEB}
+    with_one = envoy_resources(table(deployment(route(1), coming(2)))).by_kind
+    without = envoy_resources(table(deployment(route(1)))).by_kind
+    assert set(with_one[CLUSTERS]) == set(with_one[ENDPOINTS]) == {"web", "web/preview"}
+    assert set(without[CLUSTERS]) == set(without[ENDPOINTS]) == {"web"}
 
 
 def test_endpoints_carry_health_weight_and_who_they_are() -> None:
     found = envoy_resources(table(deployment(route(7, status=RouteStatus.DEGRADED, ratio=0.5))))
-    answer = json.loads(found.by_subscription[WEB].answer)
-    assert answer["version_info"] == found.by_subscription[WEB].version
-    (endpoint,) = answer["resources"][0]["endpoints"][0]["lb_endpoints"]
+    (endpoint,) = found.by_kind[ENDPOINTS]["web"].content["endpoints"][0]["lb_endpoints"]
     assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "10.0.0.1", "port_value": 8007}
     assert (endpoint["health_status"], endpoint["load_balancing_weight"]) == ("DEGRADED", 50)
     assert endpoint["metadata"]["filter_metadata"]["rollway"] == {

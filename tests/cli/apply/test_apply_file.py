@@ -77,7 +77,7 @@ def test_several_documents_are_several_deployments(tmp_path: Path) -> None:
         (('"1"', "1.10"), "revision.env.VERSION: must be text; put it in quotes"),
         (('"1"', "true"), "revision.env.VERSION: must be text; put it in quotes"),
         (("  command: python app.py --port 80\n", ""), "revision.command: is required"),
-        (("rolling_update", "canary"), "policy.strategy must be one of"),
+        (("rolling_update", "sometimes"), "policy.strategy must be one of"),
         (("rolling_update", "rolling_update\n  spec: {max_surge: 0, max_unavailable: 0}"), "cannot both be 0"),
         (("rolling_update", "rolling_update\n  limits: {timeout_seconds: 0}"), "policy.limits.timeout_seconds"),
         (("replicas: 3", "replicas: 3\nreplicas: 4"), "replicas stands twice"),

@@ -17,12 +17,12 @@ from tests.cli.conftest import Rollway
 
 
 def test_the_bootstrap_is_printed_as_yaml_and_as_json(rollway: Rollway) -> None:
-    asked = ("--node-id", "edge-1", "--listen", "0.0.0.0:80", "--admin", "[::1]:9901", "--xds", "rollway.internal:7070")
+    asked = ("--node-id", "edge-1", "--listen", "0.0.0.0:80", "--admin", "[::1]:9901", "--xds", "rollway.internal:7073")
     said = yaml.safe_load(rollway("envoy-bootstrap", *asked).out)
     assert said == json.loads(rollway("envoy-bootstrap", *asked, "--json").out)
     assert said["node"]["id"] == "edge-1"
     text = json.dumps(said)
-    assert all(word in text for word in ("rollway.internal", "7070", "9901", '"::1"'))
+    assert all(word in text for word in ("rollway.internal", "7073", "9901", '"::1"'))
 
 
 def test_a_token_is_made_from_the_key_of_the_environment_or_of_the_stack_that_was_made_here(
@@ -31,7 +31,7 @@ def test_a_token_is_made_from_the_key_of_the_environment_or_of_the_stack_that_wa
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
     refused = rollway("proxy-token", "edge-1")
     assert (refused.code, "ROLLWAY_PROXY_KEY" in refused.err) == (2, True)
-    assert json.loads(rollway("envoy-bootstrap", "--json").out)["node"]["metadata"] == {}
+    assert json.loads(rollway("envoy-bootstrap", "--json").out)["node"]["metadata"] == {"rollway_stats_port": 9902}
 
     (home := Home(tmp_path)).create()
     made = choose_settings(home, Ports(), lambda _: None)
@@ -41,7 +41,7 @@ def test_a_token_is_made_from_the_key_of_the_environment_or_of_the_stack_that_wa
     told = json.loads(rollway("proxy-token", "edge-1", "--json").out)
     assert told == {"node_id": "edge-1", "token": token_of("edge-1", key)}
     bootstrap = json.loads(rollway("envoy-bootstrap", "--node-id", "edge-1", "--json").out)
-    assert bootstrap["node"]["metadata"] == {"rollway_token": told["token"]}
+    assert bootstrap["node"]["metadata"]["rollway_token"] == told["token"]
     assert "a node id is" in rollway("proxy-token", "edge 1").err
     monkeypatch.setenv("ROLLWAY_PROXY_KEY", "short")
     refused = rollway("proxy-token", "edge-1")
@@ -75,14 +75,15 @@ def test_the_bootstrap_asks_the_server_of_the_stack_that_runs(
     rollway: Rollway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROLLWAY_HOME", str(tmp_path))
-    assert '"port_value": 7070' in rollway("envoy-bootstrap", "--json").out
+    assert '"port_value": 7073' in rollway("envoy-bootstrap", "--json").out
     home = Home(tmp_path)
     home.create()
+    made = choose_settings(home, Ports(), lambda _: None)
     here = identify(os.getpid())
     assert here
     part = PartState(name="api", condition="running", process=here, address="http://127.0.0.1:4711")
     write_state(home, StackState(supervisor=here, phase="running", database_url="", redis_url="", parts=(part,)))
-    assert '"port_value": 4711' in rollway("envoy-bootstrap", "--json").out
+    assert f'"port_value": {made.ports.discovery}' in rollway("envoy-bootstrap", "--json").out
 
 
 @pytest.mark.parametrize(

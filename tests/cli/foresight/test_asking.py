@@ -79,7 +79,7 @@ def test_a_snapshot_from_a_file_or_from_standard_input_is_answered_in_json(
         (json.dumps({**SNAPSHOT, "desired": 2.5}), [], "desired"),
         (json.dumps(SNAPSHOT), ["--set", "max_surge"], "--set must be NAME=VALUE"),
         (json.dumps(SNAPSHOT), ["--set", "max_surge=[", "--json"], "max_surge"),
-        (json.dumps(SNAPSHOT), ["--strategy", "canary"], "policy.strategy must be one of"),
+        (json.dumps(SNAPSHOT), ["--strategy", "sometimes"], "policy.strategy must be one of"),
     ],
 )
 def test_a_wrong_snapshot_or_setting_is_one_sentence_with_code_2(

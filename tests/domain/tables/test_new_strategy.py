@@ -19,7 +19,7 @@ AFTER = {**BEFORE, "recreate": RecreateStrategy()}
 
 
 def test_a_new_strategy_is_one_file_and_one_registry_line() -> None:
-    with pytest.raises(InvalidInputError, match="one of blue_green, rolling_update, not 'recreate'"):
+    with pytest.raises(InvalidInputError, match="one of blue_green, canary, rolling_update, not 'recreate'"):
         parse_policy({"strategy": "recreate"}, BEFORE)
     policy = parse_policy({"strategy": "recreate"}, AFTER)
     deployment = deploying("■■■|", policy=policy)

@@ -53,7 +53,7 @@ def test_the_shipped_decision_answers_by_the_places_of_the_routes(
     [
         ({"desired": -1}, "desired", "greater than or equal to 0"),
         ({"desired": "3"}, "desired", "desired"),
-        ({"strategy": "canary"}, "strategy", "strategy must be one of blue_green, recreate, rolling_update"),
+        ({"strategy": "a_b"}, "strategy", "strategy must be one of blue_green, canary, recreate, rolling_update"),
         ({"spec": {"max_surge": -1}}, "spec.max_surge", "spec.max_surge: must be a whole number"),
         ({"spec": {"surge": 1}}, "spec.surge", "max_surge"),
         ({"limits": {"timeout_seconds": 0}}, "limits.timeout_seconds", "limits.timeout_seconds"),

@@ -1,0 +1,129 @@
+"""One kind of resource on a proxy's stream: what the proxy asked for, holds and refused, and what is on its way."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from traffic.resources import Named, ResourceKind, Watermark
+
+GONE = ""
+"""The version of what the proxy shall hold no more."""
+NOTHING_YET = Watermark(0, "", "")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a proxy says of one kind of resource.
+
+    `holds`: versions by name, from another stream. `nonce`: of the response that it answers, "" for none; `error`: why
+    it did not take that response over, "" when it did.
+    """
+
+    kind: ResourceKind
+    subscribe: tuple[str, ...] = ()
+    unsubscribe: tuple[str, ...] = ()
+    holds: Mapping[str, str] = field(default_factory=dict)
+    nonce: str = ""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A response that is not answered yet: `versions` by name.
+
+    With it the proxy knows this kind `as_of` a table, whose clusters are `clusters`.
+    """
+
+    nonce: str
+    versions: dict[str, str]
+    as_of: Watermark
+    clusters: Named
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Of one resource: it is not sent again before `not_before` (monotonic seconds), unless it changes."""
+
+    version: str
+    count: int
+    not_before: float
+
+
+@dataclass(slots=True)
+class StreamPart:
+    """One kind of resource. `most`: how many may be sent at once, while it is looked for which one is refused.
+
+    `complete`: what the proxy was last seen to hold all of. `known`: the newest table that it holds this kind of.
+    """
+
+    is_asked: bool = False
+    is_answered: bool = False
+    subscribed: set[str] = field(default_factory=set)
+    held: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, _Refusal] = field(default_factory=dict)
+    sent: Sent | None = None
+    most: int | None = None
+    complete: Named | None = None
+    known: Watermark = NOTHING_YET
+
+    def hear(self, request: Request, now: float) -> tuple[str, ...]:
+        """Take in what the proxy says. The names of what it refused, if it refuses a response."""
+        self.complete = None
+        self.is_asked = True
+        self.is_answered |= bool(request.holds)
+        self.held |= request.holds
+        refused = self._hear_answer(request, now)
+        for name in request.unsubscribe:
+            self.subscribed.discard(name)
+            self.refused.pop(name, None)
+            self.forget(name)
+        for name in request.subscribe:
+            self.subscribed.add(name)
+            if name not in request.holds:  # who asks anew waits for an answer
+                self.forget(name)
+        return refused
+
+    def forget(self, name: str) -> None:
+        """The proxy may hold this no more, whatever it answers to what is under way."""
+        self.complete = None
+        self.held.pop(name, None)
+        if self.sent is not None:
+            self.sent.versions.pop(name, None)
+
+    def is_due(self, name: str, version: str, now: float) -> bool:
+        """Whether this may be sent: not when it was refused a moment ago."""
+        refusal = self.refused.get(name)
+        return refusal is None or refusal.version != version or refusal.not_before <= now
+
+    def _hear_answer(self, request: Request, now: float) -> tuple[str, ...]:
+        sent = self.sent
+        if sent is None or sent.nonce != request.nonce:
+            return ()
+        self.sent = None
+        if request.error:
+            return self._hear_refusal(sent.versions, now)
+        for name, version in sent.versions.items():
+            self.refused.pop(name, None)
+            if version == GONE:
+                self.held.pop(name, None)
+            else:
+                self.held[name] = version
+        self.most = None if self.most is None else 2 * self.most
+        self.known = max(self.known, sent.as_of, key=number_of)
+        return ()
+
+    def _hear_refusal(self, versions: Mapping[str, str], now: float) -> tuple[str, ...]:
+        """One of several is looked for among half as many; one alone gets a pause that doubles."""
+        if len(versions) > 1:
+            self.most = len(versions) // 2
+            return tuple(versions)
+        for name, version in versions.items():
+            last = self.refused.get(name)
+            count = last.count + 1 if last and last.version == version else 0
+            self.refused[name] = _Refusal(version, count, now + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**count))
+        return tuple(versions)
+
+
+def number_of(mark: Watermark) -> int:
+    """Its place among the tables of this server."""
+    return mark.number
