@@ -54,7 +54,7 @@ def envoy(running_fleet: Fleet) -> Iterator[str]:
     """The url of an Envoy that has its routes from an api server, beside the fleet."""
     redis_url = running_fleet.environment["REDIS_URL"]
     api = api_process(running_fleet.database, redis_url, running_fleet.home)
-    proxy = envoy_process(api.port, running_fleet.home)
+    proxy = envoy_process(api, running_fleet.home)
     try:
         api.start()
         proxy.start()
