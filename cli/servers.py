@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from uuid import UUID
 
 import psycopg
 
@@ -130,10 +131,12 @@ def ask_hosts_for_secrets(references: Sequence[str]) -> list[SecretCheck]:
         return ask_hosts(engine(), references)
 
 
-def ask_hosts_for_logs(asked: "Mapping[str, Places]", lines: int) -> "dict[str, Pieces]":
-    """What replicas on these hosts have printed; a host that does not answer is missing, and over HTTP all are."""
-    if remote() is not None:
-        return {}
+def ask_hosts_for_logs(deployment_id: UUID, asked: "Mapping[str, Places]", lines: int) -> "dict[str, Pieces]":
+    """What replicas of a deployment on these hosts have printed; a host that does not answer is missing."""
+    if (server := remote()) is not None:
+        from cli.remote_views.logs import logs_of  # noqa: PLC0415  (as above)
+
+        return logs_of(server, deployment_id, asked, lines)
     from redis.exceptions import RedisError  # noqa: PLC0415  (as above)
 
     from tasks.connections import redis_client  # noqa: PLC0415

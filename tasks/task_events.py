@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import celery
+from celery.events import EventDispatcher
 from celery.worker import request
 from celery.worker.strategy import default
 
@@ -35,19 +36,29 @@ class Request(request.Request):
 
         Nothing is sent while nobody listens; who begins to listen is heard of with the next heartbeat.
         """
-        if not self.eventer.producer.channel.may_be_heard:
+        if not _may_be_heard(self.eventer):
             return
         is_refused = type == "task-succeeded" and str(fields["result"]).startswith(_REFUSED)
         super().send_event("task-refused" if is_refused else type, **fields)
 
 
 def take(task: celery.Task, app: celery.Celery, consumer: Any) -> Callable[..., object]:  # noqa: ANN401  (Celery's)
-    """What a worker does with a message of this task: what Celery does, but some are told to nobody."""
+    """What a worker does with a message of this task: what Celery does, but some are told to nobody.
+
+    That a task was received Celery tells past the request, so whether anybody listens is asked here too.
+    """
     untold = type(task)()
     untold.send_events = False
     tell, keep_quiet = default(task, app, consumer), default(untold, app, consumer)
 
     def taken(message: Any, *more: object) -> object:  # noqa: ANN401  (Kombu's)
-        return (tell if is_shown(message.headers) else keep_quiet)(message, *more)
+        is_told = is_shown(message.headers) and _may_be_heard(consumer.event_dispatcher)
+        return (tell if is_told else keep_quiet)(message, *more)
 
     return taken
+
+
+def _may_be_heard(dispatcher: EventDispatcher | None) -> bool:
+    """False where the worker tells nothing at all, too: then there is no producer."""
+    producer = dispatcher.producer if dispatcher else None
+    return producer is not None and producer.channel.may_be_heard

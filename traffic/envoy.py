@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.model import RouteStatus
+from domain.traffic.published import Protocol
 from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
 from traffic.resources import Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable, Upstream
@@ -39,7 +40,7 @@ def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[ResourceKin
     for service in table.services:
         same = old_services.get(service.name) == service
         for name, upstreams in clusters_of(service).items():
-            clusters[name] = old_clusters[name] if same else resource(cluster(name))
+            clusters[name] = old_clusters[name] if same else resource(cluster(name, service.rules.protocol))
             endpoints[name] = old_endpoints[name] if same else resource(load_assignment(name, upstreams))
     same = ResourceKind.ROUTES in kept and _ways(old) == _ways(table)
     routes = kept[ResourceKind.ROUTES] if same else {ROUTE_CONFIGURATION: resource(route_configuration(table))}
@@ -68,7 +69,7 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
 
 
-def cluster(name: str) -> dict[str, Any]:
+def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
     """A cluster whose endpoints, and their health, are a resource of their own on the same stream."""
     return {
         "name": name,
@@ -95,7 +96,9 @@ def cluster(name: str) -> dict[str, Any]:
             ]
         },
         "outlier_detection": _OUTLIERS,
-        "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM},
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM[protocol]
+        },
     }
 
 
@@ -118,11 +121,14 @@ _OUTLIERS = {
 }
 
 _UPSTREAM = {
-    "@type": _HTTP,
-    "explicit_http_config": {"http_protocol_options": {}},
-    # many servers close an idle connection after 2 s (gunicorn) or 5 s (uvicorn, Node.js); a POST that is sent just
-    # then cannot be sent again, so the proxy closes first
-    "common_http_protocol_options": {"idle_timeout": "1.5s"},
+    protocol: {
+        "@type": _HTTP,
+        "explicit_http_config": {options: {}},
+        # many servers close an idle connection after 2 s (gunicorn) or 5 s (uvicorn, Node.js); a POST that is sent just
+        # then cannot be sent again, so the proxy closes first
+        "common_http_protocol_options": {"idle_timeout": "1.5s"},
+    }
+    for protocol, options in {Protocol.HTTP1: "http_protocol_options", Protocol.HTTP2: "http2_protocol_options"}.items()
 }
 
 

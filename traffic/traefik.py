@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.model import RouteStatus
-from domain.traffic.published import WHOLE
+from domain.traffic.published import WHOLE, Protocol, RequestRules
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.prometheus import address_of
 from traffic.table import ANY_HOST, Service, TrafficTable, Upstream
@@ -42,7 +42,7 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
         ]
         for name, upstreams, _ in ways:
             if upstreams:
-                services[name] = {"loadBalancer": {"servers": _servers(upstreams)}}
+                services[name] = {"loadBalancer": {"servers": _servers(upstreams, service.rules)}}
         if service.weight:
             services |= _split(service, services[service.name])
         for name, upstreams, found in ways:
@@ -66,14 +66,15 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     """The service as a weighted one, over the one that it was and the one of its canary."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
-    sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or ())}}
+    sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or (), service.rules)}}
     weights = zip(sides, (WHOLE - service.weight, service.weight), strict=True)
     return {**sides, service.name: {"weighted": {"services": [{"name": n, "weight": w} for n, w in weights]}}}
 
 
-def _servers(upstreams: tuple[Upstream, ...]) -> list[dict[str, Any]]:
+def _servers(upstreams: tuple[Upstream, ...], rules: RequestRules) -> list[dict[str, Any]]:
     chosen = [upstream for upstream in upstreams if upstream.status is RouteStatus.HEALTHY] or list(upstreams)
-    servers = [{"url": f"http://{address_of(upstream)}", "weight": upstream.weight} for upstream in chosen]
+    scheme = "h2c" if rules.protocol is Protocol.HTTP2 else "http"
+    servers = [{"url": f"{scheme}://{address_of(upstream)}", "weight": upstream.weight} for upstream in chosen]
     if len({upstream.weight for upstream in chosen}) == 1:  # the first versions of Traefik 3 know no weight here
         return [{"url": server["url"]} for server in servers]
     return servers

@@ -1,6 +1,8 @@
 """Paths answered: the method's resource, who may ask for it, and what comes of it, or why not."""
 
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -33,6 +35,8 @@ from domain.tokens import Token
 Answer = Callable[[Request], Awaitable[Response]]
 REPLAYED = "idempotency-replayed"
 """The header of an answer that was given before."""
+_WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
+"""Threads of their own: while hosts are silent, everything else is answered."""
 _PRIVATE = {"cache-control": "no-store"}
 _log = structlog.get_logger(__name__)
 
@@ -101,6 +105,9 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
         token, body = await access.token(request), await request.body()
         asked = allowed(read, token, request, body if read.method == "POST" else None)
         found = await run_in_threadpool(look, engine, read, asked)
+        if read.afterwards is not None:
+            answer_of_hosts = get_running_loop().run_in_executor(_WAITING, read.afterwards, asked, found)
+            found = plain(await answer_of_hosts)
         return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
 
     return answer
@@ -135,7 +142,8 @@ def look(engine: Engine, read: Read, asked: Asked) -> Any:  # noqa: ANN401  # JS
         connection.execute(SNAPSHOT)
         return read.find(connection, asked)
 
-    return plain(in_transaction(engine, find))
+    found = in_transaction(engine, find)
+    return plain(found) if read.afterwards is None else found
 
 
 def _etag(document: Mapping[str, Any]) -> dict[str, str]:

@@ -64,6 +64,31 @@ class ProgressParameters(StepParameters):
     """Its id; left out, none."""
 
 
+class AbbreviatedParameters(Parameters):
+    """Which replicas, of whichever deployment."""
+
+    id: str = Field(pattern="^[0-9a-f]{1,32}$")
+    """The first or the last hexadecimal digits of the id, without hyphens."""
+
+
+class LogPlace(Parameters):
+    """How far the log of a replica was read."""
+
+    route: UUID
+    """The id of the replica."""
+    place: int | None = Field(None, ge=0, le=2**53)
+    """The `place` of the answer before; left out, the last lines."""
+
+
+class LogParameters(Parameters):
+    """Which logs, and from where on."""
+
+    lines: int = Field(100, ge=0, le=100_000)
+    """How many last lines of those without a place."""
+    places: tuple[LogPlace, ...] | None = Field(None, max_length=2_000)
+    """Which replicas, those that are gone too; left out, all that run."""
+
+
 class CompareParameters(Parameters):
     """What a revision is held against."""
 

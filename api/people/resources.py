@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from api.people import decided, reads, set_up
+from api.people import decided, logs, reads, set_up
 from api.people.asked import (
+    AbbreviatedParameters,
     Asked,
     CompareParameters,
     EntranceParameters,
+    LogParameters,
     PageParameters,
     Parameters,
     PlanParameters,
@@ -66,11 +68,15 @@ class Write(Resource):
 
 @dataclass(frozen=True, slots=True)
 class Read(Resource):
-    """A read. `parameters`: what may stand after the `?`, or in the body of a POST; `has_etag`: it has a `version`."""
+    """A read. `parameters`: what may stand after the `?`, or in the body of a POST; `has_etag`: it has a `version`.
+
+    `afterwards`: makes the answer of what was found, when no transaction is open any more, and may wait for hosts.
+    """
 
     find: Callable[[Connection, Asked], reads.Document]
     parameters: type[Parameters] = Parameters
     has_etag: bool = field(default=False, kw_only=True)
+    afterwards: Callable[[Asked, reads.Document], reads.Document] | None = field(default=None, kw_only=True)
 
 
 _SPEC = {"command": ["python", "app.py"], "health_check": {"path": "/health"}}
@@ -116,6 +122,8 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),
+    Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, logs.logs, LogParameters, afterwards=logs.as_hosts_say),
+    Read("GET", "/v1/routes", _VIEWER, logs.routes_like, AbbreviatedParameters),
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),

@@ -34,4 +34,5 @@ def traffic(connection: Connection, asked: Asked) -> Document:
         "idle_timeout_seconds": reached.rules.idle_timeout_seconds,
         "hedge_after_seconds": reached.rules.hedge_after_seconds,
         "preview": reached.rules.preview,
+        "protocol": reached.rules.protocol,
     }

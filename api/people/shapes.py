@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api.people import decided, reads, set_up
+from api.people import decided, logs, reads, set_up
 from db.audit.receipts import AgainstPlan
 from db.audit.shown import ReceiptView, WhyView
 from db.proxies.acks import ProxyView
@@ -74,6 +74,8 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.against: Shape((AgainstPlan,)),
     reads.history: Shape((HistoryView,), "page"),
     reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
+    logs.routes_like: Shape((RouteView,), "whole", {"deployment": str}),
+    logs.logs: Shape((logs.LogView,), "whole", beside={"silent": list[str]}),
     reads.progress: Shape((Progress,)),
     reads.hosts: Shape((HostView,), "whole", {"state": Literal["up", "down"]}),
     reads.table: Shape((TrafficTable,)),

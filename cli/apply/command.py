@@ -77,6 +77,7 @@ def apply(
           request_timeout_seconds: 30
           idle_timeout_seconds: 600  # left out: 3600; null: a silent request is never cut
           hedge_after_seconds: 5     # null: a request that waits is never sent to a second replica too
+          protocol: http2            # what replicas speak, as gRPC needs it; left out: http1
           preview: false             # nobody sees a new revision before it gets traffic
         activate: true               # false: only register the revision
 

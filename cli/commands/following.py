@@ -21,7 +21,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright
 
 def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) -> None:
     """Until Ctrl-C, or until the deployment is destroyed; a replica that goes is read once more to its end."""
-    console, logs = printer(), ReplicaLogs(lines)
+    console, logs = printer(), ReplicaLogs(deployment.id, lines)
     colours: dict[UUID, str] = {}
     told: set[str] = set()
     followed: dict[UUID, RouteView] = {}

@@ -23,8 +23,6 @@ from db.views.routes import RouteView, last_failed_route, routes_abbreviated
 from domain.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
 from domain.text import storable
 from runtime.process_logs import LogPiece, ProcessLogs
-from stack.home import find_home
-from stack.supervisor.replicas import host_of
 
 _POLL_SECONDS = 0.2
 _STOPPED_POLL_SECONDS = 1.0
@@ -78,20 +76,20 @@ def logs(
             if follow:
                 return follow_deployment(reader, deployment, lines)
             failed = reader.read(last_failed_route, deployment.id) if deployment.failed_starts else None
-            found = _logs_of((*deployment.routes, *([failed] if failed else [])), ReplicaLogs(lines))
-            return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found)
-        source = ReplicaLogs(lines)
-        (log,) = _logs_of((_route(reader, whose),), source)
+            source = ReplicaLogs(deployment.id, lines)
+            found = _logs_of((*deployment.routes, *([failed] if failed else [])), source)
+            return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found, source)
+        route = _route(reader, whose)
+        source = ReplicaLogs(route.deployment_id, lines)
+        (log,) = _logs_of((route,), source)
         if log.text is None:
-            _refuse_elsewhere(log.route, source)
+            _refuse_elsewhere(route, source)
         if as_json:
             return print_json(log.as_json())
         if log.text is None:
-            return printer(stderr=True).print(f"{short_id(log.route.id)} {_NOTHING}.")
+            return printer(stderr=True).print(f"{short_id(route.id)} {_NOTHING}.")
         _write(f"{log.text}\n" if log.text else "")
-        if not follow:
-            return None
-        return _follow(reader, log.route, log.file) if log.file else _follow_elsewhere(reader, log.route, source)
+        return _go_on(reader, log, source) if follow else None
 
 
 _NOTHING = "has printed nothing yet, or what runs it keeps its log"
@@ -123,15 +121,14 @@ def _refuse_elsewhere(route: RouteView, source: ReplicaLogs) -> None:
     raise ElsewhereError(message, route=route.id, host=route.host)
 
 
-def _show_all(deployment: DeploymentView, found: list[_Log]) -> None:
+def _show_all(deployment: DeploymentView, found: list[_Log], source: ReplicaLogs) -> None:
     """Each under its name; those of other hosts are named."""
     if not found:
         more = f"'rollway routes {deployment.name} --all' shows those that are gone"
         return printer(stderr=True).print(f"{deployment.name} has no replicas; {more}.")
-    here = host_of(find_home(os.environ).root)
     for log in found:
         route = log.route
-        elsewhere = f" on host {route.host}" if route.host not in (None, here) else ""
+        elsewhere = f" on host {route.host}" if route.host not in (None, source.here) else ""
         said = log.text or ("(its log is there)" if elsewhere and log.text is None else f"(it {_NOTHING})")
         _write(f"==> {short_id(route.id)} {route.revision} {route.status}{elsewhere} <==\n{said}\n")
     return None
@@ -151,6 +148,10 @@ def _route(reader: Reader, given: str) -> RouteView:
         message = f"ROUTE: {given} could be any of {ids}{', ...' if len(found) > 5 else ''}; give more digits"  # noqa: PLR2004
         raise InvalidInputError(message, field="ROUTE")
     return found[0]
+
+
+def _go_on(reader: Reader, log: _Log, source: ReplicaLogs) -> None:
+    return _follow(reader, log.route, log.file) if log.file else _follow_elsewhere(reader, log.route, source)
 
 
 def _follow(reader: Reader, route: RouteView, path: Path) -> None:

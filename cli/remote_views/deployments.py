@@ -108,6 +108,13 @@ def last_failed_route(remote: Remote, deployment_id: UUID) -> RouteView | None:
     return made(RouteView, found) if found else None
 
 
+def routes_abbreviated(remote: Remote, digits: str) -> list[RouteView]:
+    """Routes whose id begins or ends with these digits; the names of their deployments are remembered."""
+    found = remote.get("/v1/routes", id=digits)["items"]
+    remote.names |= {document["deployment_id"]: document["deployment"] for document in found}
+    return [made(RouteView, document) for document in found]
+
+
 def history_of(remote: Remote, deployment_id: UUID, limit: int) -> list[HistoryView]:
     """The last records of the timeline, oldest first."""
     found = pages(remote, of_id(remote, deployment_id, "/history"), limit)

@@ -18,7 +18,7 @@ from db.views.foresight import foreseeable, last_rollout_of, rollout_of_id
 from db.views.hosts import HostView, all_hosts
 from db.views.progress import progress_of
 from db.views.rollouts import RolloutView
-from db.views.routes import all_routes, last_failed_route
+from db.views.routes import all_routes, last_failed_route, routes_abbreviated
 from db.views.signs import SignsOfLife, signs_of_life
 from db.views.subscriptions import SubscriptionView, all_subscriptions
 from db.views.timeline import history_of, revision_like, revision_shown, revisions_of, steps_of
@@ -37,6 +37,7 @@ VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     owners_of: deployments.owners_of,
     all_routes: deployments.all_routes,
     last_failed_route: deployments.last_failed_route,
+    routes_abbreviated: deployments.routes_abbreviated,
     history_of: deployments.history_of,
     progress_of: deployments.progress_of,
     why_shown: lambda remote, name: made(WhyView, remote.get(f"{path_of(name)}/why")),

@@ -52,7 +52,8 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
     connection.execute(
         """
         UPDATE deployments
-           SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s, idle_timeout_seconds = %s
+           SET request_timeout_seconds = %s, hedge_after_seconds = %s, preview = %s, idle_timeout_seconds = %s,
+               protocol = %s
          WHERE id = %s
         """,
         (*astuple(command.rules), deployment.id),
@@ -69,6 +70,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
         "hedge_after_seconds": command.hedge_after_seconds,
         "preview": command.preview,
         "idle_timeout_seconds": command.idle_timeout_seconds,
+        "protocol": command.protocol.value,
         "version": touch(connection, deployment),
     }
 

@@ -1,11 +1,10 @@
 """One deployment locked for a user's write: found by its name, noted in its history, marked and versioned."""
 
-from datetime import datetime
 from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from db.cycle.claim import claim_named
+from db.cycle.claim import Claim, claim_named
 from db.cycle.load import load
 from db.locked import ALWAYS, changed
 from domain.commands.base import Command
@@ -28,13 +27,11 @@ _LAST_ASKED = """
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
     """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    return lock_named_at(connection, name, expected_version)[0]
+    return lock_claimed(connection, name, expected_version)[0]
 
 
-def lock_named_at(
-    connection: Connection, name: str, expected_version: int | None = None
-) -> tuple[Deployment, datetime]:
-    """The same, and the database's time after the lock was taken."""
+def lock_claimed(connection: Connection, name: str, expected_version: int | None = None) -> tuple[Deployment, Claim]:
+    """The same, and its claim."""
     claim = claim_named(connection, name)
     deployment = next(iter(load(connection, claim.deployments)), None)
     if deployment is None:  # also when it came to its end while we waited for the lock
@@ -43,7 +40,7 @@ def lock_named_at(
         )
     if expected_version not in (None, deployment.version):
         raise _stale(connection, deployment, expected_version)
-    return deployment, claim.now
+    return deployment, claim
 
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:

@@ -7,9 +7,10 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
-from db.commands.locked import lock_named_at
+from db.commands.locked import lock_claimed
 from db.commands.written import write_steered
 from db.freezes import frozen_now
+from db.outbox.written import write_events
 from db.replicas.secrets import UnaskedSecretsError, ask_references, secret_checks
 from domain.activation import ActivationRequest, activate
 from domain.commands.base import DeploymentCommand, StartingCommand
@@ -17,6 +18,7 @@ from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.errors import RevisionNotFoundError
 from domain.model import Deployment, RolloutOutcome
+from domain.outbox.cloud_events import told_by_command
 from domain.past import EndedRollout, KnownRevision, way_back
 from domain.replicas.restarts import restarted_name
 from domain.steered import Asking, Steered
@@ -58,6 +60,8 @@ def steer(connection: Connection, command: DeploymentCommand, asked: Collection[
     steered = RULES[type(command)](case)
     if not steered.already:
         write_steered(connection, case.deployment, steered, command, case.asking)
+        if case.is_heard:
+            write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     rollout = steered.deployment.rollout
     return {
         "deployment": command.deployment,
@@ -71,10 +75,10 @@ def steer(connection: Connection, command: DeploymentCommand, asked: Collection[
 def case_of(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> "Case":
     """The command with its deployment, which is locked. Raises DeploymentNotFoundError and StaleVersionError."""
     drawn = connection.execute("SELECT uuidv7()")
-    deployment, now = lock_named_at(connection, command.deployment, command.expected_version)
+    deployment, claim = lock_claimed(connection, command.deployment, command.expected_version)
     ((rollout_id,),) = drawn.fetchall()
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
-    return Case(connection, deployment, command, Asking(why, now, rollout_id), asked)
+    return Case(connection, deployment, command, Asking(why, claim.now, rollout_id), asked, claim.is_heard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Case:
     command: Any
     asking: Asking
     asked: Collection[str] | None
+    is_heard: bool
 
     def activation(self, revision: str, *, supersede: bool = False, desired: int | None = None) -> ActivationRequest:
         """Of the revision with that name. Raises RevisionNotFoundError."""

@@ -7,10 +7,8 @@ from psycopg.types.json import Jsonb
 
 from db.commands.locked import write_note
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
-from db.outbox.written import write_events
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.model import Deployment, Rollout
-from domain.outbox.cloud_events import told_by_command
 from domain.rollout import guard_of
 from domain.steered import Asking, Steered
 
@@ -54,7 +52,7 @@ _GIVE_UP_REPLICAS = """
 def write_steered(
     connection: Connection, before: Deployment, steered: Steered, command: DeploymentCommand, asking: Asking
 ) -> None:
-    """Write what the command made of the locked deployment `before`, mark it, and tell who wants to know."""
+    """Write what the command made of the locked deployment `before`, and mark it."""
     after, now = steered.deployment, asking.at
     if before.rollout is not None and steered.ended is not None:
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
@@ -68,7 +66,6 @@ def write_steered(
     if record_id is not None:
         verb = command.task.rpartition(".")[2].removesuffix("_revision")
         write_note(connection, record_id, after.id, command, verb, steered.said)
-    write_events(connection, told_by_command(before, steered, asking, command.actor))
 
 
 def _write_rollout(

@@ -120,7 +120,8 @@ class StrategyResultApplier:
         turning = [_Left.by(decision, at) for decision in waiting if turns_clock(decision)]
         record_rollouts(self.connection, ((after.decision, after.rollout) for after in (*left, *turning)), at)
         record_steps(self.connection, self.phase, changing, at)
-        write_events(self.connection, self._told((*left, *turning)))
+        if claim.is_heard:
+            write_events(self.connection, self._told((*left, *turning)))
         written = sum(cursor.rowcount for cursor in sent)  # asked for last, so that Postgres works while steps are made
         if written != len(decisions):
             raise StaleSnapshotError(

@@ -39,6 +39,8 @@ _CLAIM = f"""
 
 _CLAIM_THESE = f"{DEPLOYMENTS} WHERE d.id = ANY(%(ids)b) {IN_ID_ORDER}"
 
+_TIME_AND_SUBSCRIPTIONS = "SELECT clock_timestamp(), EXISTS (SELECT FROM subscriptions)"
+
 _CLAIM_NAMED = f"{DEPLOYMENTS} WHERE d.name = %(name)s AND d.lifecycle <> 'destroyed' {IN_ID_ORDER}"
 
 
@@ -73,10 +75,11 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Locked deployments, and the database's time after the locks were taken."""
+    """Locked deployments, the database's time after the locks were taken, and whether anybody subscribed to events."""
 
     deployments: tuple[Claimed, ...]
     now: datetime
+    is_heard: bool
 
     @property
     def ids(self) -> list[UUID]:
@@ -121,7 +124,7 @@ def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[
 def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
     cursor = connection.cursor(binary=True, row_factory=named_row(DeploymentRow))
     rows = cursor.execute(query, parameters).fetchall()
-    found, now = _rollouts_and_time(connection, [row.rollout_id for row in rows if row.rollout_id])
+    found, now, is_heard = _rollouts_and_time(connection, [row.rollout_id for row in rows if row.rollout_id])
     rollouts = {number: rollout_of(row) for number, row in found.items()}
     holds: Mapping[UUID, Hold] = {}
     if any(row.may_be_held for row in found.values()):
@@ -133,7 +136,7 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
         number = row.rollout_id.int if row.rollout_id else None
         counts = counts_of(found[number]) if number else None
         claimed.append(Claimed(row, rollouts[number] if number else None, counts, holds.get(row.id)))
-    return Claim(tuple(claimed), now)
+    return Claim(tuple(claimed), now, is_heard)
 
 
 def _going_forward(
@@ -145,10 +148,10 @@ def _going_forward(
             yield GoingForward(row, rollouts[number], found[number].through_freeze)
 
 
-def _rollouts_and_time(connection: Connection, ids: Sequence[UUID]) -> tuple[dict[int, RolloutRow], datetime]:
-    """The first by the number of their id, since numbers are found faster than ids; both asked for at once."""
+def _rollouts_and_time(connection: Connection, ids: Sequence[UUID]) -> tuple[dict[int, RolloutRow], datetime, bool]:
+    """The first by the number of their id, since numbers are found faster than ids; all asked for at once."""
     cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
     if ids:
         cursor.execute(ROLLOUTS, {"ids": ids})
-    now = database_now(connection)
-    return {row.id.int: row for row in cursor.fetchall()} if ids else {}, now
+    ((now, is_heard),) = connection.execute(_TIME_AND_SUBSCRIPTIONS).fetchall()
+    return {row.id.int: row for row in cursor.fetchall()} if ids else {}, now, is_heard

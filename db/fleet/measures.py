@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from db.proxies.acks import IS_LIVE
+from db.live import IS_LIVE
 from db.statuses import ACTIVE, PRESENT, RUNNING, words
 from domain.model import Lifecycle, RouteStatus
 

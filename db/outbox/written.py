@@ -36,7 +36,8 @@ _WRITE = f"""
 def write_events(connection: Connection, events: Sequence[CloudEvent]) -> None:
     """Keep these events of locked deployments for who wants them, with the deployments as their rows are now.
 
-    One statement, however many there are; where nobody subscribes it writes nothing.
+    One statement, however many there are; where nobody subscribes it writes nothing. To plan it takes Postgres half a
+    millisecond, so who claimed the deployments asks by the way whether anybody does (`Claim.is_heard`).
     """
     rows = [
         (place, uuid4(), event.type, event.deployment_id, event.actor, event.sentence, event.rollout_id, event.route_id)

@@ -7,13 +7,11 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
+from db.live import IS_LIVE
 from db.locked import changed, lock
 from db.rows import columns
 
-# Conditions on a proxy `p` and a route `r`. Silence counts only while there is a server that the proxy could talk to.
-# A server's time that lies ahead is from before the database's clock was set back.
-_HEARD = "(SELECT max(least(seen_at, clock_timestamp())) FROM publishers)"
-IS_LIVE = f"p.last_seen_at > {_HEARD} - make_interval(secs => p.silence_seconds)"
+# conditions on a proxy `p` and a route `r`
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"
 # the table that the proxy acknowledged was read before the route was taken out of it
 _MAY_SEND = "(p.acked_snapshot IS NULL OR NOT pg_visible_in_snapshot(r.drain_xid, p.acked_snapshot))"

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.proxies.acks import IS_LIVE
+from db.live import IS_LIVE
 from db.rows import columns
 from domain.replicas.drain import IDLE_LOOKS, DrainLook
 

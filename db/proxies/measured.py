@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.engine import database_now
-from db.proxies.acks import IS_LIVE
+from db.live import IS_LIVE
 from db.proxies.answers import counters_of, record_interval
 from db.rows import named_row
 from domain.traffic.answers import Counters, Look, next_interval

@@ -4,6 +4,7 @@ A row of a newer release may have a kind or a status that this one does not know
 """
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from domain.traffic.published import (
     RequestRules,
     RouteInTraffic,
     TrafficSnapshot,
+    known_protocol,
 )
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
@@ -29,7 +31,7 @@ _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SEEN = "SELECT pg_current_snapshot()::text"
 
 _DEPLOYMENTS = """
-    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds
+    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds, protocol
       FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name
 """
 
@@ -84,9 +86,14 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
         seen=seen,
         deployments=tuple(
             DeploymentInTraffic(
-                name, tuple(entrances[key]), RequestRules(*rules), tuple(routes[key]), weights.get(key), key in weights
+                name,
+                tuple(entrances[key]),
+                replace(RequestRules(*rules), protocol=known_protocol(protocol)),
+                tuple(routes[key]),
+                weights.get(key),
+                key in weights,
             )
-            for key, name, *rules in deployments
+            for key, name, *rules, protocol in deployments
         ),
         faults=tuple(faults),
     )

@@ -3,8 +3,8 @@
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
+from db.live import IS_LIVE
 from db.locked import changed, lock
-from db.proxies.acks import IS_LIVE
 from domain.model import Lifecycle
 
 # no live proxy holds a table that was read before the weight was set

@@ -1,7 +1,7 @@
 """The reads for people: where deployments are reached, and whose an entrance is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -9,10 +9,10 @@ from psycopg import Connection
 
 from db.rows import columns
 from domain.traffic.entrances import in_order
-from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_protocol
 
 _REACHED = """
-    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds,
+    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol,
            n.kind, n.value, n.strip_prefix
       FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id
      WHERE d.id = %s
@@ -46,7 +46,8 @@ def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
     """Of one that is known to exist."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
     found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
-    return ReachedView(in_order(found), RequestRules(*rows[0][:4]))
+    *rules, protocol = rows[0][:5]
+    return ReachedView(in_order(found), replace(RequestRules(*rules), protocol=known_protocol(protocol)))
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:

@@ -27,9 +27,16 @@ _NEWEST = f"{_ROUTES} WHERE r.deployment_id = %s ORDER BY r.id DESC LIMIT %s"
 
 _LAST_FAILED = f"{_ROUTES} WHERE r.deployment_id = %s AND r.status = 'failed' ORDER BY r.status_changed_at DESC LIMIT 1"
 
+_OF_NAME = f"""
+    {_ROUTES}
+     WHERE r.id = ANY(%s) AND r.deployment_id IN (SELECT id FROM deployments WHERE name = %s)
+     ORDER BY r.id
+"""
+
 _ABBREVIATED = f"""
     {_ROUTES}
      WHERE replace(r.id::text, '-', '') LIKE ANY(ARRAY[%(id)s || '%%', '%%' || %(id)s])
+       AND (%(names)s::text[] IS NULL OR r.deployment_id IN (SELECT id FROM deployments WHERE name = ANY(%(names)s)))
      ORDER BY r.id DESC
      LIMIT 10
 """
@@ -72,9 +79,19 @@ def last_failed_route(connection: Connection[Any], deployment_id: UUID) -> Route
     return next(iter(_read(connection, _LAST_FAILED, (deployment_id,))), None)
 
 
-def routes_abbreviated(connection: Connection[Any], digits: str) -> list[RouteView]:
-    """Routes whose id, without hyphens, begins or ends with these hexadecimal digits; 10 at most."""
-    return _read(connection, _ABBREVIATED, {"id": digits})
+def routes_of(connection: Connection[Any], deployment: str, ids: Sequence[UUID]) -> list[RouteView]:
+    """Those of these ids, running or gone, of deployments that have or had this name."""
+    return _read(connection, _OF_NAME, (ids, deployment))
+
+
+def routes_abbreviated(
+    connection: Connection[Any], digits: str, deployments: Sequence[str] | None = None
+) -> list[RouteView]:
+    """Routes whose id, without hyphens, begins or ends with these hexadecimal digits; 10 at most.
+
+    `deployments`: only those of deployments with such a name.
+    """
+    return _read(connection, _ABBREVIATED, {"id": digits, "names": deployments})
 
 
 def _read(

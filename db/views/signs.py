@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from db.proxies.acks import IS_LIVE
+from db.live import IS_LIVE
 from domain.numbers import duration
 
 SILENT = timedelta(seconds=5)

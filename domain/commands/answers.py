@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.activation import Activation
+from domain.traffic.published import Protocol
 
 
 class Answer(BaseModel):
@@ -72,6 +73,8 @@ class TrafficSet(Changed):
     hedge_after_seconds: float | None
     """As it was set."""
     preview: bool
+    """As it was set."""
+    protocol: Protocol
     """As it was set."""
 
 

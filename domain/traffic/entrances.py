@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from domain.traffic.published import USUAL, Entrance, EntranceKind, RequestRules
+from domain.traffic.published import USUAL, Entrance, EntranceKind, Protocol, RequestRules
 
 MAX_HOSTS = 100
 PREVIEW_PREFIX = "preview."
@@ -76,12 +76,18 @@ class TrafficSettings(BaseModel):
     """Whether a new revision can be looked at before it gets traffic."""
     idle_timeout_seconds: float | None = Field(default=3600.0, ge=_SHORTEST_TIMEOUT, le=86400)
     """A request on which nothing is sent for so long, in either direction, is cut; null: never."""
+    protocol: Protocol = Protocol.HTTP1
+    """What replicas are asked in; http2 for gRPC. Clients may speak either."""
 
     @property
     def rules(self) -> RequestRules:
         """What proxies do with the requests."""
         return RequestRules(
-            self.request_timeout_seconds, self.hedge_after_seconds, self.preview, self.idle_timeout_seconds
+            self.request_timeout_seconds,
+            self.hedge_after_seconds,
+            self.preview,
+            self.idle_timeout_seconds,
+            self.protocol,
         )
 
     @property
@@ -136,6 +142,8 @@ def rules_in_words(rules: RequestRules) -> str:
     if rules.idle_timeout_seconds != USUAL.idle_timeout_seconds:
         idle = rules.idle_timeout_seconds
         words.append(f"cut when silent for {idle:g} s" if idle else "never cut when silent")
+    if rules.protocol is not USUAL.protocol:
+        words.append("replicas speak HTTP/2")
     return "".join(f", {said}" for said in words)
 
 

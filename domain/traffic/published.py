@@ -26,6 +26,21 @@ class Entrance:
     strip_prefix: bool = True
 
 
+class Protocol(StrEnum):
+    """What replicas speak in clear text; with HTTP/2, from the first byte on."""
+
+    HTTP1 = "http1"
+    HTTP2 = "http2"
+
+
+_PROTOCOLS = {protocol.value: protocol for protocol in Protocol}
+
+
+def known_protocol(word: str) -> Protocol:
+    """The protocol of that name; one that only a newer release knows is taken for HTTP/1."""
+    return _PROTOCOLS.get(word, Protocol.HTTP1)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestRules:
     """What proxies do with the requests to a deployment. `timeout_seconds`: None for no limit.
@@ -33,13 +48,14 @@ class RequestRules:
     `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
     sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
     being rolled out can be looked at before it gets traffic. `idle_timeout_seconds`: a request on which nothing is sent
-    for so long, in either direction, is cut; None for never.
+    for so long, in either direction, is cut; None for never. `protocol`: what replicas are asked in.
     """
 
     timeout_seconds: float | None = None
     hedge_after_seconds: float | None = 5.0
     preview: bool = True
     idle_timeout_seconds: float | None = 3600.0
+    protocol: Protocol = Protocol.HTTP1
 
 
 USUAL = RequestRules()

@@ -36,6 +36,7 @@ _UNDO: tuple[str, ...] = (
     "DROP INDEX commands_created_at_idx, deployment_history_rollout_id_idx, rollouts_from_revision_id_idx",
     "DROP INDEX rollouts_to_revision_id_idx, routes_revision_id_idx, routes_rollout_id_idx",
     "UPDATE installation SET contract = 1",
+    "ALTER TABLE deployments DROP COLUMN protocol",
     "ALTER TABLE deployments DROP COLUMN idle_timeout_seconds",
     "DROP TABLE host_secrets",
     "ALTER TABLE routes ADD CONSTRAINT routes_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",

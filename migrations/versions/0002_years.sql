@@ -15,6 +15,10 @@ UPDATE installation SET contract = 2;
 ALTER TABLE deployments
     ADD COLUMN idle_timeout_seconds double precision DEFAULT 3600 -- none: never
     CONSTRAINT deployments_idle_timeout_check CHECK (idle_timeout_seconds > 0);
+-- what proxies speak to replicas
+ALTER TABLE deployments
+    ADD COLUMN protocol text DEFAULT 'http1' NOT NULL
+    CONSTRAINT deployments_protocol_check CHECK (protocol IN ('http1', 'http2'));
 -- what each host says of the secrets that revisions refer to; their values are nowhere here
 -- asked_at: when it was asked last; checked_at: since then it has looked; fault: why it cannot have the secret
 CREATE TABLE host_secrets (

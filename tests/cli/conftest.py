@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
+from cli.remote import close
 from db.engine import engine as process_engine
+from domain.tokens import Role
 from tasks import connections
 from tasks.settings import settings
+from tests.support.people_api import People, people_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,32 @@ def servers(database: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.M
         connections.redis_client().close()
     for cached in made:
         cached.cache_clear()
+
+
+@pytest.fixture
+def people(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
+    made = People(people_process(database, redis_url, tmp_path), database)
+    made.server.start()
+    yield made
+    close()
+    made.server.end(kill=True)
+    made.engine.dispose()
+
+
+@pytest.fixture
+def laptop(rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch) -> Rollway:
+    """Commands of a machine that has the address and a token, and nothing else."""
+    secret = people.token(Role.ADMIN, name="laptop")
+
+    def run(*arguments: str) -> Ended:
+        with monkeypatch.context() as there:
+            there.delenv("DATABASE_URL", raising=False)
+            there.delenv("REDIS_URL", raising=False)
+            there.setenv("ROLLWAY_URL", people.server.url)
+            there.setenv("ROLLWAY_TOKEN", secret)
+            return rollway(*arguments)
+
+    return run
 
 
 @pytest.fixture

@@ -2,17 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from cli.remote import close
 from domain.tokens import Role
 from tests.cli.conftest import Ended, Rollway
 from tests.support.deployments import make_deployment, read
-from tests.support.people_api import People, people_process
+from tests.support.people_api import People
 from tests.support.pictures import READY
 from tests.support.promoted import green_waits
 
@@ -23,32 +21,6 @@ revision: {name: v1, command: sleep 60, env: {KEY: s3cret}}
 policy: {strategy: rolling_update, spec: {max_surge: 1}}
 traffic: {hosts: [shop.example.com]}
 """
-
-
-@pytest.fixture
-def people(database: str, redis_url: str, tmp_path: Path) -> Iterator[People]:
-    made = People(people_process(database, redis_url, tmp_path), database)
-    made.server.start()
-    yield made
-    close()
-    made.server.end(kill=True)
-    made.engine.dispose()
-
-
-@pytest.fixture
-def laptop(rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch) -> Rollway:
-    """Commands of a machine that has the address and a token, and nothing else."""
-    secret = people.token(Role.ADMIN, name="laptop")
-
-    def run(*arguments: str) -> Ended:
-        with monkeypatch.context() as there:
-            there.delenv("DATABASE_URL", raising=False)
-            there.delenv("REDIS_URL", raising=False)
-            there.setenv("ROLLWAY_URL", people.server.url)
-            there.setenv("ROLLWAY_TOKEN", secret)
-            return rollway(*arguments)
-
-    return run
 
 
 READS = (

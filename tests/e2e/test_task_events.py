@@ -8,6 +8,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import redis
+from redis.client import Monitor
 
 from domain.handlers import HANDLERS
 from tests.support.flower import start_flower
@@ -43,9 +44,18 @@ def test_a_worker_without_task_events_is_as_fast_as_one_with_them(fleet: Fleet, 
     for name, task_events in (("with", "-E"), ("without", "")):
         fleet.start_workers(name, task_events=task_events)
         seconds(fleet, client)  # the first ones open connections
-        took[name] = min(seconds(fleet, client) for _ in range(2))
+        with client.monitor() as sent:  # type: ignore[no-untyped-call]
+            took[name] = min(seconds(fleet, client) for _ in range(2))
+            assert not _told_of_tasks(client, sent), "nobody listens"
         fleet.kill(name)
     assert took["without"] < 3 * took["with"], took
+
+
+def _told_of_tasks(client: redis.Redis, sent: Monitor) -> list[str]:
+    """The commands by which task events went out since that monitor began."""
+    client.echo("the end")
+    commands = iter(lambda: str(sent.next_command()["command"]), "ECHO the end")  # type: ignore[no-untyped-call]
+    return [command for command in commands if command.startswith("PUBLISH") and "celeryev/task." in command]
 
 
 def test_flower_shows_what_each_task_is_about_what_was_refused_and_no_tick(fleet: Fleet) -> None:

@@ -1,10 +1,12 @@
 """The table as Envoy, Traefik and Prometheus read it."""
 
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from domain.model import RouteStatus
+from domain.traffic.published import Protocol, RequestRules
 from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.bootstrap import envoy_bootstrap
 from traffic.envoy import envoy_resources
@@ -98,6 +100,23 @@ def test_traefik_gets_who_is_healthy_or_everyone_when_nobody_is() -> None:
     assert urls(route(1), *ill) == ["http://10.0.0.1:8001"]
     assert urls(*ill) == ["http://10.0.0.1:8002", "http://10.0.0.1:8003"]
     assert urls(route(1, "[::1]:80")) == ["http://[::1]:80"]
+
+
+def test_replicas_that_speak_http2_are_asked_in_it_and_no_other_deployment_is_told() -> None:
+    plain = deployment(route(1))
+    grpc = replace(plain, rules=RequestRules(protocol=Protocol.HTTP2))
+    before = envoy_resources(table(plain, deployment(route(2), name="other")))
+    after = envoy_resources(table(grpc, deployment(route(2), name="other")))
+    clusters = after.by_kind[ResourceKind.CLUSTERS]
+    assert [name for name, found in clusters.items() if found != before.by_kind[ResourceKind.CLUSTERS][name]] == ["web"]
+    endpoints = ResourceKind.ENDPOINTS
+    assert after.by_kind[endpoints] == before.by_kind[endpoints]
+    contents = [clusters[name].content for name in ("other", "web")]
+    options = [next(iter(found["typed_extension_protocol_options"].values())) for found in contents]
+    spoken = [list(found["explicit_http_config"]) for found in options]
+    assert spoken == [["http_protocol_options"], ["http2_protocol_options"]]
+    (server,) = traefik_document(table(grpc))["http"]["services"]["web"]["loadBalancer"]["servers"]
+    assert server["url"].startswith("h2c://")
 
 
 def test_traefik_gets_rules_ranked_as_envoy_ranks_them() -> None:

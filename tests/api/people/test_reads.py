@@ -26,7 +26,7 @@ def web(people: People) -> str:
         ("policy", {"policy": POLICY}),
         ("policy", {"policy": None}),
         ("autoscaling", {"rules": [RULE]}),
-        ("traffic", {"path_prefix": "/shop/", "hosts": [], "request_timeout_seconds": 30, "preview": False}),
+        ("traffic", {"path_prefix": "/shop/", "hosts": [], "request_timeout_seconds": 30, "protocol": "http2"}),
     ],
 )
 def test_what_is_put_is_got_with_its_etag_and_a_stale_one_is_refused(

@@ -82,6 +82,7 @@ BROKEN: dict[LiteralString, str] = {
     f"UPDATE deployments SET request_timeout_seconds = 0 {AT_REST}": "deployments_request_timeout_check",
     f"UPDATE deployments SET hedge_after_seconds = 0 {AT_REST}": "deployments_hedge_check",
     f"UPDATE deployments SET idle_timeout_seconds = 0 {AT_REST}": "deployments_idle_timeout_check",
+    f"UPDATE deployments SET protocol = 'http9' {AT_REST}": "deployments_protocol_check",
     "INSERT INTO entrances SELECT 'smell', 'x', id FROM deployments": "entrances_kind_check",
     "INSERT INTO proxies (node_id, kind, silence_seconds) VALUES ('edge', 'envoy', 0)": "proxies_silence_seconds_check",
     "INSERT INTO tokens VALUES ('t', 'short', 'viewer', DEFAULT, 'a')": "tokens_hash_check",

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.traffic.entrances import TrafficSettings, default_entrances, entrances_in_words, in_order
-from domain.traffic.published import Entrance, EntranceKind, RequestRules
+from domain.traffic.published import Entrance, EntranceKind, Protocol, RequestRules, known_protocol
 
 LABEL = "a" * 63
 LONGEST_HOST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"
@@ -162,6 +162,7 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
         ([host("web")], RequestRules(None, 2), "web, hedged after 2 s"),
         ([host("web")], RequestRules(idle_timeout_seconds=5), "web, cut when silent for 5 s"),
         ([host("web")], RequestRules(idle_timeout_seconds=None), "web, never cut when silent"),
+        ([host("web")], RequestRules(protocol=Protocol.HTTP2), "web, replicas speak HTTP/2"),
         (
             [host("web")],
             RequestRules(1, None, preview=False),
@@ -171,3 +172,7 @@ def test_hosts_stand_before_prefixes_and_each_by_name() -> None:
 )
 def test_in_words(entrances: list[Entrance], rules: RequestRules, words: str) -> None:
     assert entrances_in_words(entrances, rules) == words
+
+
+def test_a_protocol_of_a_newer_release_is_taken_for_http1() -> None:
+    assert (known_protocol("http2"), known_protocol("http9")) == (Protocol.HTTP2, Protocol.HTTP1)
