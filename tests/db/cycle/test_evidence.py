@@ -1,5 +1,6 @@
 """What a cycle reads for the judge of a canary, and what it decides from it."""
 
+import json
 from datetime import timedelta
 
 from sqlalchemy import Engine
@@ -11,6 +12,8 @@ from db.proxies.answers import record_interval
 from domain.foresight.world import cycle
 from domain.judge.evidence import Evidence
 from domain.model import Verdict
+from domain.recording import inputs_json
+from domain.replay import replay_step
 from domain.traffic.answers import Answers, Interval
 from tests.support.deployments import make_deployment, write
 from tests.support.pictures import PROVISIONING
@@ -41,6 +44,9 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
     decision = cycle(deployment, claim.now)
     assert decision.verdict is Verdict.GIVE_UP
     assert decision.reason.startswith("canary 10 of 10 failed, control 0 of 90; if it were no worse, the chance")
+    stored = json.loads(inputs_json(deployment, claim.now))
+    again = replay_step(stored, "deploying_provisioning")
+    assert (again["verdict"], again["reason"]) == ("give_up", decision.reason)
 
 
 def test_without_a_judge_nothing_is_read(engine: Engine) -> None:
