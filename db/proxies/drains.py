@@ -1,6 +1,7 @@
 """Draining replicas: how many of their answers are under way, as all live proxies told."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -49,14 +50,12 @@ def note_drain_looks(connection: Connection[Any], under_way: Mapping[UUID, int])
     return IDLE_LOOKS in found
 
 
-def drain_looks(connection: Connection[Any], route_ids: Iterable[UUID]) -> dict[UUID, DrainLook]:
-    """The last look at each of these routes that there was one at."""
+def drain_looks(connection: Connection[Any], route_ids: Iterable[UUID]) -> tuple[dict[UUID, DrainLook], bool, datetime]:
+    """The last look at each of these routes that there was one at, whether proxies tell, and the database's time.
+
+    They tell where there are live ones, and each has a port where it tells what is under way. All is asked for at once.
+    """
     query = "SELECT route_id, under_way, idle_looks FROM drain_looks WHERE route_id = ANY(%s)"
-    rows = connection.execute(query, (list(route_ids),)).fetchall()
-    return {route_id: DrainLook(under_way, idle_looks) for route_id, under_way, idle_looks in rows}
-
-
-def do_proxies_tell(connection: Connection[Any]) -> bool:
-    """Whether there are live proxies, and each has a port where it tells what is under way."""
-    ((found,),) = connection.execute(_DO_PROXIES_TELL).fetchall()
-    return bool(found)
+    looks = connection.execute(query, (list(route_ids),))
+    ((do_tell, now),) = connection.execute(f"SELECT ({_DO_PROXIES_TELL}), clock_timestamp()").fetchall()
+    return {route_id: DrainLook(under_way, idle_looks) for route_id, under_way, idle_looks in looks}, do_tell, now

@@ -11,9 +11,9 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import database_now, in_transaction
+from db.engine import in_transaction
 from db.proxies.acks import release_drained
-from db.proxies.drains import do_proxies_tell, drain_looks
+from db.proxies.drains import drain_looks
 from db.replicas.kills import Cut, Kill, record_cuts, record_kills
 from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to_stop
 from domain.replicas.drain import DrainLook, DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
@@ -96,8 +96,8 @@ class Stops:
     def _read(self, connection: Connection) -> tuple[list[RouteRow], _Told]:
         release_drained(connection)
         routes = routes_to_stop(connection, self.host)
-        looks = drain_looks(connection, [route.id for route in routes])
-        return routes, _Told(database_now(connection), looks, do_tell=bool(routes) and do_proxies_tell(connection))
+        looks, do_tell, now = drain_looks(connection, [route.id for route in routes])
+        return routes, _Told(now, looks, do_tell)
 
     def _tell_cuts(self, asked: Sequence[tuple[RouteRow, int]]) -> None:
         cuts = [Cut(route.deployment_id, route.spec.drain_max_seconds, answers) for route, answers in asked if answers]

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.proxies.acks import Ack, SeenProxy, note_acks, note_proxies, note_publisher
-from db.proxies.drains import do_proxies_tell, note_drain_looks, routes_to_look_at
+from db.proxies.drains import drain_looks, note_drain_looks, routes_to_look_at
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import ask, read, write
@@ -40,6 +40,10 @@ def tell(engine: Engine, route_id: UUID, answers: int) -> bool:
     return in_transaction(engine, partial(note_drain_looks, under_way={route_id: answers}))
 
 
+def do_proxies_tell(engine: Engine) -> bool:
+    return in_transaction(engine, partial(drain_looks, route_ids=()))[1]
+
+
 def is_asked(engine: Engine, here: HostReplicas, route_id: UUID) -> bool:
     here.stop()
     return route(engine, route_id)["stop_requested_at"] is not None
@@ -49,7 +53,7 @@ def is_asked(engine: Engine, here: HostReplicas, route_id: UUID) -> bool:
 def test_it_is_asked_to_end_after_two_looks_without_an_answer_under_way(
     engine: Engine, here: HostReplicas, draining: UUID
 ) -> None:
-    assert in_transaction(engine, do_proxies_tell)
+    assert do_proxies_tell(engine)
     assert not is_asked(engine, here, draining), "the first look is yet to come"
     assert in_transaction(engine, routes_to_look_at) == [draining]
     for answers in (3, 0, 1, 0):
@@ -81,5 +85,5 @@ def test_where_one_proxy_does_not_tell_the_fixed_time_counts(
 ) -> None:
     in_transaction(engine, partial(note_proxies, seen=[SeenProxy("mute", "traefik", 60)]))
     write(engine, "UPDATE proxies SET acked_snapshot = (SELECT acked_snapshot FROM proxies WHERE node_id = 'edge')")
-    assert not in_transaction(engine, do_proxies_tell)
+    assert not do_proxies_tell(engine)
     assert is_asked(engine, here, draining)
