@@ -21,8 +21,8 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.e2e
 
 MOST_FAILED = 40
-"""A revision that fails everything costs three to ten requests at 5 % of 50 a second; how many is chance, and more where
-the machine is so busy that a new weight takes seconds."""
+"""A revision that fails everything costs three to ten requests at 5 % of 50 a second; how many is chance, and there are
+more where the machine is so busy that a new weight takes seconds."""
 SENTENCE = (
     r"rolling_back: canary \d+ of \d+ failed, control 0 of \d+; "
     r"if it were no worse, the chance of seeing this would be below 1 in [\d,]+"
