@@ -10,7 +10,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo up down restart env migrate test unit check fmt prometheus browser images prove soak mutants zero-loss compose-test \
-	years bench bench-full reference dist platforms lock clean
+	years bench bench-full reference dist platforms lock envoy-api clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -115,6 +115,12 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in embedded.in build.in -o runtime.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in build.in -o base.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c base.txt envoy-api.in -o envoy-api.txt
+
+envoy-api: .venv/bin/pip ## the descriptors of Envoy's messages anew, into api/proxies/
+	@$(BIN)/python -m venv --clear .venv/envoy-api
+	@.venv/envoy-api/bin/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/envoy-api.txt
+	@.venv/envoy-api/bin/python requirements/envoy_api.py api/proxies/envoy_api.binpb
 
 clean: ## remove .venv and caches; .rollway stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist *.egg-info

@@ -4,15 +4,15 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import grpc
-from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
 from google.protobuf.message import DecodeError
 from grpc.aio import ServicerContext
 
 from api.proxies.access import Access
+from api.proxies.envoy_api import DiscoveryResponse, handler_of
 from api.proxies.messages import KINDS, TYPE_URLS
 from api.proxies.publisher import Published
 from api.proxies.streams import Streams
@@ -46,29 +46,25 @@ _OPTIONS = (
     ("grpc.max_send_message_length", -1),
 )
 
-_Context: TypeAlias = ServicerContext[discovery_pb2.DeltaDiscoveryRequest, discovery_pb2.DeltaDiscoveryResponse]
+_Context: TypeAlias = ServicerContext[Any, Any]
 
 
 @dataclass(eq=False, slots=True)
-class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignore[misc]  # generated, without types
+class Discovery:
     """The service. Streams without a first word are bounded: of too many the one goes that has waited longest."""
 
     streams: Streams
     access: Access
     _wordless: OrderedDict[asyncio.Future[object], None] = field(default_factory=OrderedDict)
 
-    async def DeltaAggregatedResources(  # noqa: N802 -- gRPC's name
-        self,
-        requests: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest],
-        context: _Context,
-    ) -> None:
+    async def tell(self, requests: AsyncIterator[Any], context: _Context) -> None:
         """One stream of a proxy, until one of them ends it."""
         try:
             await self._serve(requests, context)
         except DecodeError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
 
-    async def _serve(self, requests: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest], context: _Context) -> None:
+    async def _serve(self, requests: AsyncIterator[Any], context: _Context) -> None:
         """The proxy shows its token with its first word. Raises DecodeError when one cannot be read."""
         first = await self._first(requests)
         if first is None:
@@ -92,9 +88,7 @@ class Discovery(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):  # type: ignor
         stats = None if port is None else stats_address(context.peer(), int(port))
         await self.streams.serve(node, stats, _requests(first, requests), send)
 
-    async def _first(
-        self, requests: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest]
-    ) -> discovery_pb2.DeltaDiscoveryRequest | None:
+    async def _first(self, requests: AsyncIterator[Any]) -> Any:  # noqa: ANN401  (a class that protobuf makes)
         word = asyncio.ensure_future(anext(requests, None))
         self._wordless[word] = None
         if len(self._wordless) > _MOST_WORDLESS:
@@ -111,7 +105,7 @@ async def serve(discovery: Discovery, host: str, port: int, most_connections: in
     """Serve until cancelled. Raises InvalidInputError when the port cannot be had."""
     options = (*_OPTIONS, ("grpc.max_allowed_incoming_connections", most_connections))
     server = grpc.aio.server(options=options)
-    ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(discovery, server)
+    server.add_generic_rpc_handlers((handler_of(discovery.tell),))
     try:
         server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     except RuntimeError as error:
@@ -130,11 +124,9 @@ def stats_address(peer: str, port: int) -> str:
     return f"{host}:{port}"
 
 
-async def _requests(
-    first: discovery_pb2.DeltaDiscoveryRequest, others: AsyncIterator[discovery_pb2.DeltaDiscoveryRequest]
-) -> AsyncIterator[Request]:
+async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[Request]:  # noqa: ANN401  (as above)
     """What concerns the kinds that there are."""
-    message: discovery_pb2.DeltaDiscoveryRequest | None = first
+    message = first
     while message is not None:
         kind = KINDS.get(message.type_url)
         if kind is not None:
@@ -149,9 +141,9 @@ async def _requests(
         message = await anext(others, None)
 
 
-def _message(response: Response[Published]) -> discovery_pb2.DeltaDiscoveryResponse:
+def _message(response: Response[Published]) -> Any:  # noqa: ANN401  (as above)
     of_kind = response.table.messages[response.kind]
-    return discovery_pb2.DeltaDiscoveryResponse(
+    return DiscoveryResponse(
         type_url=TYPE_URLS[response.kind],
         nonce=response.nonce,
         system_version_info=response.table.resources.version,

@@ -5,22 +5,15 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from envoy.config.cluster.v3.cluster_pb2 import Cluster
-from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
-from envoy.config.route.v3.route_pb2 import RouteConfiguration
-
-# what stands in an Any is found by its type's name once it is imported
-from envoy.extensions.retry.host.previous_hosts.v3 import previous_hosts_pb2 as _  # noqa: F401
-from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2 as _http  # noqa: F401
-from envoy.service.discovery.v3 import discovery_pb2
 from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
+from api.proxies.envoy_api import POOL, Cluster, ClusterLoadAssignment, Resource, RouteConfiguration
 from traffic.resources import ResourceKind, Resources
 
-Messages = Mapping[ResourceKind, Mapping[str, discovery_pb2.Resource]]
+Messages = Mapping[ResourceKind, Mapping[str, Any]]
 
 _TYPES: Mapping[ResourceKind, Any] = {
     ResourceKind.CLUSTERS: Cluster,
@@ -44,8 +37,8 @@ def messages_of(resources: Resources, before: Messages) -> Messages:
     }
 
 
-def _message(kind: ResourceKind, name: str, version: str, content: Mapping[str, Any]) -> discovery_pb2.Resource:
-    made = discovery_pb2.Resource(name=name, version=version)
+def _message(kind: ResourceKind, name: str, version: str, content: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a class that protobuf makes)
+    made = Resource(name=name, version=version)
     made.resource.Pack(_TYPES[kind](**_fields(_TYPES[kind].DESCRIPTOR, content)), deterministic=True)
     return made
 
@@ -82,4 +75,4 @@ def _made_as(descriptor: Descriptor) -> Callable[[Any], Any]:
 @lru_cache(maxsize=4096)
 def _parsed(descriptor: Descriptor, value: str) -> Message:
     """Durations, limits and what stands in an Any or a Struct: the same ones again and again."""
-    return ParseDict(json.loads(value), message_factory.GetMessageClass(descriptor)())
+    return ParseDict(json.loads(value), message_factory.GetMessageClass(descriptor)(), descriptor_pool=POOL)

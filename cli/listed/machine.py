@@ -8,7 +8,7 @@ from cli.listed.listed import Listed
 MACHINE: Mapping[str, Listed] = {
     "demo": Listed(
         "cli.demo.command",
-        "Show a real rolling update and a real rollback",
+        "Show a real rolling update, rollback and canary, under load",
         (ExitCode.REFUSED, ExitCode.UNREACHABLE, ExitCode.INTERRUPTED),
         "rollway demo",
     ),

@@ -2,6 +2,7 @@
 
 from google.protobuf.json_format import ParseDict
 
+from api.proxies.envoy_api import POOL
 from api.proxies.messages import _TYPES, messages_of
 from tests.support.traffic_samples import coming, deployment, route, snapshot
 from traffic.envoy import envoy_resources
@@ -19,7 +20,7 @@ def test_each_message_says_what_protobuf_reads_from_its_json() -> None:
         for name, found in resources.by_kind[kind].items():
             made = _TYPES[kind]()
             assert messages[name].resource.Unpack(made)
-            assert made == ParseDict(dict(found.content), _TYPES[kind]())
+            assert made == ParseDict(dict(found.content), _TYPES[kind](), descriptor_pool=POOL)
             assert (messages[name].name, messages[name].version) == (name, found.version)
 
 

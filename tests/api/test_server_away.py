@@ -9,8 +9,8 @@ from typing import Any
 
 import grpc
 import pytest
-from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
 
+from api.proxies.envoy_api import DiscoveryResponse, Resource, handler_of
 from db.engine import transaction
 from tests.support import plain_http
 from tests.support.asking import page
@@ -22,23 +22,21 @@ from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 
 
-class Nonsense(ads_pb2_grpc.AggregatedDiscoveryServiceServicer):
+class Nonsense:
     """Says on every stream what Envoy cannot use, and breaks it off; `said` has what."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def DeltaAggregatedResources(  # noqa: N802 -- gRPC's name
-        self, requests: Iterator[Any], context: grpc.ServicerContext
-    ) -> Iterator[Any]:
+    def tell(self, requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
         url = next(requests).type_url
         for wrong in (
-            discovery_pb2.Resource(name="web", version="x", resource={"type_url": "what", "value": b"\xff"}),
-            discovery_pb2.Resource(name="web", version="x", resource={"type_url": url, "value": b"\xff\xff"}),
-            discovery_pb2.Resource(name="web", version="x", resource={"type_url": url, "value": b""}),
+            Resource(name="web", version="x", resource={"type_url": "what", "value": b"\xff"}),
+            Resource(name="web", version="x", resource={"type_url": url, "value": b"\xff\xff"}),
+            Resource(name="web", version="x", resource={"type_url": url, "value": b""}),
         ):
             self.said.append(str(wrong))
-            yield discovery_pb2.DeltaDiscoveryResponse(type_url=url, nonce=f"n{len(self.said)}", resources=[wrong])
+            yield DiscoveryResponse(type_url=url, nonce=f"n{len(self.said)}", resources=[wrong])
             next(requests)
         context.abort(grpc.StatusCode.INTERNAL, "nonsense")
 
@@ -48,7 +46,7 @@ def nonsense(port: int) -> Iterator[list[str]]:
     """A server of nonsense; yields what it has said."""
     talks = Nonsense()
     server = grpc.server(ThreadPoolExecutor(4))
-    ads_pb2_grpc.add_AggregatedDiscoveryServiceServicer_to_server(talks, server)
+    server.add_generic_rpc_handlers((handler_of(talks.tell),))
     server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
     try:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import grpc
 import httpx
 import pytest
-from envoy.service.discovery.v3 import discovery_pb2
 
+from api.proxies.envoy_api import DiscoveryRequest
 from api.proxies.messages import TYPE_URLS
 from db.engine import transaction
 from tests.support import plain_http
@@ -135,7 +135,7 @@ def test_the_stream_of_a_proxy_that_hangs_up_ends_at_once(
 
 @pytest.mark.parametrize(
     "body",
-    [b"\xff\xff\xff", b"", discovery_pb2.DeltaDiscoveryRequest(type_url=TYPE_URLS[CLUSTERS]).SerializeToString()],
+    [b"\xff\xff\xff", b"", DiscoveryRequest(type_url=TYPE_URLS[CLUSTERS]).SerializeToString()],
 )
 def test_what_is_no_request_ends_its_own_stream_alone(
     shared: tuple[EdgeRoutes, Process], web: Made, node: Node, body: bytes
@@ -158,7 +158,7 @@ def test_a_request_that_is_too_large_is_refused(node: Node) -> None:
 def test_kinds_that_nobody_knows_are_left_alone(web: Made, node: Node) -> None:
     node.ask(ENDPOINTS, web.name)
     node.accept(node.hear())
-    request = discovery_pb2.DeltaDiscoveryRequest(type_url="type.googleapis.com/envoy.config.listener.v3.Listener")
+    request = DiscoveryRequest(type_url="type.googleapis.com/envoy.config.listener.v3.Listener")
     node.say_raw(request)
     node.say(ENDPOINTS, resource_names_subscribe=(web.name,))
     assert set(node.hear().resources) == {web.name}

@@ -160,8 +160,6 @@ def test_a_stream_longer_than_any_grace_survives_a_rollout_byte_for_byte(machine
         (tmp_path / "END").touch()
         got += list(lines)
     assert got == [f"{number:8}" for number in range(len(got))]
-    requests = machine.rollway("receipt", "streams")["receipt"]["requests"]
-    assert requests["fewest_reporting"] == requests["most_live"] == 1
     machine.rollway("destroy", "streams", "--yes", "--wait")
 
 

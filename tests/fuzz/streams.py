@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 import grpc
-from envoy.service.discovery.v3 import discovery_pb2
 
+from api.proxies.envoy_api import DiscoveryRequest
 from api.proxies.messages import TYPE_URLS
 from domain.traffic.nodes import token_of
 from tests.fuzz.hostile import hostile_text
@@ -34,7 +34,7 @@ def send_stream(world: World, dice: Random) -> None:
 def _hostile_message(dice: Random) -> bytes:
     node = "edge-1" if dice.random() < 0.7 else _text(dice)
     urls = [*TYPE_URLS.values(), "", _text(dice)]
-    message = discovery_pb2.DeltaDiscoveryRequest(
+    message = DiscoveryRequest(
         type_url=dice.choice(urls),
         resource_names_subscribe=[_text(dice) for _ in range(dice.randrange(3))],
         resource_names_unsubscribe=[_text(dice) for _ in range(dice.randrange(3))],

@@ -6,9 +6,9 @@ from typing import Any, Self
 from uuid import uuid4
 
 import grpc
-from envoy.service.discovery.v3 import ads_pb2_grpc, discovery_pb2
 from google.protobuf.json_format import MessageToDict
 
+from api.proxies.envoy_api import METHOD, POOL, SERVICE, DiscoveryRequest, DiscoveryResponse
 from api.proxies.messages import KINDS, TYPE_URLS
 from domain.traffic.nodes import token_of
 from tests.support.asking import KEY, page
@@ -40,7 +40,7 @@ class Node:
 
     def __post_init__(self) -> None:
         self._channel: grpc.Channel | None = None
-        self._said: queue.SimpleQueue[discovery_pb2.DeltaDiscoveryRequest | None] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._call: Any = None
 
     def open(self) -> None:
@@ -50,8 +50,10 @@ class Node:
         self._channel = grpc.insecure_channel(
             f"127.0.0.1:{discovery_port(self.api)}", [("grpc.use_local_subchannel_pool", 1)]
         )
-        stub = ads_pb2_grpc.AggregatedDiscoveryServiceStub(self._channel)
-        self._call = stub.DeltaAggregatedResources(iter(self._said.get, None), wait_for_ready=True)
+        ask = self._channel.stream_stream(
+            f"/{SERVICE}/{METHOD}", DiscoveryRequest.SerializeToString, DiscoveryResponse.FromString
+        )
+        self._call = ask(iter(self._said.get, None), wait_for_ready=True)
 
     def close(self) -> None:
         """Hang up."""
@@ -63,7 +65,7 @@ class Node:
 
     def say(self, kind: ResourceKind, **fields: Any) -> None:
         """A request, with who it is."""
-        request = discovery_pb2.DeltaDiscoveryRequest(type_url=TYPE_URLS[kind], **fields)
+        request = DiscoveryRequest(type_url=TYPE_URLS[kind], **fields)
         request.node.id = self.id
         request.node.metadata.fields["rollway_token"].string_value = (
             token_of(self.id, KEY) if self.token is None else self.token
@@ -72,7 +74,7 @@ class Node:
             request.node.metadata.fields["rollway_stats_port"].number_value = self.stats_port
         self.say_raw(request)
 
-    def say_raw(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+    def say_raw(self, request: Any) -> None:
         """Anything."""
         if self._channel is None:
             self.open()
@@ -116,8 +118,7 @@ class Node:
     def send_bytes(self, body: bytes) -> None:
         """A stream of its own that begins with these bytes; waits for what comes."""
         with grpc.insecure_channel(f"127.0.0.1:{discovery_port(self.api)}") as channel:
-            method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
-            next(iter(channel.stream_stream(method, request_serializer=bytes)(iter([body]))))
+            next(iter(channel.stream_stream(f"/{SERVICE}/{METHOD}", request_serializer=bytes)(iter([body]))))
 
     def __enter__(self) -> Self:
         return self
@@ -126,8 +127,8 @@ class Node:
         self.close()
 
 
-def _content(resource: discovery_pb2.Resource) -> dict[str, Any]:
-    return dict(MessageToDict(resource.resource, preserving_proto_field_name=True))
+def _content(resource: Any) -> dict[str, Any]:
+    return dict(MessageToDict(resource.resource, preserving_proto_field_name=True, descriptor_pool=POOL))
 
 
 def live_servers(api: Process, name: str) -> int:
