@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, LiteralString
@@ -15,7 +15,7 @@ from db.proxies.answers import intervals_of
 from db.views.foresight import learned_of
 from db.views.timeline import steps_of
 from domain.errors import RolloutNotFoundError
-from domain.foresight.answered import answered
+from domain.foresight.answered import NOT_MEASURED, answered
 from domain.foresight.deviation import deviations
 from domain.foresight.learned import Learned, Span
 from domain.foresight.measured import RecordedAct, RecordedStep
@@ -37,7 +37,11 @@ _ROLLOUT = """
      WHERE o.id = %s
 """
 
-_BEGUN = "SELECT deployment_id, started_at FROM rollouts WHERE id = %s"
+_BEGUN = """
+    SELECT o.deployment_id, o.started_at, jsonb_build_object(o.from_revision_id, f.name, o.to_revision_id, t.name)
+      FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE o.id = %s
+"""
 
 _ACTS = """
     SELECT created_at AS at, actor, phase AS what, message AS said FROM deployment_history
@@ -76,12 +80,14 @@ class AgainstPlan:
     """A rollout held against the plan that could be made when it began: its waves, until when, and what came otherwise.
 
     No waves: it has taken no step yet, so there is nothing to hold. `seconds`: None where nothing was learned before.
+    `requests`: a sentence about what callers met so far, as far as proxies told.
     """
 
     waves: tuple[PlannedWave, ...] = ()
     seconds: Span | None = None
     is_certain: bool = True
     deviations: tuple[str, ...] = ()
+    requests: str = NOT_MEASURED
 
 
 def unsealed(connection: Connection[Any], limit: int) -> list[tuple[UUID, UUID]]:
@@ -119,8 +125,10 @@ def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
     found = connection.execute(_BEGUN, (rollout_id,)).fetchone()
     if found is None:
         return AgainstPlan()
-    deployment_id, began = found
-    return _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
+    deployment_id, began, names = found
+    held = _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
+    told = answered(intervals_of(connection, rollout_id), {UUID(revision): name for revision, name in names.items()})
+    return replace(held, requests=told["said"])
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:

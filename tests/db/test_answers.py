@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 
 from sqlalchemy import Engine
 
-from db.audit.receipts import made_from_rows
+from db.audit.receipts import against_plan, made_from_rows
 from db.engine import in_transaction, transaction
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.answers import counters_of, intervals_of, record_interval
@@ -100,6 +100,7 @@ def test_what_proxies_tell_is_an_interval_since_they_told_last(engine: Engine) -
     assert made.rollout_id is not None
     with transaction(engine) as connection:
         requests = made_from_rows(connection, made.rollout_id)["requests"]
+        assert against_plan(connection, made.rollout_id).requests == requests["said"]
     assert requests["said"] == "v1: 0 of 8 failed; v2: 0 of 0 failed; only 1 of 2 proxies told at the worst time"
 
 

@@ -73,7 +73,7 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     expect(page.get_by_text("Waits for you to resume it.")).to_be_visible()
     press(page, "Resume", "all is well")
     running_fleet.wait_until_ready("shop", "v2", 2)
-    expect(page.get_by_role("region", name="v2 completed").get_by_text(re.compile(r"\d waves in"))).to_be_visible()
+    expect(page.get_by_role("region", name="v2 completed")).to_contain_text(re.compile("waves in(?s:.*)no proxy told"))
     press(page, "Undo", "it is slow")
     running_fleet.wait_until_ready("shop", "v1", 2)
     expect(page.get_by_role("heading", name=re.compile("Way back: v2 → v1"))).to_be_visible()

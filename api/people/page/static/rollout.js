@@ -41,6 +41,7 @@ function facts(shown, plan, ended, isRunning) {
     ["begun", since(shown.started_at, "ago")],
     isRunning ? ["time", [h("span", {}, `${took}, `), clock]] : ["took", took],
     plan?.waves.length ? ["planned", planWords(plan)] : null,
+    plan ? ["requests", plan.requests] : null,
     shown.failed_routes ? ["failures", `${shown.failed_routes}; ${shown.last_failure ?? ""}`] : null,
     shown.back_reason ? ["went back", shown.back_reason] : null,
   ];
