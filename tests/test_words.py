@@ -23,6 +23,8 @@ PROXIES = (
     "tests/traffic/",
     "tests/api/",
     "api/proxies/messages.py",
+    "api/proxies/envoy_api.py",
+    "requirements/envoy_api.py",
     "docs/traffic.md",
     "docs/decisions/0059-one-stream-for-each-envoy.md",
 )
