@@ -38,9 +38,12 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 	@$(BIN)/rollway migrate $(ARGS)
 
 ## Develop
-# With ARGS it may be a part of the suite, whose coverage means nothing.
+# With ARGS it may be a part of the suite, whose coverage means nothing. What searches decides hundreds of thousands of
+# times: coverage triples its time and gains nothing.
+SEARCHES := tests/prove tests/domain/laws
 test: check prometheus browser ## everything: check, then the whole test suite (ARGS="-k drain")
-	@$(BIN)/pytest -n auto $(or $(ARGS),--cov)
+	@test -n '$(ARGS)' || $(BIN)/pytest -n auto $(SEARCHES)
+	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
 
 unit: .venv/.dev ## the pure tests alone, in seconds
 	@HYPOTHESIS_PROFILE=unit $(BIN)/pytest tests/domain tests/traffic $(ARGS)

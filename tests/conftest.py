@@ -43,8 +43,6 @@ def pytest_xdist_auto_num_workers() -> int:
 
 WAITING = {"e2e", "stack", "api"}
 """Rooms of tests that wait for processes most of their time."""
-SEARCHING = {"prove", "laws"}
-"""Rooms that decide hundreds of thousands of times: with coverage that takes three times as long, and covers no more."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,8 +50,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-        if SEARCHING.intersection(item.path.parts):
-            item.add_marker("no_cover")
     waiting = [found for path, found in files.items() if WAITING.intersection(path.parts)]
     computing = [found for path, found in files.items() if not WAITING.intersection(path.parts)]
     items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=())))
