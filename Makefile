@@ -42,7 +42,7 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 # times: coverage triples its time and gains nothing.
 SEARCHES := tests/prove tests/domain/laws
 test: check prometheus browser ## everything: check, then the whole test suite (ARGS="-k drain")
-	@test -n '$(ARGS)' || $(BIN)/pytest -n auto $(SEARCHES)
+	@$(if $(ARGS),:,$(BIN)/pytest -n auto $(SEARCHES))
 	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
 
 unit: .venv/.dev ## the pure tests alone, in seconds
