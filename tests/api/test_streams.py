@@ -79,6 +79,7 @@ def test_what_a_proxy_says_before_a_restarted_server_has_read_its_first_table_co
             for kind, *names in ((CLUSTERS,), (ENDPOINTS, "web"), (ROUTES, "rollway")):
                 node.ask(kind, *names)
             eventually(lambda: metric(api, "rollway_proxy_streams") == 1)
+        eventually(lambda: _status(f"{api.url}/healthz") == 200)
         eventually(lambda: [proxy["is_current"] for proxy in page(api.url, "/v1/traffic").json()["proxies"]] == [True])
 
 
