@@ -56,7 +56,7 @@ _ROUTES = f"""
            r.parked_until IS NOT NULL AS is_parked,
            coalesce(r.revision_id = d.current_revision_id, false) AS is_current
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+     WHERE (r.{RUNNING} OR r.{_DRAINING})
        AND r.address IS NOT NULL
      ORDER BY r.id
 """
