@@ -1,12 +1,7 @@
 """A canary's weight: which proxies know it, and what a real Envoy makes of it."""
 
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Event
 
 import pytest
 from sqlalchemy import Engine
@@ -20,19 +15,11 @@ from tests.support.pictures import PROVISIONING
 from tests.support.policies import CANARY, STICKY
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
+from tests.support.weights import is_likely, set_weight, weigh
 
 ASKED = 2000
 CALLERS = 200
 SHARE = 0.2
-LIKELY = 3.29
-"""Standard deviations, outside of which 1 of 1,000 binomial counts lies."""
-HARDLY_EVER = 4.42
-"""The same for 1 of 100,000."""
-
-
-def weigh(engine: Engine, made: Made, weight: int | None) -> None:
-    query = "UPDATE rollouts SET weight = %s, stage = stage + 1, weight_known_at = NULL WHERE id = %s"
-    write(engine, query, weight, made.rollout_id)
 
 
 def note(engine: Engine) -> int:
@@ -44,10 +31,6 @@ def web(engine: Engine) -> Made:
     made = make_deployment(engine, "■|■", n=1, status=PROVISIONING, policy=CANARY)
     weigh(engine, made, 0)
     return made
-
-
-def is_likely(count: int, of: int, share: float, within: float = LIKELY) -> bool:
-    return abs(count - of * share) < within * math.sqrt(of * share * (1 - share))
 
 
 def test_a_weight_is_known_when_every_live_proxy_has_acknowledged_a_table_with_it(engine: Engine, web: Made) -> None:
@@ -71,41 +54,11 @@ def test_without_a_live_proxy_there_is_none_to_wait_for(engine: Engine, web: Mad
     assert note(engine) == 1
 
 
-def known(edge: Edge, made: Made) -> bool:
-    query = "SELECT weight_known_at IS NOT NULL AS known FROM rollouts WHERE id = %s"
-    return bool(read(edge.routes.engine, query, made.rollout_id)[0]["known"])
-
-
-def set_weight(edge: Edge, made: Made, weight: int) -> None:
-    weigh(edge.routes.engine, made, weight)
-    edge.routes.tell()
-    eventually(lambda: known(edge, made), what=f"the proxy knows {weight}")
-
-
-@contextmanager
-def asked_all_the_time(edge: Edge, path: str) -> Iterator[Counter[int]]:
-    """The statuses of what three clients get who ask as fast as they can."""
-    statuses, over = Counter[int](), Event()
-
-    def client() -> None:
-        while not over.is_set():
-            statuses[edge.ask(path).status_code] += 1
-
-    with ThreadPoolExecutor(3) as pool:
-        clients = [pool.submit(client) for _ in range(3)]
-        try:
-            yield statuses
-        finally:
-            over.set()
-        for each in clients:
-            each.result()
-
-
 def test_requests_are_split_by_weight_and_none_is_lost_while_it_changes(edge: Edge) -> None:
     with replicas("old", "new") as both:
         made = edge.make("■|■", *both, name="split", status=PROVISIONING, policy=CANARY)
         eventually(lambda: edge.ask("/split/").status_code == 200)
-        with asked_all_the_time(edge, "/split/") as statuses:
+        with edge.asked_all_the_time("/split/") as statuses:
             set_weight(edge, made, 0)
             assert {edge.ask("/split/").json()["replica"] for _ in range(50)} == {"old"}
             for weight in (500, 9000, 2000, 0, 2000):
@@ -121,7 +74,7 @@ def test_what_leaves_with_a_canary_is_never_asked_in_vain(edge: Edge) -> None:
         eventually(lambda: edge.ask("/leaves/").status_code == 200)
         for weight in (0, 5000):
             set_weight(edge, made, weight)
-        with asked_all_the_time(edge, "/leaves/") as statuses:
+        with edge.asked_all_the_time("/leaves/") as statuses:
             eventually(lambda: statuses.total() > 50)
             weigh(edge.routes.engine, made, 0)
             edge.routes.drain(made.routes[1])
@@ -151,14 +104,14 @@ def test_a_caller_stays_on_one_side_while_the_weight_grows_and_a_cookie_without_
         )
         callers = {given.partition(";")[0]: replica for replica, given in told}
         assert len(callers) == CALLERS
-        assert is_likely(Counter(callers.values())["new"], CALLERS, SHARE, HARDLY_EVER)
+        assert is_likely(Counter(callers.values())["new"], CALLERS, SHARE)
         assert {cookie: side(edge, f"a=b; {cookie}") for cookie in callers} == {
             cookie: (replica, "") for cookie, replica in callers.items()
         }
         set_weight(edge, made, 5000)
         grown = {cookie: side(edge, cookie)[0] for cookie in callers}
         assert {grown[cookie] for cookie, replica in callers.items() if replica == "new"} == {"new"}
-        assert is_likely(Counter(grown.values())["new"], CALLERS, 0.5, HARDLY_EVER)
+        assert is_likely(Counter(grown.values())["new"], CALLERS, 0.5)
         of_its_own = {"x-request-id": "always the same"}
         assert {side(edge, **of_its_own)[0] for _ in range(50)} == {"old", "new"}, "nobody chooses a side by it"
         set_weight(edge, made, 0)
