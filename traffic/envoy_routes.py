@@ -47,6 +47,11 @@ def canary_cluster(name: str) -> str:
     return f"{name}/canary"
 
 
+def baseline_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that a canary is compared with."""
+    return f"{name}/baseline"
+
+
 def route_configuration(table: TrafficTable) -> dict[str, Any]:
     """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first."""
     prefixes = [(prefix, service) for service in table.services for prefix in service.prefixes]
@@ -103,7 +108,10 @@ def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
 def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not service.weight:
         return _routed({"cluster": service.name}, service, match, rewrite)
-    shares = [(service.name, WHOLE - service.weight), (canary_cluster(service.name), service.weight)]
+    beside = service.baseline_weight
+    shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
+    if beside:
+        shares.insert(1, (baseline_cluster(service.name), beside))
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
     if service.cookie:
         return _sticky(service.cookie, weighted, service, match, rewrite)

@@ -59,7 +59,8 @@ class Service:
     `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
     None: there is no canary. `cookie`: the name of the one by which callers stay on their side. `draining`: replicas
-    that get no new request, and of which proxies still tell how many answers are under way.
+    that get no new request, and of which proxies still tell how many answers are under way. `baseline`: those that get
+    as many requests as the canary, or who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     """
 
     name: str
@@ -73,6 +74,8 @@ class Service:
     weight: int = 0
     cookie: str | None = None
     draining: tuple[Upstream, ...] = ()
+    baseline: tuple[Upstream, ...] | None = None
+    baseline_weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +157,15 @@ def _service(
     owners: _Owners,
     faults: list[str],
 ) -> Service:
-    live, canary = sides(deployment)
+    live, canary, baseline = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
-    upstreams, share, previewed, draining = (
-        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary or live, preview, leaving)
+    upstreams, share, beside, previewed, draining = (
+        tuple(_upstreams(deployment.name, routes, faults))
+        for routes in (live, canary or live, baseline or live, preview, leaving)
     )
-    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *previewed)}
+    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
+    weight = (deployment.weight or 0) if canary else 0
     previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
@@ -172,11 +177,13 @@ def _service(
         live=upstreams,
         preview=previewed,
         canary=share if deployment.has_canary else None,
-        weight=(deployment.weight or 0) if canary else 0,
+        weight=weight,
         # the last digits: the first ones are a time, which rollouts of one moment share
         cookie=f"{_COOKIE}{deployment.sticky.hex[-12:]}" if deployment.sticky else None,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
+        baseline=beside if deployment.baseline is not None else None,
+        baseline_weight=weight if baseline else 0,
     )
 
 

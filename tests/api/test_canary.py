@@ -12,12 +12,12 @@ from tests.support.acknowledged import ack, publish, see, seen_now
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import Edge
 from tests.support.pictures import PROVISIONING
-from tests.support.policies import CANARY, STICKY
+from tests.support.policies import BASELINE, CANARY, STICKY
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 from tests.support.weights import is_likely, set_weight, weigh
 
-ASKED = 2000
+ASKED, FEW = 2000, 500
 CALLERS = 200
 SHARE = 0.2
 
@@ -66,6 +66,41 @@ def test_requests_are_split_by_weight_and_none_is_lost_while_it_changes(edge: Ed
         assert set(statuses) == {200}
         counted = Counter(edge.ask("/split/").json()["replica"] for _ in range(ASKED))
         assert is_likely(counted["new"], ASKED, SHARE)
+
+
+def test_a_baseline_gets_as_many_requests_as_the_canary_is_counted_apart_and_ends_with_it(edge: Edge) -> None:
+    engine = edge.routes.engine
+    with replicas("old", "fresh", "new") as all_three:
+        made = edge.make("■■|■", *all_three, name="beside", status=PROVISIONING, policy=BASELINE)
+        write(engine, "UPDATE routes SET created_at = clock_timestamp() WHERE id = %s", made.routes[1])
+        edge.routes.tell()
+        eventually(lambda: edge.ask("/beside/").status_code == 200)
+        with asked_all_the_time(edge, "/beside/") as statuses:
+            set_weight(edge, made, 0)
+            assert {edge.ask("/beside/").json()["replica"] for _ in range(50)} == {"old"}
+            set_weight(edge, made, 2000)
+            counted = Counter(edge.ask("/beside/").json()["replica"] for _ in range(FEW))
+            eventually(lambda: of_baseline(engine, made) > FEW * SHARE / 2, what="answers of the baseline")
+            write(engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", made.id)
+            set_weight(edge, made, 0)
+            edge.routes.drain(made.routes[2])
+            eventually(lambda: edge.routes.released(made.routes[2]))
+            assert {edge.ask("/beside/").json()["replica"] for _ in range(50)} == {"old", "fresh"}
+        assert set(statuses) == {200}
+    for beside in ("fresh", "new"):
+        assert is_likely(counted[beside], FEW, SHARE)
+
+
+def of_baseline(engine: Engine, made: Made) -> int:
+    """What is counted for it is a part of what is counted for the old revision."""
+    query = """
+        SELECT coalesce(sum(done) FILTER (WHERE revision_id = rollout_id), 0) AS beside,
+               coalesce(sum(done) FILTER (WHERE revision_id = %s), 0) AS old
+          FROM answers WHERE rollout_id = %s
+    """
+    (found,) = read(engine, query, made.v1, made.rollout_id)
+    assert found["beside"] <= found["old"] * 2 / 3
+    return int(found["beside"])
 
 
 def test_what_leaves_with_a_canary_is_never_asked_in_vain(edge: Edge) -> None:
