@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.traffic.published import WHOLE, RequestRules
-from traffic.table import Prefix, Service, TrafficTable
+from traffic.table import Service, TrafficTable
+from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
 """Its name; the bootstrap's listener asks for it."""
