@@ -6,7 +6,7 @@ A row of a newer release may have a kind or a status that this one does not know
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from psycopg import Connection
@@ -26,7 +26,8 @@ from domain.traffic.published import (
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
-_NO_CANARY = (None, False, None)
+_Canary: TypeAlias = tuple[int | None, UUID | None, bool, frozenset[UUID] | None]
+_NO_CANARY: _Canary = (None, None, False, None)
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -45,8 +46,9 @@ _HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
 
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
 # still answer they tell of its own cluster
-_WEIGHTS = f"""
+_CANARIES = f"""
     SELECT o.deployment_id, CASE WHEN o.outcome IS NULL THEN o.weight END AS weight,
+           CASE WHEN o.spec @> '{{"sticky": true}}' THEN o.id END AS sticky,
            CASE WHEN {_HAS_BASELINE}
                 THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
                             WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
@@ -66,7 +68,7 @@ _ROUTES = f"""
            r.parked_until IS NOT NULL AS is_parked,
            coalesce(r.revision_id = d.current_revision_id, false) AS is_current
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+     WHERE (r.{RUNNING} OR r.{_DRAINING})
        AND r.address IS NOT NULL
      ORDER BY r.id
 """
@@ -78,7 +80,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     cursor.execute(_ONE_SNAPSHOT)
     ((seen,),) = cursor.execute(_SEEN).fetchall()
     deployments = cursor.execute(_DEPLOYMENTS).fetchall()
-    weights = _weights(cursor.execute(_WEIGHTS))
+    canaries = _canaries(cursor.execute(_CANARIES))
     faults: list[str] = []
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
@@ -100,7 +102,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
                 tuple(entrances[key]),
                 replace(RequestRules(*rules), protocol=known_protocol(protocol)),
                 tuple(routes[key]),
-                *weights.get(key, _NO_CANARY),
+                *canaries.get(key, _NO_CANARY),
             )
             for key, name, *rules, protocol in deployments
         ),
@@ -108,14 +110,13 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     )
 
 
-def _weights(
-    rows: Iterable[tuple[UUID, int | None, list[UUID] | None]],
-) -> dict[UUID, tuple[int | None, bool, frozenset[UUID] | None]]:
+def _canaries(rows: Iterable[tuple[UUID, int | None, UUID | None, list[UUID] | None]]) -> dict[UUID, _Canary]:
     """Of the youngest rollout; a baseline's cluster stays for as long as that of any."""
-    found: dict[UUID, tuple[int | None, bool, frozenset[UUID] | None]] = {}
-    for deployment_id, weight, baseline in rows:
-        had_none = found.get(deployment_id, _NO_CANARY)[2] is None
-        found[deployment_id] = (weight, True, None if had_none and baseline is None else frozenset(baseline or ()))
+    found: dict[UUID, _Canary] = {}
+    for deployment_id, weight, sticky, baseline in rows:
+        had_none = found.get(deployment_id, _NO_CANARY)[-1] is None
+        beside = None if had_none and baseline is None else frozenset(baseline or ())
+        found[deployment_id] = (weight, sticky, True, beside)
     return found
 
 
