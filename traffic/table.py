@@ -15,7 +15,7 @@ from domain.traffic.published import (
     RouteInTraffic,
     TrafficSnapshot,
 )
-from domain.traffic.shares import is_preview, sides
+from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.addresses import read_address
 
 ANY_HOST = "*."
@@ -188,7 +188,7 @@ def _service(
 
 
 def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Upstream]:
-    for route in _with_a_share(routes):
+    for route in with_a_share(routes):
         try:
             ip, port = read_address(route.address)
         except ValueError:
@@ -198,8 +198,3 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
         yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
-
-
-def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
-    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
-    return [route for route in routes if route.ratio > 0] or routes

@@ -75,7 +75,7 @@ def test_a_baseline_gets_as_many_requests_as_the_canary_is_counted_apart_and_end
         write(engine, "UPDATE routes SET created_at = clock_timestamp() WHERE id = %s", made.routes[1])
         edge.routes.tell()
         eventually(lambda: edge.ask("/beside/").status_code == 200)
-        with asked_all_the_time(edge, "/beside/") as statuses:
+        with edge.asked_all_the_time("/beside/") as statuses:
             set_weight(edge, made, 0)
             assert {edge.ask("/beside/").json()["replica"] for _ in range(50)} == {"old"}
             set_weight(edge, made, 2000)
