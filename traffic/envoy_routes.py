@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.traffic.published import WHOLE, RequestRules
-from traffic.table import COOKIE_SECONDS, Prefix, Service, TrafficTable
+from traffic.table import COOKIE_SECONDS, Service, TrafficTable
+from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
 """Its name; the bootstrap's listener asks for it."""

@@ -37,11 +37,6 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     return Sides(rest, canary, baseline) if rest else Sides(live, canary, [])
 
 
-def with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
-    """Those of one side that get requests: with a ratio above 0, or all when no ratio is."""
-    return [route for route in routes if route.ratio > 0] or routes
-
-
 def is_preview(route: RouteInTraffic) -> bool:
     """Healthy, of the revision that is being rolled out, and not in traffic yet."""
     return (
