@@ -9,7 +9,7 @@ from domain.model import RouteStatus
 from domain.traffic.published import WHOLE, Protocol, RequestRules
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.prometheus import address_of
-from traffic.table import ANY_HOST, Service, TrafficTable, Upstream
+from traffic.table import ANY_HOST, COOKIE_SECONDS, Service, TrafficTable, Upstream
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000
@@ -68,7 +68,11 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
     sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or (), service.rules)}}
     weights = zip(sides, (WHOLE - service.weight, service.weight), strict=True)
-    return {**sides, service.name: {"weighted": {"services": [{"name": n, "weight": w} for n, w in weights]}}}
+    weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
+    if service.cookie:
+        cookie = {"name": service.cookie, "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}
+        weighted["sticky"] = {"cookie": cookie}
+    return {**sides, service.name: {"weighted": weighted}}
 
 
 def _servers(upstreams: tuple[Upstream, ...], rules: RequestRules) -> list[dict[str, Any]]:

@@ -41,8 +41,9 @@ _DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at
 
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
 # still answer they tell of its own cluster
-_WEIGHTS = f"""
-    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END FROM rollouts
+_CANARIES = f"""
+    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END, CASE WHEN spec @> '{{"sticky": true}}' THEN id END
+      FROM rollouts
      WHERE (weight IS NOT NULL OR stage > 0)
        AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute'
             OR to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}))
@@ -56,7 +57,7 @@ _ROUTES = f"""
            r.parked_until IS NOT NULL AS is_parked,
            coalesce(r.revision_id = d.current_revision_id, false) AS is_current
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+     WHERE (r.{RUNNING} OR r.{_DRAINING})
        AND r.address IS NOT NULL
      ORDER BY r.id
 """
@@ -68,7 +69,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     cursor.execute(_ONE_SNAPSHOT)
     ((seen,),) = cursor.execute(_SEEN).fetchall()
     deployments = cursor.execute(_DEPLOYMENTS).fetchall()
-    weights = dict[UUID, int | None](cursor.execute(_WEIGHTS).fetchall())
+    canaries = {key: (weight, sticky, True) for key, weight, sticky in cursor.execute(_CANARIES)}
     faults: list[str] = []
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
@@ -90,8 +91,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
                 tuple(entrances[key]),
                 replace(RequestRules(*rules), protocol=known_protocol(protocol)),
                 tuple(routes[key]),
-                weights.get(key),
-                key in weights,
+                *canaries.get(key, (None, None, False)),
             )
             for key, name, *rules, protocol in deployments
         ),

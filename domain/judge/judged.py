@@ -44,22 +44,22 @@ class _Measure:
 
 def judge(settings: Judge, evidence: Sequence[Evidence], since: datetime, now: datetime) -> Judged:
     """Of all evidence of a canary, whose present weight every live proxy has known `since`."""
-    measures = _measures(settings)
-    limit = math.log(len(measures) / part(settings.chance_of_false_abort))
-    for measure in measures:
-        counts = measure.count(evidence)
+    counted = [(measure, measure.count(evidence)) for measure in _measures(settings)]
+    limit = math.log(len(counted) / part(settings.chance_of_false_abort))
+    for measure, counts in counted:
         shown = harm(counts, times(measure.settings.worse_than))
         if shown >= limit:
             return Judged(Found.HARM, f"{_compared(measure, counts)}; {_chance('no worse', shown)}")
     here = [seen for seen in evidence if seen.at > since]
     sentences, all_good = [], True
     needed = -math.log(part(settings.chance_of_false_promotion))
-    for measure in measures:
-        counts = measure.count(evidence)[len(evidence) - len(here) :]
-        shown = good_enough(counts, times(measure.settings.worse_than), part(measure.settings.allowed))
+    for measure, counts in counted:
+        counts_here = counts[len(evidence) - len(here) :]
+        shown = good_enough(counts_here, times(measure.settings.worse_than), part(measure.settings.allowed))
         is_good = shown >= needed
         all_good = all_good and is_good
-        sentences.append(_compared(measure, counts) + (f"; {_chance('worse than allowed', shown)}" if is_good else ""))
+        said = _compared(measure, counts_here)
+        sentences.append(f"{said}; {_chance('worse than allowed', shown)}" if is_good else said)
     sentence = _with_proxies("; ".join(sentences), here)
     enough = _enough(settings, here, since, now)
     if all_good and not enough:

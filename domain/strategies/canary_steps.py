@@ -53,6 +53,9 @@ class CanarySpec(RollingUpdateSpec):
     replicas: Literal["auto"] | Annotated[int, Field(ge=1, le=10_000)] = "auto"
     """How many replicas the new revision has at a step. auto: as many as its weight needs, ceil(n x weight)."""
 
+    sticky: bool = False
+    """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there."""
+
     judge: Judge | None = None
     """What says from the answers of both revisions when a step is over. Left out: its seconds, or a person."""
 

@@ -87,8 +87,8 @@ class RouteInTraffic:
 class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
-    `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `has_canary`: it has
-    a canary, or had one just now.
+    `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
+    the rollout by whose cookie callers stay on their side. `has_canary`: it has a canary, or had one just now.
     """
 
     name: str
@@ -96,6 +96,7 @@ class DeploymentInTraffic:
     rules: RequestRules
     routes: tuple[RouteInTraffic, ...]
     weight: int | None = None
+    sticky: UUID | None = None
     has_canary: bool = False
 
 

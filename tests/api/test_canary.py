@@ -1,6 +1,7 @@
 """A canary's weight: which proxies know it, and what a real Envoy makes of it."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +17,17 @@ from tests.support.acknowledged import ack, publish, see, seen_now
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import Edge
 from tests.support.pictures import PROVISIONING
-from tests.support.policies import CANARY
+from tests.support.policies import CANARY, STICKY
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 
 ASKED = 2000
+CALLERS = 200
 SHARE = 0.2
 LIKELY = 3.29
 """Standard deviations, outside of which 1 of 1,000 binomial counts lies."""
+HARDLY_EVER = 4.42
+"""The same for 1 of 100,000."""
 
 
 def weigh(engine: Engine, made: Made, weight: int | None) -> None:
@@ -40,6 +44,10 @@ def web(engine: Engine) -> Made:
     made = make_deployment(engine, "■|■", n=1, status=PROVISIONING, policy=CANARY)
     weigh(engine, made, 0)
     return made
+
+
+def is_likely(count: int, of: int, share: float, within: float = LIKELY) -> bool:
+    return abs(count - of * share) < within * math.sqrt(of * share * (1 - share))
 
 
 def test_a_weight_is_known_when_every_live_proxy_has_acknowledged_a_table_with_it(engine: Engine, web: Made) -> None:
@@ -104,7 +112,7 @@ def test_requests_are_split_by_weight_and_none_is_lost_while_it_changes(edge: Ed
                 set_weight(edge, made, weight)
         assert set(statuses) == {200}
         counted = Counter(edge.ask("/split/").json()["replica"] for _ in range(ASKED))
-        assert abs(counted["new"] - ASKED * SHARE) < LIKELY * math.sqrt(ASKED * SHARE * (1 - SHARE))
+        assert is_likely(counted["new"], ASKED, SHARE)
 
 
 def test_what_leaves_with_a_canary_is_never_asked_in_vain(edge: Edge) -> None:
@@ -120,3 +128,38 @@ def test_what_leaves_with_a_canary_is_never_asked_in_vain(edge: Edge) -> None:
             eventually(lambda: edge.routes.released(made.routes[1]))
         assert set(statuses) == {200}
         assert {edge.ask("/leaves/").json()["replica"] for _ in range(20)} == {"old"}
+
+
+def side(edge: Edge, cookie: str = "", **headers: str) -> tuple[str, str]:
+    """Who answers a caller with this cookie, and the cookie that the caller gets; empty for none."""
+    answer = edge.ask("/stays/", **({"cookie": cookie} if cookie else {}), **headers)
+    return answer.raise_for_status().json()["replica"], answer.headers.get("set-cookie", "")
+
+
+def test_a_caller_stays_on_one_side_while_the_weight_grows_and_a_cookie_without_a_canary_is_nothing(edge: Edge) -> None:
+    with replicas("old", "new") as both:
+        made = edge.make("■|■", *both, name="stays", status=PROVISIONING, policy=STICKY)
+        eventually(lambda: edge.ask("/stays/").status_code == 200)
+        for weight in (0, 2000):
+            set_weight(edge, made, weight)
+        told = [side(edge) for _ in range(CALLERS)]
+        assert all(
+            re.fullmatch(
+                r"rollway-canary-[0-9a-f]{12}=[0-9a-f-]{36}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax", given
+            )
+            for _, given in told
+        )
+        callers = {given.partition(";")[0]: replica for replica, given in told}
+        assert len(callers) == CALLERS
+        assert is_likely(Counter(callers.values())["new"], CALLERS, SHARE, HARDLY_EVER)
+        assert {cookie: side(edge, f"a=b; {cookie}") for cookie in callers} == {
+            cookie: (replica, "") for cookie, replica in callers.items()
+        }
+        set_weight(edge, made, 5000)
+        grown = {cookie: side(edge, cookie)[0] for cookie in callers}
+        assert {grown[cookie] for cookie, replica in callers.items() if replica == "new"} == {"new"}
+        assert is_likely(Counter(grown.values())["new"], CALLERS, 0.5, HARDLY_EVER)
+        of_its_own = {"x-request-id": "always the same"}
+        assert {side(edge, **of_its_own)[0] for _ in range(50)} == {"old", "new"}, "nobody chooses a side by it"
+        set_weight(edge, made, 0)
+        assert {side(edge, cookie) for cookie in callers} == {("old", "")}
