@@ -49,13 +49,14 @@ def context(chrome: Browser) -> Iterator[BrowserContext]:
 
 
 def press(page: Page, button: str, reason: str, **fields: str) -> None:
-    """A button, and what its dialog asks."""
+    """A button, and what its dialog asks, once it has shown the plan."""
     page.get_by_role("group", name="What you can do").get_by_role("button", name=button).click()
     dialog = page.get_by_role("dialog")
     for label, value in fields.items():
         field = dialog.get_by_label(label)
         field.select_option(value) if label == "Revision" else field.fill(value)
     dialog.get_by_label("Reason").fill(reason)
+    expect(dialog.locator("#ask-plan")).to_contain_text("never more than")
     dialog.locator("#ask-do").click()
     expect(dialog).to_be_hidden()
 
@@ -81,6 +82,23 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     for reason in ("ticket 7", "looking at the logs", "it is slow"):
         expect(history.get_by_text(reason)).to_be_visible()
     expect(history.get_by_text("ann").first).to_be_visible()
+
+
+def look_at(page: Page, state: Literal["hidden", "visible"]) -> None:
+    """As when another tab comes to the front, or this one; without a window no tab ever is hidden."""
+    page.evaluate(
+        """state => {
+            Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        state,
+    )
+
+
+def fits(page: Page) -> bool:
+    """Whether a telephone shows all of it without being moved sideways."""
+    page.set_viewport_size({"width": 360, "height": 700})
+    return bool(page.evaluate("document.documentElement.scrollWidth <= 360"))
 
 
 def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_aborted(
@@ -111,10 +129,14 @@ def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
 ) -> None:
     running_fleet.deploy_first("quiet", 1, CAREFUL)
     page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/quiet")
-    page.get_by_role("button", name="Undo").click()
-    page.get_by_label("Reason").fill("to see")
-    page.locator("#ask-do").click()
-    expect(page.locator("#ask-wrong")).to_contain_text("quiet")
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
+    page.keyboard.type("to see")
+    with page.expect_response("**/undo") as refused:
+        page.keyboard.press("Enter")
+    assert refused.value.status == 409
+    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.get_by_role("button", name="Log out").click()
@@ -159,6 +181,13 @@ def test_focus_and_selection_survive_updates_and_a_page_that_was_away_catches_up
     expect(scale).to_be_focused()
     assert page.evaluate("String(getSelection())") == selected
 
+    look_at(page, "hidden")
+    running_fleet.ask("scale", deployment="focus", desired_replicas=1)
+    running_fleet.wait_until_ready("focus", "v1", 1)
+    expect(page.get_by_text("2/2 serving")).to_be_visible()
+    look_at(page, "visible")
+    expect(page.get_by_text("1/1 serving")).to_be_visible()
+
     people.server.end(kill=True)
     expect(page.get_by_text("no connection, trying again")).to_be_visible()
     running_fleet.ask("scale", deployment="focus", desired_replicas=3)
@@ -188,6 +217,12 @@ def test_axe_finds_nothing_serious(
     page.get_by_role("button", name="Abort").click()
     found.append(serious(page))
     assert found == [[]] * 4
+    assert fits(page)
+    page.keyboard.press("Escape")
+    assert fits(page)
+    page.get_by_role("link", name="Deployments").click()
+    page.get_by_role("link", name=f"axe-{colours}").wait_for()
+    assert fits(page)
 
 
 def serious(page: Page) -> list[str]:
