@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from domain.tokens import Role
-from tests.support.browser import MISSING, browser, chromium, log_in
+from tests.support.browser import MISSING, browser, chromium, fits, log_in, look_at, press, serious
 from tests.support.people_api import People, people_process
 from tests.support.stack import Fleet
 
@@ -48,19 +47,6 @@ def context(chrome: Browser) -> Iterator[BrowserContext]:
     made.close()
 
 
-def press(page: Page, button: str, reason: str, **fields: str) -> None:
-    """A button, and what its dialog asks, once it has shown the plan."""
-    page.get_by_role("group", name="What you can do").get_by_role("button", name=button).click()
-    dialog = page.get_by_role("dialog")
-    for label, value in fields.items():
-        field = dialog.get_by_label(label)
-        field.select_option(value) if label == "Revision" else field.fill(value)
-    dialog.get_by_label("Reason").fill(reason)
-    expect(dialog.locator("#ask-plan")).to_contain_text("never more than")
-    dialog.locator("#ask-do").click()
-    expect(dialog).to_be_hidden()
-
-
 def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     running_fleet: Fleet, people: People, context: BrowserContext
 ) -> None:
@@ -82,23 +68,6 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     for reason in ("ticket 7", "looking at the logs", "it is slow"):
         expect(history.get_by_text(reason)).to_be_visible()
     expect(history.get_by_text("ann").first).to_be_visible()
-
-
-def look_at(page: Page, state: Literal["hidden", "visible"]) -> None:
-    """As when another tab comes to the front, or this one; without a window no tab ever is hidden."""
-    page.evaluate(
-        """state => {
-            Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
-            document.dispatchEvent(new Event("visibilitychange"));
-        }""",
-        state,
-    )
-
-
-def fits(page: Page) -> bool:
-    """Whether a telephone shows all of it without being moved sideways."""
-    page.set_viewport_size({"width": 360, "height": 700})
-    return bool(page.evaluate("document.documentElement.scrollWidth <= 360"))
 
 
 def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_aborted(
@@ -223,13 +192,3 @@ def test_axe_finds_nothing_serious(
     page.get_by_role("link", name="Deployments").click()
     page.get_by_role("link", name=f"axe-{colours}").wait_for()
     assert fits(page)
-
-
-def serious(page: Page) -> list[str]:
-    """What is against the rules, and where."""
-    violations = Axe().run(page).response["violations"]
-    return [
-        f"{found['id']}: {[node['html'] for node in found['nodes']]}"
-        for found in violations
-        if found["impact"] in ("serious", "critical")
-    ]
