@@ -32,7 +32,6 @@ from tests.support.pictures import (
 from tests.support.policies import canary
 from tests.support.simulation import applied
 
-
 SHORT = canary(steps=["5%", "50%"])
 TIMED = canary(steps=[{"weight": "5%", "seconds": 60}, "50%"])
 KNOWN: dict[str, Any] = {"weight_known_at": NOW - timedelta(seconds=59)}
