@@ -5,7 +5,7 @@ from typing import Any
 
 from domain.model import TrafficStatus
 from domain.traffic.published import RouteInTraffic
-from tests.support.traffic_samples import deployment, route, snapshot
+from tests.support.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import ResourceKind
@@ -59,7 +59,7 @@ def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_l
     assert known[CLUSTERS] == split[CLUSTERS]
     assert known[ENDPOINTS] == split[ENDPOINTS]
     assert known[ROUTES] == gone[ROUTES] != split[ROUTES]
-    routes = split[ROUTES]["rollway"].content
+    routes = whole(split[ROUTES]["rollway"])
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     shares = [action["weighted_clusters"]["clusters"] for action in actions]
     assert shares == [[{"name": "web", "weight": 9950}, {"name": "web/canary", "weight": 50}]] * len(actions)
