@@ -6,7 +6,13 @@ from typing import Any
 
 from domain.model import RouteStatus
 from domain.traffic.published import Protocol
-from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
+from traffic.envoy_routes import (
+    ROUTE_CONFIGURATION,
+    baseline_cluster,
+    canary_cluster,
+    preview_cluster,
+    route_configuration,
+)
 from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable, Upstream
 
@@ -72,14 +78,15 @@ def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -
 
 def _way(service: Service) -> tuple[Service, bool]:
     """How a deployment is reached and whether it has a preview: all that the route configuration says of it."""
-    return replace(service, live=(), preview=(), canary=None, draining=()), bool(service.preview)
+    return replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview)
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; those for a preview and a canary only while there are such."""
+    """The clusters of a deployment with their endpoints; its preview, canary and baseline only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
-    sides = {service.name: service.live, **canary}
+    baseline = {baseline_cluster(service.name): service.baseline} if service.baseline is not None else {}
+    sides = {service.name: service.live, **canary, **baseline}
     return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.traffic.published import WHOLE, RequestRules
 from traffic.resources import Resource, listing, resource
-from traffic.table import Service, TrafficTable
+from traffic.table import COOKIE_SECONDS, Service, TrafficTable
 from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
@@ -14,6 +14,8 @@ ROUTE_CONFIGURATION = "rollway"
 PREVIEW_HEADER = "x-rollway-preview"
 """A request with it, unless its value is "false", goes to the revision that is being rolled out."""
 
+_REQUEST_ID = "x-request-id"
+"""Envoy gives each request one, a random UUID, whatever a client sent."""
 _IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
 _WANTS_PREVIEW = [
     {"name": PREVIEW_HEADER, "present_match": True},
@@ -45,6 +47,11 @@ def preview_cluster(name: str) -> str:
 def canary_cluster(name: str) -> str:
     """The name of the cluster of the replicas that get a canary's share."""
     return f"{name}/canary"
+
+
+def baseline_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that a canary is compared with."""
+    return f"{name}/baseline"
 
 
 def route_configuration(table: TrafficTable, before: Resource | None = None, changed: Collection[str] = ()) -> Resource:
@@ -111,9 +118,34 @@ def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
 def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not service.weight:
         return _routed({"cluster": service.name}, service, match, rewrite)
-    shares = [(service.name, WHOLE - service.weight), (canary_cluster(service.name), service.weight)]
-    clusters = [{"name": name, "weight": weight} for name, weight in shares]
-    return _routed({"weighted_clusters": {"clusters": clusters}}, service, match, rewrite)
+    beside = service.baseline_weight
+    shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
+    if beside:
+        shares.insert(1, (baseline_cluster(service.name), beside))
+    weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
+    if service.cookie:
+        return _sticky(service.cookie, weighted, service, match, rewrite)
+    return _routed({"weighted_clusters": weighted}, service, match, rewrite)
+
+
+def _sticky(
+    cookie: str, weighted: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """A hash of the cookie is the caller's place among 10,000. Who has none gets the id that this request is hashed by.
+
+    The canary's places are the last ones and more and more of them:
+
+        weight 5 %    control ................................... 9,500 canary
+        weight 50 %   control ................. 5,000 canary .................
+    """
+    by_hash = {"weighted_clusters": {**weighted, "use_hash_policy": True}}
+    has_one = {"name": "cookie", "string_match": {"contains": f"{cookie}="}}
+    known = {**match, "headers": [*match.get("headers", []), has_one]}
+    yield from _routed({**by_hash, "hash_policy": [{"cookie": {"name": cookie}}]}, service, known, rewrite)
+    given = f"{cookie}=%REQ({_REQUEST_ID})%; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax"
+    new = {**by_hash, "hash_policy": [{"header": {"header_name": _REQUEST_ID}}]}
+    for route in _routed(new, service, match, rewrite):
+        yield {**route, "response_headers_to_add": [{"header": {"key": "set-cookie", "value": given}}]}
 
 
 def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,9 @@ from domain.traffic.shares import is_preview, sides
 from traffic.addresses import read_address
 from traffic.ways import Prefix, Ways, ways_to
 
+_COOKIE = "rollway-canary-"
+COOKIE_SECONDS = 7 * 86_400
+"""How long a caller keeps the cookie of a canary. Its name is that of one rollout, so it means nothing after that."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
 
@@ -35,8 +38,9 @@ class Service:
 
     `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
-    None: there is no canary. `draining`: replicas that get no new request, and of which proxies still tell how many
-    answers are under way.
+    None: there is no canary. `cookie`: the name of the one by which callers stay on their side. `draining`: replicas
+    that get no new request, and of which proxies still tell how many answers are under way. `baseline`: those that get
+    as many requests as the canary, or who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     """
 
     name: str
@@ -48,7 +52,10 @@ class Service:
     preview: tuple[Upstream, ...]
     canary: tuple[Upstream, ...] | None = None
     weight: int = 0
+    cookie: str | None = None
     draining: tuple[Upstream, ...] = ()
+    baseline: tuple[Upstream, ...] | None = None
+    baseline_weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +104,15 @@ def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table:
 
 
 def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> Service:
-    live, canary = sides(deployment)
+    live, canary, baseline = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
-    upstreams, share, previewed, draining = (
-        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary or live, preview, leaving)
+    upstreams, share, beside, previewed, draining = (
+        tuple(_upstreams(deployment.name, routes, faults))
+        for routes in (live, canary or live, baseline or live, preview, leaving)
     )
-    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *previewed)}
+    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
+    weight = (deployment.weight or 0) if canary else 0
     return Service(
         name=deployment.name,
         hosts=ways.hosts,
@@ -113,9 +122,13 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         live=upstreams,
         preview=previewed,
         canary=share if deployment.has_canary else None,
-        weight=(deployment.weight or 0) if canary else 0,
+        weight=weight,
+        # the last digits: the first ones are a time, which rollouts of one moment share
+        cookie=f"{_COOKIE}{deployment.sticky.hex[-12:]}" if deployment.sticky else None,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
+        baseline=beside if deployment.baseline is not None else None,
+        baseline_weight=weight if baseline else 0,
     )
 
 

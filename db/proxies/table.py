@@ -4,9 +4,9 @@ A row of a newer release may have a kind or a status that this one does not know
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from psycopg import Connection
@@ -26,6 +26,8 @@ from domain.traffic.published import (
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
+_Canary: TypeAlias = tuple[int | None, UUID | None, bool, frozenset[UUID] | None]
+_NO_CANARY: _Canary = (None, None, False, None)
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -55,14 +57,23 @@ _ENTRANCES = """
     SELECT deployment_id, kind, value, strip_prefix FROM entrances WHERE deployment_id = ANY(%s) ORDER BY kind, value
 """
 
+_HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
+
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
 # still answer they tell of its own cluster
-_WEIGHTS = f"""
-    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END FROM rollouts
-     WHERE (weight IS NOT NULL OR stage > 0)
-       AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute'
-            OR to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}))
-     ORDER BY started_at
+_CANARIES = f"""
+    SELECT o.deployment_id, CASE WHEN o.outcome IS NULL THEN o.weight END AS weight,
+           CASE WHEN o.spec @> '{{"sticky": true}}' THEN o.id END AS sticky,
+           CASE WHEN {_HAS_BASELINE}
+                THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
+                            WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
+                              AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline
+      FROM rollouts o
+     WHERE (o.weight IS NOT NULL OR o.stage > 0)
+       AND (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
+            OR o.to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING})
+            OR o.from_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}) AND {_HAS_BASELINE})
+     ORDER BY o.deployment_id, o.started_at
 """
 
 _ROUTES = f"""
@@ -98,13 +109,13 @@ class TrafficReader:
         cursor = connection.cursor(binary=True)
         cursor.execute(_ONE_SNAPSHOT)
         ((seen,),) = cursor.execute(_SEEN).fetchall()
-        weights = dict[UUID, int | None](cursor.execute(_WEIGHTS).fetchall())
+        canaries = _canaries(cursor.execute(_CANARIES))
         marks = dict[UUID, int](cursor.execute(_MARKS).fetchall())
-        marks |= {key: hash((marks[key], weight)) for key, weight in weights.items() if key in marks}
+        marks |= {key: hash((marks[key], canary)) for key, canary in canaries.items() if key in marks}
         before = self._found
         wanted = [key for key, mark in marks.items() if key not in before or before[key].mark != mark]
         anew: dict[UUID, _Found] = {}
-        for key, deployment, faults in _read(connection, wanted, weights) if wanted else ():
+        for key, deployment, faults in _read(connection, wanted, canaries) if wanted else ():
             same = key in before and before[key].deployment == deployment
             anew[key] = _Found(marks[key], before[key].deployment if same else deployment, faults)
         self._found = {key: anew.get(key) or before[key] for key in marks}
@@ -120,7 +131,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
 
 
 def _read(
-    connection: Connection, ids: Collection[UUID], weights: Mapping[UUID, int | None]
+    connection: Connection, ids: Collection[UUID], canaries: Mapping[UUID, _Canary]
 ) -> Iterator[tuple[UUID, DeploymentInTraffic, tuple[str, ...]]]:
     """These deployments, each with what of it cannot be read."""
     cursor, wanted = connection.cursor(binary=True), (list(ids),)
@@ -145,10 +156,19 @@ def _read(
             tuple(entrances[key]),
             replace(RequestRules(*rules), protocol=known_protocol(protocol)),
             tuple(routes[key]),
-            weights.get(key),
-            key in weights,
+            *canaries.get(key, _NO_CANARY),
         )
         yield key, deployment, tuple(faults[key])
+
+
+def _canaries(rows: Iterable[tuple[UUID, int | None, UUID | None, list[UUID] | None]]) -> dict[UUID, _Canary]:
+    """Of the youngest rollout; a baseline's cluster stays for as long as that of any."""
+    found: dict[UUID, _Canary] = {}
+    for deployment_id, weight, sticky, baseline in rows:
+        had_none = found.get(deployment_id, _NO_CANARY)[-1] is None
+        beside = None if had_none and baseline is None else frozenset(baseline or ())
+        found[deployment_id] = (weight, sticky, True, beside)
+    return found
 
 
 def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic | str]:  # noqa: ANN401

@@ -87,8 +87,9 @@ class RouteInTraffic:
 class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
-    `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `has_canary`: it has
-    a canary, or had one just now.
+    `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
+    the rollout by whose cookie callers stay on their side. `has_canary`: it has a canary, or had one just now.
+    `baseline`: the routes of its fresh baseline, which get as many; None: it has, and just now had, none.
     """
 
     name: str
@@ -96,7 +97,9 @@ class DeploymentInTraffic:
     rules: RequestRules
     routes: tuple[RouteInTraffic, ...]
     weight: int | None = None
+    sticky: UUID | None = None
     has_canary: bool = False
+    baseline: frozenset[UUID] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,26 @@ def test_a_canary_that_is_no_worse_is_hardly_ever_aborted(rate: float, how: str)
     assert aborted <= max(0.013, 1.5 / RUNS)
 
 
+def callers(chance: np.random.Generator, *, sticky: bool) -> list[Counts]:
+    """Some 5 callers an interval ask 20 times each; 1 % of them fail each time, whoever answers."""
+    found = []
+    for fine, failing in zip(chance.poisson(5 * 0.99, INTERVALS), chance.poisson(5 * 0.01, INTERVALS), strict=True):
+        of_a_choice = 20 if sticky else 1
+        new, failed = (of_a_choice * int(chance.binomial(20 // of_a_choice * n, 0.05)) for n in (fine, failing))
+        found.append(Counts(new + failed, failed, 20 * int(fine + failing) - new - failed, 20 * int(failing) - failed))
+    return found
+
+
+def test_failures_that_follow_a_sticky_caller_are_more_than_the_chances_say() -> None:
+    shared, kept = (
+        share(f"sticky {sticky}", lambda chance, sticky=sticky: harm(callers(chance, sticky=sticky), 1) >= LIMIT_ABORT)  # type: ignore[misc]
+        for sticky in (False, True)
+    )
+    leave("judge-sticky", shared=shared, kept=kept, rollouts=RUNS)
+    assert shared <= max(0.013, 1.5 / RUNS)
+    assert kept > 0.1, "docs/canary.md says how often, and to whom that happens"
+
+
 def test_a_canary_that_fails_beside_a_control_that_does_not_is_aborted() -> None:
     found = share("0 and 2 %", lambda chance: harm(world(chance, 0.02, 0), 1) >= LIMIT_ABORT, max(RUNS // 4, 20))
     assert found > 0.99
