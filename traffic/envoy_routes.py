@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.traffic.published import WHOLE, RequestRules
-from traffic.table import COOKIE_SECONDS, Prefix, Service, TrafficTable
+from traffic.table import COOKIE_SECONDS, Service, TrafficTable
+from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
 """Its name; the bootstrap's listener asks for it."""
@@ -45,6 +46,11 @@ def preview_cluster(name: str) -> str:
 def canary_cluster(name: str) -> str:
     """The name of the cluster of the replicas that get a canary's share."""
     return f"{name}/canary"
+
+
+def baseline_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that a canary is compared with."""
+    return f"{name}/baseline"
 
 
 def route_configuration(table: TrafficTable) -> dict[str, Any]:
@@ -103,7 +109,10 @@ def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
 def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not service.weight:
         return _routed({"cluster": service.name}, service, match, rewrite)
-    shares = [(service.name, WHOLE - service.weight), (canary_cluster(service.name), service.weight)]
+    beside = service.baseline_weight
+    shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
+    if beside:
+        shares.insert(1, (baseline_cluster(service.name), beside))
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
     if service.cookie:
         return _sticky(service.cookie, weighted, service, match, rewrite)

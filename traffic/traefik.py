@@ -9,7 +9,8 @@ from domain.model import RouteStatus
 from domain.traffic.published import WHOLE, Protocol, RequestRules
 from traffic.envoy_routes import PREVIEW_HEADER
 from traffic.prometheus import address_of
-from traffic.table import ANY_HOST, COOKIE_SECONDS, Service, TrafficTable, Upstream
+from traffic.table import COOKIE_SECONDS, Service, TrafficTable, Upstream
+from traffic.ways import ANY_HOST
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000
@@ -64,10 +65,14 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 
 
 def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
-    """The service as a weighted one, over the one that it was and the one of its canary."""
+    """The service as a weighted one, over the one that it was, that of its canary and that of the baseline."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
     sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or (), service.rules)}}
-    weights = zip(sides, (WHOLE - service.weight, service.weight), strict=True)
+    beside = service.baseline_weight
+    if beside:
+        servers = _servers(service.baseline or (), service.rules)
+        sides[f"{service.name}_baseline"] = {"loadBalancer": {"servers": servers}}
+    weights = zip(sides, (WHOLE - service.weight - beside, service.weight, beside), strict=False)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
     if service.cookie:
         cookie = {"name": service.cookie, "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}

@@ -37,6 +37,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
+    control: str
     verb: str
     settings: Errors | Slow
     count: Callable[[Sequence[Evidence]], list[Counts]]
@@ -75,11 +76,11 @@ def over_at(settings: Judge, since: datetime) -> datetime:
 
 
 def _measures(settings: Judge) -> list[_Measure]:
-    found = []
+    found, control = [], "baseline" if settings.baseline == "fresh" else "control"
     if settings.errors is not None:
-        found.append(_Measure("failed", settings.errors, failures))
+        found.append(_Measure(control, "failed", settings.errors, failures))
     if (slow := settings.slow) is not None:
-        found.append(_Measure("were slow", slow, lambda evidence: slow_ones(evidence, slow.percentile)))
+        found.append(_Measure(control, "were slow", slow, lambda evidence: slow_ones(evidence, slow.percentile)))
     return found
 
 
@@ -96,7 +97,7 @@ def _compared(measure: _Measure, counts: Sequence[Counts]) -> str:
     """Canary 9 of 412 failed, control 11 of 7,830: 15.5 times as often."""
     canary, failed = sum(each.canary for each in counts), sum(each.canary_failed for each in counts)
     control, others = sum(each.control for each in counts), sum(each.control_failed for each in counts)
-    said = f"canary {failed:,} of {canary:,} {measure.verb}, control {others:,} of {control:,}"
+    said = f"canary {failed:,} of {canary:,} {measure.verb}, {measure.control} {others:,} of {control:,}"
     if not failed or not others:
         return said
     ratio = f"{failed / canary / (others / control):.2g}"

@@ -26,7 +26,7 @@ def test_a_silent_postgres_makes_the_table_stale_and_is_left_for_another_process
         for pid in {int(row["pid"]) for row in read(engine, OTHERS)} - suspended:
             suspended.add(pid)
             os.kill(pid, signal.SIGSTOP)
-        return health()["status"] == "stale"
+        return str(health()["status"]) == "stale"
 
     try:
         eventually(suspend, what="it to be noticed")

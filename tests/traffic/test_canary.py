@@ -1,19 +1,23 @@
 """A canary in the table: two sides, each a cluster of its own, and their shares."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from domain.model import TrafficStatus
+import pytest
+
+from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import RouteInTraffic
 from tests.support.traffic_samples import deployment, route, snapshot
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
-from traffic.resources import ResourceKind
+from traffic.resources import Named, ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
+SICK = RouteStatus.UNHEALTHY
 
 
 def new(number: int, **settings: Any) -> RouteInTraffic:
@@ -23,6 +27,14 @@ def new(number: int, **settings: Any) -> RouteInTraffic:
 
 def table(*routes: RouteInTraffic, weight: int | None, has_canary: bool = True) -> TrafficTable:
     return derive_table(snapshot(replace(deployment(*routes), weight=weight, has_canary=has_canary)))
+
+
+def beside(*routes: RouteInTraffic, weight: int | None, fresh: set[int]) -> TrafficTable:
+    """With a fresh baseline, of these numbers."""
+    made = replace(
+        deployment(*routes), weight=weight, has_canary=True, baseline=frozenset(UUID(int=number) for number in fresh)
+    )
+    return derive_table(snapshot(made))
 
 
 def numbers(of: tuple[Any, ...] | None) -> list[int]:
@@ -112,6 +124,60 @@ def test_traefik_gets_a_weighted_service() -> None:
     assert services["web_live"] == {"loadBalancer": {"servers": [{"url": "http://10.0.0.1:8001"}]}}
     assert services["web_canary"] == {"loadBalancer": {"servers": [{"url": "http://10.0.0.1:8002"}]}}
     assert set(traefik_document(table(route(1), new(2), weight=0))["http"]["services"]) == {"web", "_nobody"}
+
+
+@pytest.mark.parametrize(
+    ("routes", "weight", "fresh", "expected"),
+    [
+        ([route(1), route(2), new(3)], 500, {2}, ([1], [3], [2], 500)),
+        # before its first weight it idles, as the canary does
+        ([route(1), route(2), new(3)], 0, {2}, ([1], [3], [2], 0)),
+        # as many as the canary has: the healthy ones first, then the eldest
+        ([route(1), route(2), route(4), new(3)], 500, {2, 4}, ([1, 4], [3], [2], 500)),
+        ([route(1), route(2, status=SICK), route(4), new(3)], 500, {2, 4}, ([1, 2], [3], [4], 500)),
+        ([route(1), route(2), route(4), new(3), new(5)], 500, {2, 4}, ([1], [3, 5], [2, 4], 500)),
+        # none is there yet, or none but these is left, or no canary: who is live stands in, and is asked as such
+        ([route(1), new(3)], 500, set(), ([1], [3], [1], 0)),
+        ([route(2), new(3)], 500, {2}, ([2], [3], [2], 0)),
+        ([route(1), route(2)], 500, {2}, ([1, 2], [1, 2], [1, 2], 0)),
+        # what is past all weights, or on the way back, is live as it was before
+        ([route(1), route(2), new(3)], None, {2}, ([1, 2, 3], [1, 2, 3], [1, 2, 3], 0)),
+        ([route(1), route(2), new(3)], 0, set(), ([1, 2], [3], [1, 2], 0)),
+    ],
+)
+def test_who_is_the_baseline(
+    routes: list[RouteInTraffic],
+    weight: int | None,
+    fresh: set[int],
+    expected: tuple[list[int], list[int], list[int], int],
+) -> None:
+    (service,) = beside(*routes, weight=weight, fresh=fresh).services
+    found = (numbers(service.live), numbers(service.canary), numbers(service.baseline), service.baseline_weight)
+    assert found == expected
+
+
+def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> None:
+    three = (route(1), route(2), new(3))
+    split, none_yet = beside(*three, weight=500, fresh={2}), beside(route(1), new(3), weight=500, fresh=set())
+    told, told_none = (envoy_resources(found).by_kind for found in (split, none_yet))
+    assert set(told[ENDPOINTS]) == set(told_none[ENDPOINTS]) == {"web", "web/canary", "web/baseline"}
+    in_order = [("web", 9000), ("web/baseline", 500), ("web/canary", 500)]
+    assert shares_of(told) == in_order, "the canary is last, so that its sticky callers stay"
+    assert shares_of(told_none) == [("web", 9500), ("web/canary", 500)]
+    services = traefik_document(split)["http"]["services"]
+    assert services["web"]["weighted"]["services"] == [
+        {"name": "web_live", "weight": 9000},
+        {"name": "web_canary", "weight": 500},
+        {"name": "web_baseline", "weight": 500},
+    ]
+    assert services["web_baseline"] == {"loadBalancer": {"servers": [{"url": "http://10.0.0.1:8002"}]}}
+    kinds = [target["labels"]["traffic"] for target in prometheus_targets(split)]
+    assert kinds == ["live", "canary", "baseline"]
+
+
+def shares_of(told: Mapping[ResourceKind, Named]) -> list[tuple[str, int]]:
+    action = told[ROUTES]["rollway"].content["virtual_hosts"][0]["routes"][-1]["route"]
+    return [(cluster["name"], cluster["weight"]) for cluster in action["weighted_clusters"]["clusters"]]
 
 
 def test_prometheus_finds_a_canary_once() -> None:
