@@ -134,3 +134,22 @@ def test_more_requests_than_a_replica_should_get_bring_a_further_one(running_fle
         r"requests_per_second is [\d.]+ > 2, as the one proxy told: from 2 to 3 replicas \(at most 3\)",
         history(fleet, name),
     )
+
+
+def test_idle_replicas_that_leave_together_are_asked_to_end_after_the_acknowledgement_and_two_looks(
+    running_fleet: Fleet, envoy: str
+) -> None:
+    fleet, name = running_fleet, "leaves"
+    fleet.deploy_first(name, 3)
+    eventually(lambda: plain_http.get(f"{envoy}/", headers={"Host": name}).is_success, what="a route")
+    fleet.ask("destroy", deployment=name)
+    query = """
+        SELECT r.drain_started_at, r.out_of_traffic_at, l.looked_at, r.stop_requested_at, l.idle_looks
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id LEFT JOIN drain_looks l ON l.route_id = r.id
+         WHERE d.name = %s
+    """
+    eventually(lambda: all(row["stop_requested_at"] for row in fleet.rows(query, name)), what="all to be asked")
+    for row in fleet.rows(query, name):
+        *times, idle_looks = row.values()
+        assert times == sorted(times)
+        assert idle_looks >= 2
