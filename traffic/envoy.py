@@ -6,7 +6,13 @@ from typing import Any
 
 from domain.model import RouteStatus
 from domain.traffic.published import Protocol
-from traffic.envoy_routes import ROUTE_CONFIGURATION, canary_cluster, preview_cluster, route_configuration
+from traffic.envoy_routes import (
+    ROUTE_CONFIGURATION,
+    canary_cluster,
+    mirror_cluster,
+    preview_cluster,
+    route_configuration,
+)
 from traffic.resources import Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable, Upstream
 
@@ -62,11 +68,12 @@ def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; those for a preview and a canary only while there are such."""
+    """The clusters of a deployment with their endpoints; those but the first only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
+    mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
     sides = {service.name: service.live, **canary}
-    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
+    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
 
 
 def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:

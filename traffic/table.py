@@ -22,9 +22,6 @@ ANY_HOST = "*."
 """What a host name begins with that stands for every name below it. There is no preview by such a name."""
 
 _PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
-_COOKIE = "rollway-canary-"
-COOKIE_SECONDS = 7 * 86_400
-"""How long a caller keeps the cookie of a canary. Its name is that of one rollout, so it means nothing after that."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
 
@@ -58,8 +55,9 @@ class Service:
 
     `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
-    None: there is no canary. `cookie`: the name of the one by which callers stay on their side. `draining`: replicas
-    that get no new request, and of which proxies still tell how many answers are under way.
+    None: there is no canary. `sticky`: the rollout by whose cookie callers stay on their side. `mirrored`: of how many
+    of 10,000 requests that only read the canary gets copies. `draining`: replicas that get no new request, and of which
+    proxies still tell how many answers are under way.
     """
 
     name: str
@@ -71,7 +69,8 @@ class Service:
     preview: tuple[Upstream, ...]
     canary: tuple[Upstream, ...] | None = None
     weight: int = 0
-    cookie: str | None = None
+    sticky: UUID | None = None
+    mirrored: int = 0
     draining: tuple[Upstream, ...] = ()
 
 
@@ -173,8 +172,8 @@ def _service(
         preview=previewed,
         canary=share if deployment.has_canary else None,
         weight=(deployment.weight or 0) if canary else 0,
-        # the last digits: the first ones are a time, which rollouts of one moment share
-        cookie=f"{_COOKIE}{deployment.sticky.hex[-12:]}" if deployment.sticky else None,
+        sticky=deployment.sticky,
+        mirrored=deployment.mirrored if canary else 0,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
     )

@@ -7,9 +7,9 @@ from typing import Any
 
 from domain.model import RouteStatus
 from domain.traffic.published import WHOLE, Protocol, RequestRules
-from traffic.envoy_routes import PREVIEW_HEADER
+from traffic.envoy_routes import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
-from traffic.table import ANY_HOST, COOKIE_SECONDS, Service, TrafficTable, Upstream
+from traffic.table import ANY_HOST, Service, TrafficTable, Upstream
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000
@@ -69,8 +69,8 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
     sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or (), service.rules)}}
     weights = zip(sides, (WHOLE - service.weight, service.weight), strict=True)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
-    if service.cookie:
-        cookie = {"name": service.cookie, "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}
+    if service.sticky:
+        cookie = {"name": cookie_of(service.sticky), "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}
         weighted["sticky"] = {"cookie": cookie}
     return {**sides, service.name: {"weighted": weighted}}
 

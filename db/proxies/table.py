@@ -40,9 +40,11 @@ _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORD
 _DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
 
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
-# still answer they tell of its own cluster
+# still answer they tell of its own cluster; a stage without a weight is that of its mirror
 _CANARIES = f"""
-    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END, CASE WHEN spec @> '{{"sticky": true}}' THEN id END
+    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END, CASE WHEN spec @> '{{"sticky": true}}' THEN id END,
+           CASE WHEN outcome IS NULL AND weight = 0 AND stage > 0
+                THEN (100 * substring(spec #>> '{{mirror,share}}' FROM '^[0-9.]+')::float)::int END
       FROM rollouts
      WHERE (weight IS NOT NULL OR stage > 0)
        AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute'
@@ -69,7 +71,9 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     cursor.execute(_ONE_SNAPSHOT)
     ((seen,),) = cursor.execute(_SEEN).fetchall()
     deployments = cursor.execute(_DEPLOYMENTS).fetchall()
-    canaries = {key: (weight, sticky, True) for key, weight, sticky in cursor.execute(_CANARIES)}
+    canaries = {
+        key: (weight, sticky, mirrored or 0, True) for key, weight, sticky, mirrored in cursor.execute(_CANARIES)
+    }
     faults: list[str] = []
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
@@ -91,7 +95,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
                 tuple(entrances[key]),
                 replace(RequestRules(*rules), protocol=known_protocol(protocol)),
                 tuple(routes[key]),
-                *canaries.get(key, (None, None, False)),
+                *canaries.get(key, (None, None, 0, False)),
             )
             for key, name, *rules, protocol in deployments
         ),

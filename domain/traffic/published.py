@@ -88,7 +88,8 @@ class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
-    the rollout by whose cookie callers stay on their side. `has_canary`: it has a canary, or had one just now.
+    the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
+    candidates get copies of. `has_canary`: it has a canary, or had one just now.
     """
 
     name: str
@@ -97,6 +98,7 @@ class DeploymentInTraffic:
     routes: tuple[RouteInTraffic, ...]
     weight: int | None = None
     sticky: UUID | None = None
+    mirrored: int = 0
     has_canary: bool = False
 
 

@@ -97,6 +97,36 @@ def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_wh
     assert "cookie" not in str(without)
 
 
+def mirrored(*routes: RouteInTraffic) -> TrafficTable:
+    given = replace(deployment(*routes), weight=0, has_canary=True, mirrored=1000)
+    return derive_table(snapshot(given))
+
+
+def test_envoy_copies_only_what_reads_and_ends_to_a_cluster_of_its_own() -> None:
+    told = envoy_resources(mirrored(route(1), new(2))).by_kind
+    assert set(told[CLUSTERS]) == set(told[ENDPOINTS]) == {"web", "web/canary", "web/mirror"}
+    (host, *_) = told[ROUTES]["rollway"].content["virtual_hosts"]
+    copied, *others = [found for found in host["routes"] if "route" in found]
+    assert copied["route"]["request_mirror_policies"] == [
+        {
+            "cluster": "web/mirror",
+            "runtime_fraction": {"default_value": {"numerator": 1000, "denominator": "TEN_THOUSAND"}},
+            "disable_shadow_host_suffix_append": True,
+        }
+    ]
+    (methods, upgrade, stream, _) = copied["match"]["headers"]
+    assert methods["string_match"] == {"safe_regex": {"regex": "GET|HEAD|OPTIONS"}}
+    assert [(header["name"], header["invert_match"]) for header in (upgrade, stream)] == [
+        ("upgrade", True),
+        ("accept", True),
+    ]
+    assert {found["route"]["cluster"] for found in (copied, *others)} == {"web"}
+    assert "request_mirror_policies" not in str(others)
+    gone = envoy_resources(mirrored(route(1))).by_kind
+    assert set(gone[CLUSTERS]) == {"web", "web/canary"}, "without a replica of the canary nothing is copied"
+    assert traefik_document(mirrored(route(1), new(2))) == traefik_document(table(route(1), new(2), weight=0))
+
+
 def test_traefik_keeps_callers_by_its_own_cookie() -> None:
     services = traefik_document(sticky(route(1), new(2), weight=500))["http"]["services"]
     assert services["web"]["weighted"]["sticky"] == {
