@@ -3,9 +3,9 @@
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST_BODY = 262_144
-"""Envoy names all of its extensions in every poll, which takes 80 KB."""
-TOO_LARGE = f"The body of a request may have {LARGEST_BODY:,} bytes."
+from domain.messages import MOST_COMMAND_BYTES
+
+TOO_LARGE = f"The body of a request may have {MOST_COMMAND_BYTES:,} bytes, as many as a command."
 
 
 class BoundedBodies:
@@ -20,7 +20,7 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = None if _announced(scope) > LARGEST_BODY else await _read(receive)
+        body = None if _announced(scope) > MOST_COMMAND_BYTES else await _read(receive)
         if body is None:
             await self._refusal(scope, receive, send)
             return
@@ -40,7 +40,7 @@ def _announced(scope: Scope) -> int:
 async def _read(receive: Receive) -> bytes | None:
     """All of it; None when it is too large. What came before a client hung up is a body too, that nobody waits for."""
     body = bytearray()
-    while len(body) <= LARGEST_BODY:
+    while len(body) <= MOST_COMMAND_BYTES:
         message = await receive()
         body += message.get("body", b"")
         if not message.get("more_body", False):

@@ -49,17 +49,18 @@ class Held:
 
 
 def measure(*, full: bool) -> dict[str, Any]:
-    """The share that ended within the band; 85 to 95 % are right."""
+    """The share that ended within the band; 85 to 95 % are right, and a few rollouts do not tell."""
     held = run(FULL if full else SHORT)
-    within = sum(each.is_within for each in held)
+    share = 100 * sum(each.is_within for each in held) / len(held)
     row = {
         "rollouts": len(held),
-        "within the band, %": 100 * within / len(held),
+        "within the band, %": share,
         "sooner": sum(each.took < each.low for each in held),
         "later": sum(each.took > each.high for each in held),
         "width of the band, shares of the time": round(median((each.high - each.low) / each.took for each in held), 2),
     }
-    return {"rows": [row], "details": [(each.low, each.took, each.high) for each in held]}
+    judged = {"within the band, %": [share], "beside the band, %": [100 - share]} if full else {}
+    return {"rows": [row], "passes": judged, "details": [(each.low, each.took, each.high) for each in held]}
 
 
 def run(rollouts: int) -> list[Held]:

@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from domain.numbers import duration as duration  # noqa: PLC0414 -- for all that shows a time
+from domain.numbers import duration
 from domain.text import storable
 
 _PIPE_WIDTH = 400
@@ -87,6 +87,13 @@ def print_json(document: object) -> None:
     unicode = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     text = json.dumps(document, default=_plain, indent=2, ensure_ascii=not unicode)
     typer.echo(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def print_diff(lines: Iterable[str]) -> None:
+    """Lines as `diff -u` has them, in its usual colours."""
+    console = printer()
+    for line in lines:
+        console.print(line, style={"+": "green", "-": "red", "@": "cyan"}.get(line[:1], ""))
 
 
 def columns(*names: str) -> Table:

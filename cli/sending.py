@@ -76,6 +76,14 @@ def send_command(command: type[Command], **payload: object) -> Result:
     return send(parse_command(command.task, payload))
 
 
+def say_done(sentence: str, result: Result, *, as_json: bool) -> None:
+    """What a command did: for people in a sentence, for scripts as JSON."""
+    if as_json:
+        print_json(result)
+    else:
+        printer().print(sentence)
+
+
 def carry_out(
     verb: Verb,
     *,

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from psycopg import Connection
@@ -36,7 +37,8 @@ _GROUPS = f"""
 """
 
 
-class FreezeRow(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeRow:
     """A freeze as it is stored."""
 
     name: str
@@ -45,8 +47,8 @@ class FreezeRow(NamedTuple):
     duration_seconds: int | None
     starts_at: datetime | None
     ends_at: datetime | None
-    deployments: Sequence[str]
-    groups: Sequence[str]
+    deployments: list[str]
+    groups: list[str]
     pauses: bool
     actor: str
     reason: str

@@ -21,6 +21,8 @@ _OWNERS = f"""
     UNION
     SELECT id FROM deployments
      WHERE lifecycle <> 'destroyed' AND greatest(last_failed_at, came_up_at) > clock_timestamp()
+    UNION
+    SELECT deployment_id FROM rollouts WHERE outcome IS NULL AND started_at > clock_timestamp()
 """
 
 _ROUTES = f"""
@@ -36,6 +38,13 @@ _FAILURES = """
 """
 
 
+# what is created from now on is no older than the rollout
+_ROLLOUTS = """
+    UPDATE rollouts SET started_at = least(started_at, clock_timestamp())
+     WHERE deployment_id = ANY(%s) AND outcome IS NULL
+"""
+
+
 def count_from_now(connection: Connection) -> frozenset[UUID]:
     """Bring times that lie ahead back to now; returns the deployments that this changed, which are looked at again."""
     owners = connection.cursor(row_factory=scalar_row).execute(_OWNERS).fetchall()
@@ -44,5 +53,6 @@ def count_from_now(connection: Connection) -> frozenset[UUID]:
     lock(connection, owners)
     connection.execute(_ROUTES, (owners,))
     connection.execute(_FAILURES, (owners,))
+    connection.execute(_ROLLOUTS, (owners,))
     changed(connection, owners, mark=ALWAYS)
     return frozenset(owners)

@@ -11,6 +11,7 @@ An hour that is skipped in spring begins its windows at its end; one that comes 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 from cronsim import CronSim
 
@@ -42,23 +43,29 @@ class CronWindow:
 
     def ends(self, now: datetime) -> datetime | None:
         """When the window ends that is on, in UTC; None when none is."""
-        just_after = now.astimezone(self.zone) + timedelta(microseconds=1)  # one that begins now is on
-        last = next(CronSim(self.cron, just_after, reverse=True), None)
-        if last is None or now >= (end := self._end(last)):
-            return None
-        for start, _ in zip(CronSim(self.cron, last), range(_JOINED), strict=False):
-            if start.astimezone(UTC) > end:
-                break
-            end = self._end(start)
-        return end
+        return _end_of(self, now)
 
     def next_start(self, now: datetime) -> datetime | None:
         """When the next one begins, be one on or not."""
         start = next(CronSim(self.cron, now.astimezone(self.zone)), None)
         return start.astimezone(UTC) if start else None
 
-    def _end(self, start: datetime) -> datetime:
+    def end(self, start: datetime) -> datetime:
+        """Of the window that begins then."""
         return start.astimezone(UTC) + self.duration
+
+
+@lru_cache(maxsize=256)  # of a chunk of deployments each is held against every freeze at one time
+def _end_of(window: CronWindow, now: datetime) -> datetime | None:
+    just_after = now.astimezone(window.zone) + timedelta(microseconds=1)  # one that begins now is on
+    last = next(CronSim(window.cron, just_after, reverse=True), None)
+    if last is None or now >= (end := window.end(last)):
+        return None
+    for start, _ in zip(CronSim(window.cron, last), range(_JOINED), strict=False):
+        if start.astimezone(UTC) > end:
+            break
+        end = window.end(start)
+    return end
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """A step on record: what a cycle decided from, as JSON and back, and what it decided, as JSON."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,6 +31,7 @@ class _Decided:
 
 _DEPLOYMENT = TypeAdapter(Deployment)
 _INSTANT = TypeAdapter(datetime)
+_CHANGES = TypeAdapter(RouteChanges)
 _INPUTS = TypeAdapter(_Inputs)
 _DECIDED = TypeAdapter(_Decided)
 
@@ -51,6 +53,11 @@ def inputs_from_json(
         policy = stored_policy(snapshot["rollout"]["policy"], strategies)
         snapshot["rollout"] = {**snapshot["rollout"], "policy": policy}
     return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
+
+
+def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:
+    """What a decision does to routes, from what `decision_json` gave."""
+    return _CHANGES.validate_python(decision["changes"])
 
 
 def decision_json(classified: ClassifiedDecision) -> bytes:

@@ -123,7 +123,7 @@ def undo(deployment: Deployment, back: ActivationRequest | None, asking: Asking)
         )
     if deployment.paused_at is None:
         return Steered.unchanged(deployment)
-    return Steered.to(replace(deployment, paused_at=None), "going back, no longer paused")
+    return Steered.to(unpaused(deployment, asking.at), "going back, no longer paused")
 
 
 def retry(

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from cli.apply.file import DeploymentFile, RevisionSection
 from domain.policy import RolloutLimits
-from domain.replicas.revision import HealthCheck
+from domain.replicas.health_check import HealthCheck
 from domain.replicas.runtime_spec import DockerResources, DockerSpec, ExternalSpec
 from domain.strategies import STRATEGIES
 from domain.traffic.entrances import TrafficSettings
@@ -35,7 +35,8 @@ def file_page() -> str:
         "YAML; several documents may stand in one file, separated by `---`.\n"
         "A key that is left out stays as it is, and at first has its default. Seconds may be fractions.\n"
         "[web.yaml](../../examples/web.yaml) is a file to begin with, [docker.yaml](../../examples/docker.yaml)\n"
-        "and [external.yaml](../../examples/external.yaml) have the other runtimes.",
+        "and [external.yaml](../../examples/external.yaml) have the other runtimes,\n"
+        "[grpc.yaml](../../examples/grpc.yaml) is a gRPC service.",
         *(_section(f"`{name}`" if "." in name or " " not in name else name, model) for name, model in SECTIONS.items()),
         "## `policy`\n\n"
         + table(

@@ -1,26 +1,30 @@
-"""HTTP probes of replicas: one GET each, on a connection of its own; no probe waits for another."""
+"""Probes of replicas: one question each, on a connection of its own; no probe waits for another."""
 
 import asyncio
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
-from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 import h11
+from h2.exceptions import H2Error
 
-from domain.replicas.revision import HealthCheck
+from domain.replicas.health_check import HealthCheck
+from runtime.http1_question import Http1Question
+from runtime.http2_question import GrpcQuestion, Http2Question
+from runtime.question import ProbeAnswer, Question, host_and_port
 
-_SUCCESS = range(200, 400)
-_MOST_HEADER_BYTES = 100 * 1024
 _MOST_NAME_LOOKUPS = 64
 _BURST = 25
 _BURST_SECONDS = 0.02
-_KEPT_IN_URLS = "/?[]@!$&'()*+,;=:%~"
+_QUESTIONS: Mapping[str, Callable[[str, HealthCheck], Question]] = {
+    "http1": Http1Question,
+    "http2": Http2Question,
+    "grpc": GrpcQuestion,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +34,6 @@ class ProbeTarget:
     route_id: UUID
     address: str
     check: HealthCheck
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeAnswer:
-    """Whether it was a success, and what was seen in a few words ("GET /health answered 503")."""
-
-    ok: bool
-    detail: str
 
 
 class Prober:
@@ -118,72 +114,53 @@ class Prober:
 
 
 async def probe(address: str, check: HealthCheck) -> ProbeAnswer:
-    """GET `check.path` once; the status line and headers must arrive within `check.timeout_seconds`. Never raises."""
-    what = f"GET {check.path}"
+    """Ask once, as `check` says; the answer must be there within `check.timeout_seconds`. Never raises."""
     try:
-        host, port, request = _request(address, check.path)
+        host, port = host_and_port(address)
+        exchange = _Exchange(_QUESTIONS[check.protocol](address, check))
         async with asyncio.timeout(check.timeout_seconds):
-            status = await _status(host, port, request)
+            return await _answer(host, port, exchange)
     except OSError as error:
         if isinstance(error, TimeoutError) and error.errno is None:
-            return ProbeAnswer(ok=False, detail=f"{what}: no answer within {check.timeout_seconds:g} s")
+            return ProbeAnswer(ok=False, detail=f"{check.asked}: no answer within {check.timeout_seconds:g} s")
         return ProbeAnswer(ok=False, detail=f"{address} {_why_not_connected(error)}")
-    except (h11.LocalProtocolError, ValueError):
-        return ProbeAnswer(ok=False, detail=f"{what} at {address!r} is no valid request")
-    if status is None:
-        return ProbeAnswer(ok=False, detail=f"{what}: the connection broke, or the answer is not HTTP")
-    return ProbeAnswer(status in _SUCCESS, f"{what} answered {status}")
+    except (h11.LocalProtocolError, H2Error, ValueError):
+        return ProbeAnswer(ok=False, detail=f"{check.asked} at {address!r} is no valid request")
 
 
 class _Exchange(asyncio.Protocol):
-    """One request, and the head of its answer: the status, or None when there was none. The body is not read."""
+    """A question on its way: what it says is sent, and what comes is heard until it has its answer."""
 
-    def __init__(self, request: h11.Request) -> None:
-        self.status: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEADER_BYTES)
-        self._head = self._http.send(request) or b""
+    def __init__(self, question: Question) -> None:
+        self.answer: asyncio.Future[ProbeAnswer] = asyncio.get_running_loop().create_future()
+        self._question = question
+        self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.WriteTransport)  # noqa: S101  (narrows the type)
-        transport.write(self._head)
+        self._transport = transport
+        transport.write(self._question.to_send())
 
     def data_received(self, data: bytes) -> None:
-        if self.status.done():
+        if self.answer.done():
             return
-        try:
-            self._http.receive_data(data)
-            event = self._http.next_event()
-            while isinstance(event, h11.InformationalResponse):
-                event = self._http.next_event()
-        except h11.RemoteProtocolError:
-            self.status.set_result(None)
-            return
-        if isinstance(event, h11.Response):
-            self.status.set_result(event.status_code)
+        answer = self._question.hear(data)
+        if answer:
+            self.answer.set_result(answer)
+        elif self._transport is not None:
+            self._transport.write(self._question.to_send())
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio's name)
-        if not self.status.done():
-            self.status.set_result(None)
+        if not self.answer.done():
+            self.answer.set_result(self._question.unanswered())
 
 
-async def _status(host: str, port: int, request: h11.Request) -> int | None:
-    exchange = _Exchange(request)
+async def _answer(host: str, port: int, exchange: _Exchange) -> ProbeAnswer:
     transport, _ = await asyncio.get_running_loop().create_connection(lambda: exchange, host, port)
     try:
-        return await exchange.status
+        return await exchange.answer
     finally:
         transport.abort()  # close() would first wait until all is sent, for ever if nobody reads it
-
-
-@lru_cache(4096)
-def _request(address: str, path: str) -> tuple[str, int, h11.Request]:
-    """Host, port and request of a probe. Raises ValueError or h11.LocalProtocolError for what is no address or path."""
-    parts = urlsplit(f"//{address}")
-    if not parts.hostname or parts.netloc != address:
-        raise ValueError(f"{address!r} is not host:port")
-    headers = [("Host", address), ("User-Agent", "rollway-probe"), ("Accept", "*/*"), ("Connection", "close")]
-    target = quote(path.partition("#")[0], safe=_KEPT_IN_URLS)
-    return parts.hostname, parts.port or 80, h11.Request(method="GET", target=target, headers=headers)
 
 
 def _why_not_connected(error: OSError) -> str:

@@ -103,4 +103,4 @@ def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
     unknown = [revision_id for revision_id in wanted if revision_id not in _NAMES]
     with suppress(psycopg.OperationalError, DBAPIError):
         _NAMES.update(in_transaction(engine, lambda connection: revision_names(connection, unknown)) if unknown else {})
-    return {revision_id: _NAMES[revision_id] for revision_id in wanted if revision_id in _NAMES}
+    return {revision_id: name for revision_id in wanted if (name := _NAMES.get(revision_id))}  # others may clear it

@@ -1,7 +1,5 @@
 """The two event tasks: run a handler over what is off, or over what is marked. With them the alarm and the audit."""
 
-from datetime import timedelta
-
 import structlog
 
 from db.audit.impossible import impossible_combinations
@@ -9,7 +7,7 @@ from db.beat import note_tick
 from db.commands.autoscaling import has_rules
 from db.engine import engine, in_transaction
 from db.lifecycle import due_statuses
-from db.outbox.delivery import forget_given_up, has_due
+from db.outbox.delivery import has_due
 from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
@@ -21,8 +19,6 @@ from tasks.replicas.hosts import ask_hosts, look_at_hosts
 from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
 from tasks.settings import settings
 
-_KEEP_GIVEN_UP = timedelta(days=7)
-_AT_ONCE = 1000
 _log = structlog.get_logger(__name__)
 
 
@@ -72,13 +68,9 @@ def _is_time_for(kind: RouteLifecycleType) -> bool:
 
 @app.task(name=AUDIT_TASK)
 def audit(interval: float) -> None:
-    """Report, in the log, rows that no transaction of ours leaves behind; `rollway doctor` shows them to a person.
-
-    Events that were given up long ago are forgotten by the way.
-    """
+    """Report, in the log, rows that no transaction of ours leaves behind; `rollway doctor` shows them to a person."""
     if not waker().first_of_interval(AUDIT_TASK, interval):
         return
     for finding in in_transaction(engine(), impossible_combinations):
         IMPOSSIBLE_STATES.inc()
         _log.error(finding.sentence, deployment=finding.deployment, code=finding.code)
-    in_transaction(engine(), lambda connection: forget_given_up(connection, _KEEP_GIVEN_UP, _AT_ONCE))

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import structlog
 from db.audit.receipts import seal, unsealed
 from db.engine import engine, in_transaction
 from db.lifecycle import due_statuses
+from db.outbox.delivery import forget_given_up
 from db.retention.cut import cut_commands, cut_deployment, page_of_past
 from tasks.app import app
 from tasks.composition import stopping
@@ -20,6 +22,9 @@ from tasks.settings import KEY_PREFIX, retention
 _WORK_SECONDS = 5.0
 _RECEIPTS = 200
 """Receipts that one task makes at most."""
+_EVENTS = 1000
+_KEEP_GIVEN_UP = timedelta(days=7)
+"""Events that were given up longer ago are forgotten, so many by one task at most."""
 _PLACE = f"{KEY_PREFIX}retention:after"
 _PLACE_SECONDS = 3600
 _log = structlog.get_logger(__name__)
@@ -29,14 +34,15 @@ _log = structlog.get_logger(__name__)
 def cut_the_past(interval: float | None = None) -> None:
     """Cut what is too old, round after round over all deployments, for some seconds; the next tick goes on from there.
 
-    Nobody waits for it: a deployment that somebody holds is left out, and one that was due while it was held here is
-    looked at right after.
+    Before that receipts are sealed, and events are forgotten that were given up long ago. Nobody waits for it: a
+    deployment that somebody holds is left out, and one that was due while it was held here is looked at right after.
     """
     if interval is not None and not waker().first_of_interval(RETENTION_TASK, interval):
         return
     until = time.monotonic() + _WORK_SECONDS
     seal_receipts()
-    rows, this_round, after = Counter[str](), Counter[str](), _place()
+    forget = partial(forget_given_up, older_than=_KEEP_GIVEN_UP, limit=_EVENTS)
+    rows, this_round, after = Counter(outbox=in_transaction(engine(), forget)), Counter[str](), _place()
     while time.monotonic() < until and not stopping.is_set():
         cut, after = _cut_page(after)
         this_round += cut

@@ -19,6 +19,7 @@ WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 PROXIES = (
     "tests/support/proxies.py",
     "tests/support/streaming.py",
+    "tests/support/traefik.py",
     "traffic/",
     "tests/traffic/",
     "tests/api/",

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters
-from traffic.envoy_routes import preview_cluster
+from traffic.envoy_routes import baseline_cluster, preview_cluster
 
 COUNTERS_PAGE = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter=^(rollway%5C.|server%5C.uptime$)"
 LONGEST_MS = 86_400_000
@@ -91,6 +91,10 @@ class Counted:
             for revision in revisions
         }
         return Counters(self.uptime, of, sum(self.refused.get(name, 0) for name in clusters))
+
+    def of_baseline(self, deployment: str, revision: UUID) -> Answers:
+        """Of the replicas of this revision that a canary is compared with: a part of the revision's."""
+        return self.of.get(baseline_cluster(deployment), {}).get(revision, Answers())
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from domain.model import RouteStatus
 from domain.traffic.published import Protocol
 from traffic.envoy_routes import (
     ROUTE_CONFIGURATION,
+    baseline_cluster,
     canary_cluster,
     mirror_cluster,
     preview_cluster,
@@ -62,7 +63,7 @@ def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[ResourceKin
 def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
     """How each deployment is reached and whether it has a preview: all that the route configuration says."""
     return [
-        (replace(service, live=(), preview=(), canary=None, draining=()), bool(service.preview))
+        (replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview))
         for service in table.services
     ]
 
@@ -71,8 +72,9 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     """The clusters of a deployment with their endpoints; those but the first only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
+    baseline = {baseline_cluster(service.name): service.baseline} if service.baseline is not None else {}
     mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
-    sides = {service.name: service.live, **canary}
+    sides = {service.name: service.live, **canary, **baseline}
     return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
 
 

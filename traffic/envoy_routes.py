@@ -50,6 +50,11 @@ def canary_cluster(name: str) -> str:
     return f"{name}/canary"
 
 
+def baseline_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that a canary is compared with."""
+    return f"{name}/baseline"
+
+
 def mirror_cluster(name: str) -> str:
     """The name of the cluster of the replicas that get copies of requests. What it counts are copies alone."""
     return f"{name}/mirror"
@@ -113,7 +118,10 @@ def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> I
         return _mirrored(service, match, rewrite)
     if not service.weight:
         return routed({"cluster": service.name}, service, match, rewrite)
-    shares = [(service.name, WHOLE - service.weight), (canary_cluster(service.name), service.weight)]
+    beside = service.baseline_weight
+    shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
+    if beside:
+        shares.insert(1, (baseline_cluster(service.name), beside))
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
     if service.sticky:
         return _sticky(cookie_of(service.sticky), weighted, service, match, rewrite)

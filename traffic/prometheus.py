@@ -1,12 +1,13 @@
 """The table as Prometheus' HTTP service discovery: every replica is a target with what it belongs to as labels."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from traffic.table import Service, TrafficTable, Upstream
 
 
 def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
-    """A target group for each replica: deployment, revision, route, status and traffic (live, preview, canary)."""
+    """A target group for each replica: deployment, revision, route, status and traffic."""
     return [
         {
             "targets": [address_of(upstream)],
@@ -19,14 +20,18 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
             },
         }
         for service in table.services
-        for traffic, upstreams in (("live", service.live), ("preview", service.preview), ("canary", canary_of(service)))
+        for traffic, upstreams in _by_traffic(service).items()
         for upstream in upstreams
     ]
 
 
-def canary_of(service: Service) -> tuple[Upstream, ...]:
-    """The replicas that get a canary's share only."""
-    return tuple(upstream for upstream in service.canary or () if upstream not in service.live)
+def _by_traffic(service: Service) -> dict[str, Iterable[Upstream]]:
+    """Who is live, in preview, or has only a canary's share or that of its baseline."""
+    shares = {"canary": service.canary, "baseline": service.baseline}
+    return {"live": service.live, "preview": service.preview} | {
+        traffic: [upstream for upstream in upstreams or () if upstream not in service.live]
+        for traffic, upstreams in shares.items()
+    }
 
 
 def address_of(upstream: Upstream) -> str:

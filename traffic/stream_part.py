@@ -8,7 +8,14 @@ from traffic.resources import Named, ResourceKind, Watermark
 GONE = ""
 """The version of what the proxy shall hold no more."""
 NOTHING_YET = Watermark(0, "", "")
+MOST_NAMES = 50_000
+"""That a proxy may have of one kind: an Envoy that comes back can say 40,000 in one message."""
+LONGEST_NAME = 512
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+
+class TooManyNamesError(Exception):
+    """A proxy asks for, or says that it holds, more than any table of ours has. The sentence is for its operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,11 @@ class StreamPart:
     known: Watermark = NOTHING_YET
 
     def hear(self, request: Request, now: float) -> tuple[str, ...]:
-        """Take in what the proxy says. The names of what it refused, if it refuses a response."""
+        """Take in what the proxy says. The names of what it refused, if it refuses a response.
+
+        Raises TooManyNamesError when it says more than a proxy of ours can mean.
+        """
+        self._bound(request)
         self.complete = None
         self.is_asked = True
         self.is_answered |= bool(request.holds)
@@ -82,6 +93,17 @@ class StreamPart:
             if name not in request.holds:  # who asks anew waits for an answer
                 self.forget(name)
         return refused
+
+    def _bound(self, request: Request) -> None:
+        """What it says is kept as long as its stream lasts, so it must have an end."""
+        said = (*request.subscribe, *request.holds, *request.holds.values())
+        if any(len(name) > LONGEST_NAME for name in said):
+            raise TooManyNamesError(f"A name or version on a stream has {LONGEST_NAME} characters at most.")
+        asked = len(self.subscribed) + sum(name not in self.subscribed for name in request.subscribe)
+        held = len(self.held) + sum(name not in self.held for name in request.holds)
+        if max(asked, held) > MOST_NAMES:
+            sentence = f"A stream may name {MOST_NAMES:,} {request.kind} at most, and this one names more."
+            raise TooManyNamesError(sentence)
 
     def forget(self, name: str) -> None:
         """The proxy may hold this no more, whatever it answers to what is under way."""

@@ -15,7 +15,7 @@ from domain.traffic.published import (
     RouteInTraffic,
     TrafficSnapshot,
 )
-from domain.traffic.shares import is_preview, sides
+from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.addresses import read_address
 
 ANY_HOST = "*."
@@ -57,7 +57,8 @@ class Service:
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
     None: there is no canary. `sticky`: the rollout by whose cookie callers stay on their side. `mirrored`: of how many
     of 10,000 requests that only read the canary gets copies. `draining`: replicas that get no new request, and of which
-    proxies still tell how many answers are under way.
+    proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
+    who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     """
 
     name: str
@@ -72,6 +73,8 @@ class Service:
     sticky: UUID | None = None
     mirrored: int = 0
     draining: tuple[Upstream, ...] = ()
+    baseline: tuple[Upstream, ...] | None = None
+    baseline_weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +156,15 @@ def _service(
     owners: _Owners,
     faults: list[str],
 ) -> Service:
-    live, canary = sides(deployment)
+    live, canary, baseline = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
-    upstreams, share, previewed, draining = (
-        tuple(_upstreams(deployment.name, routes, faults)) for routes in (live, canary or live, preview, leaving)
+    upstreams, share, beside, previewed, draining = (
+        tuple(_upstreams(deployment.name, routes, faults))
+        for routes in (live, canary or live, baseline or live, preview, leaving)
     )
-    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *previewed)}
+    taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
+    weight = (deployment.weight or 0) if canary else 0
     previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
@@ -171,16 +176,18 @@ def _service(
         live=upstreams,
         preview=previewed,
         canary=share if deployment.has_canary else None,
-        weight=(deployment.weight or 0) if canary else 0,
+        weight=weight,
         sticky=deployment.sticky,
         mirrored=deployment.mirrored if canary else 0,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
+        baseline=beside if deployment.baseline is not None else None,
+        baseline_weight=weight if baseline else 0,
     )
 
 
 def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Upstream]:
-    for route in _with_a_share(routes):
+    for route in with_a_share(routes):
         try:
             ip, port = read_address(route.address)
         except ValueError:
@@ -190,8 +197,3 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
         yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
-
-
-def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
-    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
-    return [route for route in routes if route.ratio > 0] or routes

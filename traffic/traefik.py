@@ -64,10 +64,14 @@ def traefik_document(table: TrafficTable) -> dict[str, Any]:
 
 
 def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
-    """The service as a weighted one, over the one that it was and the one of its canary."""
+    """The service as a weighted one, over the one that it was, that of its canary and that of the baseline."""
     sides = {f"{service.name}_live": live, f"{service.name}_canary": {}}
     sides[f"{service.name}_canary"] = {"loadBalancer": {"servers": _servers(service.canary or (), service.rules)}}
-    weights = zip(sides, (WHOLE - service.weight, service.weight), strict=True)
+    beside = service.baseline_weight
+    if beside:
+        servers = _servers(service.baseline or (), service.rules)
+        sides[f"{service.name}_baseline"] = {"loadBalancer": {"servers": servers}}
+    weights = zip(sides, (WHOLE - service.weight - beside, service.weight, beside), strict=False)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
     if service.sticky:
         cookie = {"name": cookie_of(service.sticky), "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}

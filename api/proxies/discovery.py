@@ -19,7 +19,7 @@ from api.proxies.streams import Streams
 from domain.errors import InvalidInputError
 from domain.traffic.nodes import is_node_id
 from traffic.stream import Response
-from traffic.stream_part import Request
+from traffic.stream_part import Request, TooManyNamesError
 
 LARGEST_REQUEST = 4_194_304
 """An Envoy that comes back names all that it holds, some 100 bytes for each cluster."""
@@ -63,6 +63,8 @@ class Discovery:
             await self._serve(requests, context)
         except DecodeError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _UNREADABLE)
+        except TooManyNamesError as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
 
     async def _serve(self, requests: AsyncIterator[Any], context: _Context) -> None:
         """The proxy shows its token with its first word. Raises DecodeError when one cannot be read."""

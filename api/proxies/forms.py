@@ -41,7 +41,7 @@ async def targets(parts: TheParts) -> list[dict[str, Any]]:
 
 @forms.get("/v1/traffic")
 async def table(parts: TheParts) -> dict[str, Any]:
-    """The table for people, with the proxies that poll this server: whether each knows it, and what it knows."""
+    """The table for people, with the proxies that this server tells: whether each knows it, and what it knows."""
     current = _current(parts)
     return {
         "version": current.resources.version,

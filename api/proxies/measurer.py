@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -17,7 +17,8 @@ from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.engine import in_transaction
 from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, record_look
-from traffic.counted import COUNTERS_PAGE, clusters_page, counted, under_way
+from domain.traffic.answers import Counters
+from traffic.counted import COUNTERS_PAGE, Counted, clusters_page, counted, under_way
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
@@ -108,8 +109,7 @@ class Measurer:
         told = await self._ask_all(client, work.proxies, COUNTERS_PAGE, counted)
         self._observed.proxies_reporting.set(len(told))
         for rollout in work.rollouts:
-            revisions = (rollout.from_revision_id, rollout.to_revision_id)
-            counters = {node: page.counters(rollout.deployment, revisions) for node, page in told.items()}
+            counters = {node: _counters_of(rollout, page) for node, page in told.items()}
             write = partial(record_look, rollout=rollout, told=counters, live=len(work.proxies))
             await asyncio.to_thread(in_transaction, self._engine, write)
 
@@ -131,6 +131,15 @@ class Measurer:
 def _due(connection: Connection) -> _Work:
     rollouts, draining = due_rollouts(connection, EVERY_SECONDS), routes_to_look_at(connection)
     return _Work(rollouts, frozenset(draining), live_proxies(connection) if rollouts or draining else [])
+
+
+def _counters_of(rollout: DueRollout, page: Counted) -> Counters:
+    """Of both revisions; and of its fresh baseline, under its own id."""
+    old = rollout.from_revision_id
+    found = page.counters(rollout.deployment, (old, rollout.to_revision_id))
+    if not rollout.has_baseline:
+        return found
+    return replace(found, of={**found.of, rollout.id: page.of_baseline(rollout.deployment, old)})
 
 
 async def _ask(client: httpx.AsyncClient, proxy: LiveProxy, page: str, read: Callable[[bytes], Told]) -> Told | _Silent:

@@ -12,7 +12,7 @@ from cli.apply.known import known_of
 from cli.apply.plan import ApplyRequest, Known, plan
 from cli.exits import ExitCode
 from cli.options import AsJson, Supersede
-from cli.output import print_json, printer
+from cli.output import print_diff, print_json, printer
 from cli.servers import Reader
 from db.views.timeline import RevisionView, revision_named
 
@@ -56,13 +56,10 @@ def tell_differences(found: Iterable[Difference], *, as_json: bool, in_words: bo
 
 
 def _print(found: Difference, *, in_words: bool) -> None:
-    console = printer()
-    for line in found.lines:
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        console.print(line, style=colour)
+    print_diff(found.lines)
     if in_words:
         for sentence in found.would or ["nothing to do"]:
-            console.print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
+            printer().print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
 
 
 def _running(reader: Reader, known: Known) -> RevisionView | None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from cli.exits import UsageError
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import columns, print_json, printer
-from cli.sending import send_command
+from cli.sending import say_done, send_command
 from cli.servers import Reader, find_servers
 from db.views.windows import FreezeView, freezes_shown
 from domain.commands.windows import DeleteFreeze, SetFreeze
@@ -99,9 +99,7 @@ def unfreeze(
     """End a freeze. What it held goes on."""
     find_servers()
     result = send_command(DeleteFreeze, freeze=name, reason=reason, actor=actor, request_id=request_id)
-    printer(quiet=as_json).print(f"{name} freezes nothing any more")
-    if as_json:
-        print_json(result)
+    say_done(f"{name} freezes nothing any more", result, as_json=as_json)
 
 
 def freezes(*, as_json: AsJson = False) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import columns, print_json, printer
-from cli.sending import send_command
+from cli.sending import say_done, send_command
 from cli.servers import Reader, find_servers
 from db.views.windows import GroupView, groups_shown
 from domain.commands.windows import DeleteGroup, SetGroup
@@ -43,18 +43,14 @@ def group(
     result = send_command(SetGroup, **given, reason=reason, actor=actor, request_id=request_id)
     budget = f"at most {at_most} at once" if at_most else "any number at once"
     order = ", in this order" if in_order else ""
-    printer(quiet=as_json).print(f"{name}: {', '.join(deployments)} roll out {budget}{order}")
-    if as_json:
-        print_json(result)
+    say_done(f"{name}: {', '.join(deployments)} roll out {budget}{order}", result, as_json=as_json)
 
 
 def ungroup(*, name: _Group, reason: Reason = "", actor: Actor, request_id: RequestId, as_json: AsJson = False) -> None:
     """End a group. Its deployments stay, and wait for each other no more."""
     find_servers()
     result = send_command(DeleteGroup, group=name, reason=reason, actor=actor, request_id=request_id)
-    printer(quiet=as_json).print(f"{name} is a group no more")
-    if as_json:
-        print_json(result)
+    say_done(f"{name} is a group no more", result, as_json=as_json)
 
 
 def groups(*, as_json: AsJson = False) -> None:

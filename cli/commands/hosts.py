@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import ago, columns, in_seconds, print_json, printer, roughly
-from cli.sending import send_command
+from cli.sending import say_done, send_command
 from cli.servers import Reader
 from db.views.hosts import HostView, all_hosts
 from domain.commands.replicas import ForgetHost
@@ -46,9 +46,7 @@ def forget_host(
 ) -> None:
     """Forget a host that is down and never comes back. Its replicas count as stopped."""
     result = send_command(ForgetHost, host=host, reason=reason, actor=actor, request_id=request_id)
-    printer(quiet=as_json).print(f"{host} is forgotten")
-    if as_json:
-        print_json(result)
+    say_done(f"{host} is forgotten", result, as_json=as_json)
 
 
 def _state(host: HostView) -> Text:

@@ -15,7 +15,7 @@ from rich.text import Text
 from cli.completing import revisions_offered
 from cli.exits import ExitCode, UsageError
 from cli.options import AsJson, DeploymentName
-from cli.output import ago, columns, print_json, printer
+from cli.output import ago, columns, print_diff, print_json, printer
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.timeline import RevisionView, revision_named, revision_shown, revisions_of
@@ -129,8 +129,8 @@ def _diff(view: DeploymentView, before: RevisionView, after: RevisionView, *, as
     lines = list(difflib.unified_diff(left, right, before.name, after.name, lineterm="", n=1)) if old != new else []
     if as_json:
         print_json({"differs": old != new, "diff": "".join(f"{line}\n" for line in lines)})
-    for line in [] if as_json else lines:
-        printer().print(line, style={"+": "green", "-": "red", "@": "cyan"}.get(line[:1], ""))
+    else:
+        print_diff(lines)
     if old != new:
         raise typer.Exit(ExitCode.DIFFERENT)
 

@@ -10,7 +10,7 @@ import yaml
 from cli.exits import UsageError
 from cli.options import Actor, AsJson, DeploymentName, Reason, RequestId
 from cli.output import print_json, printer
-from cli.sending import Result, Verb, carry_out, send_command
+from cli.sending import Result, Verb, carry_out, say_done, send_command
 from cli.servers import Reader
 from cli.strict_yaml import documents_of
 from db.cycle.rules import NO_RULES, rules_of
@@ -51,9 +51,7 @@ def create(
     given = None if policy is None else yaml_of(policy, "--policy")
     asked = {"reason": reason, "actor": actor, "request_id": request_id}
     result = send_command(CreateDeployment, deployment=deployment, desired_replicas=replicas, policy=given, **asked)
-    printer(quiet=as_json).print(f"{deployment} is created; 'rollway apply' gives it a first revision")
-    if as_json:
-        print_json(result)
+    say_done(f"{deployment} is created; 'rollway apply' gives it a first revision", result, as_json=as_json)
 
 
 def policy(
@@ -116,9 +114,7 @@ def push_metric(
     asked = {"reason": reason, "actor": actor, "request_id": request_id}
     result = send_command(PushMetric, deployment=deployment, metric=metric, value=value, **asked)
     acts = "a rule acts on it" if result["fires"] else "no rule acts on it"
-    printer(quiet=as_json).print(f"{metric} of {deployment} is {value:g} now; {acts}")
-    if as_json:
-        print_json(result)
+    say_done(f"{metric} of {deployment} is {value:g} now; {acts}", result, as_json=as_json)
 
 
 def change_traffic(deployment: str, given: str | None, **asked: Any) -> None:  # noqa: ANN401 -- options of every verb

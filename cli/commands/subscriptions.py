@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import ago, columns, print_json, printer
-from cli.sending import send_command
+from cli.sending import say_done, send_command
 from cli.servers import Reader
 from db.views.subscriptions import SubscriptionView, all_subscriptions
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
@@ -66,9 +66,7 @@ def subscribe(
         request_id=request_id,
     )
     told = f"the target {webhook}" if webhook else f"the task {task} in queue {result['queue']}"
-    printer(quiet=as_json).print(f"{name}: {told} is told from now on")
-    if as_json:
-        print_json(result)
+    say_done(f"{name}: {told} is told from now on", result, as_json=as_json)
 
 
 def unsubscribe(
@@ -76,9 +74,7 @@ def unsubscribe(
 ) -> None:
     """End a subscription. What it has not been told yet it never is."""
     result = send_command(DeleteSubscription, subscription=name, reason=reason, actor=actor, request_id=request_id)
-    printer(quiet=as_json).print(f"{name} is told no more")
-    if as_json:
-        print_json(result)
+    say_done(f"{name} is told no more", result, as_json=as_json)
 
 
 def subscriptions(*, as_json: AsJson = False) -> None:

@@ -119,6 +119,9 @@ def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
     yield from _upstreams(service.name, "live", service.live, live)
     if service.weight and service.canary:
         yield from _upstreams("", "canary", service.canary, f"{service.weight / 100:g} % of the requests")
+    if service.baseline_weight and service.baseline:
+        as_much = f"{service.baseline_weight / 100:g} % of the requests"
+        yield from _upstreams("", "baseline", service.baseline, as_much)
     if service.mirrored and service.canary:
         reached = f"copies of {service.mirrored / 100:g} % of the requests that only read"
         yield from _upstreams("", "mirror", service.canary, reached)

@@ -10,11 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import ago, columns, duration, roughly
+from cli.output import ago, columns, roughly
 from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
 from domain.model import Lifecycle, RouteStatus, TrafficStatus
+from domain.numbers import duration, number_of
 from domain.picture import symbol
 from domain.policy import RolloutLimits, StrategySpec
 
@@ -89,7 +90,7 @@ def _under_way(route: RouteView, now: datetime) -> str:
     """None has begun after the drain did."""
     if not route.answers_under_way or route.drain_started_at is None:
         return ""
-    answers = "1 answer" if route.answers_under_way == 1 else f"{route.answers_under_way} answers"
+    answers = number_of(route.answers_under_way, "answer")
     return f"; {answers} under way for {duration(now - route.drain_started_at)} or longer"
 
 

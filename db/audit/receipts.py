@@ -117,18 +117,14 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
 
 def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
     """What of a rollout, under way or ended, came otherwise than planned, in words; none of one that is cut."""
-    return list(against_plan(connection, rollout_id).deviations)
+    held, _ = _held(connection, rollout_id)
+    return list(held.deviations)
 
 
 def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
     """Of a rollout, under way or ended; nothing of one that is cut."""
-    found = connection.execute(_BEGUN, (rollout_id,)).fetchone()
-    if found is None:
-        return AgainstPlan()
-    deployment_id, began, names = found
-    held = _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
-    told = answered(intervals_of(connection, rollout_id), {UUID(revision): name for revision, name in names.items()})
-    return replace(held, requests=told["said"])
+    held, names = _held(connection, rollout_id)
+    return replace(held, requests=answered(intervals_of(connection, rollout_id), names)["said"])
 
 
 def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
@@ -139,6 +135,16 @@ def sealed_receipt(connection: Connection[Any], rollout_id: UUID) -> Sealed | No
 def receipt_before(connection: Connection[Any], rollout_id: UUID) -> Sealed | None:
     """The one whose hash the receipt of this rollout holds; None where there is none, or it is not kept any more."""
     return _read(connection, _BEFORE, rollout_id)
+
+
+def _held(connection: Connection[Any], rollout_id: UUID) -> tuple[AgainstPlan, dict[UUID, str]]:
+    """A rollout against its plan, without what callers met, and the names of its revisions."""
+    found = connection.execute(_BEGUN, (rollout_id,)).fetchone()
+    if found is None:
+        return AgainstPlan(), {}
+    deployment_id, began, names = found
+    held = _against_plan(connection, deployment_id, began, _steps(connection, rollout_id))
+    return held, {UUID(revision): name for revision, name in names.items()}
 
 
 def _against_plan(

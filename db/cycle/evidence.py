@@ -1,4 +1,4 @@
-"""What the judges of canaries have seen: the intervals of their rollouts, with the answers of both revisions."""
+"""What the judges of canaries have seen: the intervals of their rollouts, with the answers of both sides."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ _EVIDENCE = """
            o.done, o.failed, o.first_byte, o.cut
       FROM intervals i JOIN rollouts r ON r.id = i.rollout_id
       LEFT JOIN answers n ON (n.rollout_id, n.interval_id, n.revision_id) = (i.rollout_id, i.id, r.to_revision_id)
-      LEFT JOIN answers o ON (o.rollout_id, o.interval_id, o.revision_id) = (i.rollout_id, i.id, r.from_revision_id)
+      LEFT JOIN answers o ON (o.rollout_id, o.interval_id) = (i.rollout_id, i.id)
+       AND o.revision_id = CASE WHEN r.spec #>> '{judge,baseline}' = 'fresh' THEN r.id ELSE r.from_revision_id END
      WHERE i.rollout_id = ANY(%(ids)b)
      ORDER BY i.rollout_id, i.id
 """

@@ -158,7 +158,7 @@ MEASURES = (
     ),
     Measure(
         "rollway_proxies",
-        "Proxies, by kind, that poll (live) or were silent for too long",
+        "Proxies, by kind, that have a stream or poll (live), or were silent for too long",
         ("kind", "state"),
         f"""
         SELECT kind, CASE WHEN coalesce({IS_LIVE}, false) THEN 'live' ELSE 'silent' END AS state, count(*)

@@ -16,6 +16,7 @@ from domain.traffic.answers import Counters, Look, next_interval
 # leave a row for each second of them. A time that lies ahead is from before the database's clock was set back.
 _DUE = """
     SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
+           coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
            coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at
       FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
       LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true
@@ -30,12 +31,16 @@ _LIVE = f"SELECT node_id, stats_address FROM proxies p WHERE {IS_LIVE} ORDER BY 
 
 
 class DueRollout(NamedTuple):
-    """A rollout under way. `last_id` and `last_at` are of its last interval; 0 and its start before the first."""
+    """A rollout under way. `has_baseline`: its canary is compared with a fresh one.
+
+    `last_id` and `last_at` are of its last interval; 0 and its start before the first.
+    """
 
     id: UUID
     deployment: str
     from_revision_id: UUID
     to_revision_id: UUID
+    has_baseline: bool
     last_id: int
     last_at: datetime
 

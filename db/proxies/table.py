@@ -4,8 +4,9 @@ A row of a newer release may have a kind or a status that this one does not know
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from psycopg import Connection
@@ -25,6 +26,8 @@ from domain.traffic.published import (
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
+_Canary: TypeAlias = tuple[int | None, UUID | None, int, bool, frozenset[UUID] | None]
+_NO_CANARY: _Canary = (None, None, 0, False, None)
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -39,17 +42,25 @@ _ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORD
 
 _DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
 
+_HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
+
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
 # still answer they tell of its own cluster; a stage without a weight is that of its mirror
 _CANARIES = f"""
-    SELECT deployment_id, CASE WHEN outcome IS NULL THEN weight END, CASE WHEN spec @> '{{"sticky": true}}' THEN id END,
-           CASE WHEN outcome IS NULL AND weight = 0 AND stage > 0
-                THEN (100 * substring(spec #>> '{{mirror,share}}' FROM '^[0-9.]+')::float)::int END
-      FROM rollouts
-     WHERE (weight IS NOT NULL OR stage > 0)
-       AND (ended_at IS NULL OR ended_at > clock_timestamp() - interval '1 minute'
-            OR to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}))
-     ORDER BY started_at
+    SELECT o.deployment_id, CASE WHEN o.outcome IS NULL THEN o.weight END AS weight,
+           CASE WHEN o.spec @> '{{"sticky": true}}' THEN o.id END AS sticky,
+           CASE WHEN o.outcome IS NULL AND o.weight = 0 AND o.stage > 0
+                THEN (100 * substring(o.spec #>> '{{mirror,share}}' FROM '^[0-9.]+')::float)::int END AS mirrored,
+           CASE WHEN {_HAS_BASELINE}
+                THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
+                            WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
+                              AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline
+      FROM rollouts o
+     WHERE (o.weight IS NOT NULL OR o.stage > 0)
+       AND (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
+            OR o.to_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING})
+            OR o.from_revision_id IN (SELECT revision_id FROM routes WHERE {_DRAINING}) AND {_HAS_BASELINE})
+     ORDER BY o.deployment_id, o.started_at
 """
 
 _ROUTES = f"""
@@ -59,7 +70,7 @@ _ROUTES = f"""
            r.parked_until IS NOT NULL AS is_parked,
            coalesce(r.revision_id = d.current_revision_id, false) AS is_current
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE (r.{RUNNING} OR r.status = 'terminating' AND r.stop_requested_at IS NULL AND r.stopped_at IS NULL)
+     WHERE (r.{RUNNING} OR r.{_DRAINING})
        AND r.address IS NOT NULL
      ORDER BY r.id
 """
@@ -71,9 +82,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
     cursor.execute(_ONE_SNAPSHOT)
     ((seen,),) = cursor.execute(_SEEN).fetchall()
     deployments = cursor.execute(_DEPLOYMENTS).fetchall()
-    canaries = {
-        key: (weight, sticky, mirrored or 0, True) for key, weight, sticky, mirrored in cursor.execute(_CANARIES)
-    }
+    canaries = _canaries(cursor.execute(_CANARIES))
     faults: list[str] = []
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
     for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
@@ -95,12 +104,24 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
                 tuple(entrances[key]),
                 replace(RequestRules(*rules), protocol=known_protocol(protocol)),
                 tuple(routes[key]),
-                *canaries.get(key, (None, None, 0, False)),
+                *canaries.get(key, _NO_CANARY),
             )
             for key, name, *rules, protocol in deployments
         ),
         faults=tuple(faults),
     )
+
+
+def _canaries(
+    rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None]],
+) -> dict[UUID, _Canary]:
+    """Of the youngest rollout; a baseline's cluster stays for as long as that of any."""
+    found: dict[UUID, _Canary] = {}
+    for deployment_id, weight, sticky, mirrored, baseline in rows:
+        had_none = found.get(deployment_id, _NO_CANARY)[-1] is None
+        beside = None if had_none and baseline is None else frozenset(baseline or ())
+        found[deployment_id] = (weight, sticky, mirrored or 0, True, beside)
+    return found
 
 
 def _route_row(deployment_id: UUID, status: str, traffic: str, **fields: Any) -> tuple[UUID, RouteInTraffic | str]:  # noqa: ANN401

@@ -10,7 +10,7 @@ from psycopg.rows import class_row, scalar_row
 from db.locked import changed, lock
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
-from db.replicas.secrets import REFERENCES
+from db.replicas.secrets import OFFSETS, REFERENCES
 from db.rows import columns
 from db.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
@@ -40,8 +40,6 @@ _OF_DEPLOYMENT = f"""
     SELECT deployment_id, host, count(*)::int FROM routes
      WHERE deployment_id = ANY(%s) AND {ACTIVE} AND host IS NOT NULL GROUP BY deployment_id, host
 """
-
-_OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
 
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
@@ -83,7 +81,7 @@ def place_routes(connection: Connection, limit: int) -> int:
     owners = list({route.deployment_id for route in waiting})
     lock(connection, owners)
     unplaced = _unplaced(connection, owners, limit)
-    offsets = connection.execute(_OFFSETS)
+    offsets = connection.execute(OFFSETS)
     of_deployment = connection.execute(_OF_DEPLOYMENT, (owners,))
     of_all = connection.execute(_OF_ALL)
     chosen = place(

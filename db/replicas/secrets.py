@@ -21,7 +21,8 @@ _OF_REVISION = f"""
        AND v.name = %(revision)s
 """
 
-_UP = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
+OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
+"""By how much the clock of each host is off that is up; `hosts_in_time` says which of them may get replicas."""
 
 _ASKED = columns("host text, reference text")
 
@@ -114,5 +115,5 @@ def note_fault(connection: Connection, host: str, reference: str, fault: str) ->
 
 
 def _of_each_host(connection: Connection, references: Sequence[str]) -> list[tuple[str, str]]:
-    hosts = hosts_in_time(dict(connection.cursor().execute(_UP).fetchall()))
+    hosts = hosts_in_time(dict(connection.cursor().execute(OFFSETS).fetchall()))
     return [(host, reference) for host in sorted(hosts) for reference in references]

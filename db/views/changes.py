@@ -9,13 +9,11 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 
-from db.views.deployments import DeploymentView, deployments_by_id, existing_deployments
+from db.views.deployments import LATE, DeploymentView, deployments_by_id, existing_deployments
 from db.views.timeline import HistoryView
 
 OVERLAP = timedelta(seconds=20)
 """A record is dated when it is written and seen when that is committed, which no transaction puts off for so long."""
-LATE = timedelta(seconds=15)
-"""A deployment that is due for so long is not looked at by any worker, which people are told."""
 _MOST_NOTED = 10_000
 _MOST_MISSED = 1_000
 

@@ -2,17 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from pydantic import TypeAdapter
-
 from db.views.deployments import DeploymentView
 from db.views.timeline import StepView
 from domain.after import routes_after
 from domain.changes import RouteChanges
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.picture import picture
-from domain.recording import inputs_from_json
-
-_CHANGES = TypeAdapter(RouteChanges)
+from domain.recording import changes_from_json, inputs_from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class Cycle:
 def cycles(step: StepView) -> list[Cycle]:
     """A step's own cycle; after one that created replicas also the wait for them, drawn as it left them."""
     before, at = inputs_from_json(step.inputs)
-    changes = _CHANGES.validate_python(step.decision["changes"])
+    changes = changes_from_json(step.decision)
     own = cycle_of(before, _did(changes, step), step.decision["reason"])
     if not changes.created:
         return [own]

@@ -19,7 +19,8 @@ from domain.numbers import duration
 from domain.picture import picture
 from domain.strategies import STRATEGIES
 
-_LATE = timedelta(seconds=15)
+LATE = timedelta(seconds=15)
+"""A deployment that is due for so long is not looked at by any worker, which people are told."""
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,
@@ -100,7 +101,7 @@ class DeploymentView:
     @property
     def overdue(self) -> str:
         """A sentence when no worker looks at what is due; empty when all is well."""
-        if self.due_at is None or self.now - self.due_at < _LATE or self.lifecycle is Lifecycle.DESTROYED:
+        if self.due_at is None or self.now - self.due_at < LATE or self.lifecycle is Lifecycle.DESTROYED:
             return ""
         return f"due for {duration(self.now - self.due_at)}, but no worker has looked: do workers and beat run?"
 

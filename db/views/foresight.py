@@ -59,7 +59,7 @@ class Foreseeable:
     def of(cls, view: DeploymentView, past: "LearnedView") -> Self:
         """The deployment of the view, with its failing starts."""
         names = [field.name for field in fields(Route)]
-        routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.snapshot.routes)
+        routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.routes)
         deployment = replace(view.snapshot, start_failures=past.start_failures, routes=routes)
         return cls(deployment, past.learned, view.now)
 

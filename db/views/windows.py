@@ -1,6 +1,6 @@
 """The reads for people: freezes, with when they are on, and groups, with who rolls out there."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from psycopg import Connection
@@ -24,21 +24,9 @@ _GROUPS = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreezeView:
+class FreezeView(FreezeRow):
     """A freeze; until when it is on, if it is, and when it begins next, if it does."""
 
-    name: str
-    cron: str | None
-    time_zone: str | None
-    duration_seconds: int | None
-    starts_at: datetime | None
-    ends_at: datetime | None
-    deployments: list[str]
-    groups: list[str]
-    pauses: bool
-    actor: str
-    reason: str
-    created_at: datetime
     frozen_until: datetime | None
     next_start: datetime | None
     now: datetime
@@ -67,7 +55,7 @@ def freezes_shown(connection: Connection) -> list[FreezeView]:
 
 def _shown(row: FreezeRow, now: datetime) -> FreezeView:
     window = row.freeze.window
-    return FreezeView(**row._asdict(), frozen_until=window.ends(now), next_start=window.next_start(now), now=now)
+    return FreezeView(**asdict(row), frozen_until=window.ends(now), next_start=window.next_start(now), now=now)
 
 
 def groups_shown(connection: Connection) -> list[GroupView]:

@@ -97,9 +97,8 @@ class SetFreeze(Command):
 
     @model_validator(mode="after")
     def _one_window(self) -> Self:
-        by_cron = (self.cron is not None, self.duration_seconds is not None)
-        once = (self.starts_at is not None, self.ends_at is not None)
-        if sorted((all(by_cron), any(once))) != [False, True] or any(by_cron) != all(by_cron) or any(once) != all(once):
+        ways = ({"cron", "duration_seconds"}, {"starts_at", "ends_at"})
+        if {name for way in ways for name in way if getattr(self, name) is not None} not in ways:
             raise ValueError("needs either cron and duration_seconds, or starts_at and ends_at")
         if self.starts_at is not None and self.ends_at is not None and self.ends_at <= self.starts_at:
             raise ValueError("ends_at must be later than starts_at")

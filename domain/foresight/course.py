@@ -6,9 +6,10 @@ wave 3   ■|■■     create 1, drain 1
 wave 4   |■■■     completed
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Self
 
 from domain.after import back_reason_of
 from domain.foresight.ends import step_ends_at
@@ -22,18 +23,23 @@ HORIZON_SECONDS = 31 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """How many replicas there are: those that the ceiling counts, those that the floor counts, and all that run."""
+    """Replicas at one moment: what the ceiling counts, what is stopping beside it, what the floor counts, all that run.
+
+    Parked ones run, and are no budget's.
+    """
 
     live: int
+    stopping: int
     serving: int
     running: int
 
     @classmethod
-    def of(cls, deployment: Deployment) -> "Stand":
-        """Parked ones and those that are stopping run beside the live ones."""
-        live = [route for route in deployment.active_routes if route.parked_until is None]
-        running = sum(_runs(route) for route in deployment.routes)
-        return cls(len(live), sum(route.is_serving for route in deployment.routes), running)
+    def of(cls, routes: Sequence[Route]) -> Self:
+        """Of these."""
+        active = sum(route.is_active for route in routes)
+        live = sum(route.is_active and route.parked_until is None for route in routes)
+        stopping = sum(route.status is RouteStatus.TERMINATING for route in routes)
+        return cls(live, stopping, sum(route.is_serving for route in routes), active + stopping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ class _Run:
     def __init__(self, world: World) -> None:
         self.world = world
         self.begins = world.at
-        self.stands = [Stand.of(world.deployment)]
+        self.stands = [Stand.of(world.deployment.routes)]
         self._promoted: set[int] = set()
 
     def to_rest(self) -> float | None:
@@ -111,7 +117,7 @@ class _Run:
         while not is_at_rest(world):
             if not world.step(ends):
                 return None
-            self.stands.append(Stand.of(world.deployment))
+            self.stands.append(Stand.of(world.deployment.routes))
             self._promote()
         return (world.at - self.begins).total_seconds()
 
@@ -165,7 +171,3 @@ def _wave(number: int, look: Look, *, waits_for_person: bool) -> Wave:
         look.decision.reason,
         waits_for_person,
     )
-
-
-def _runs(route: Route) -> bool:
-    return route.is_active or route.status is RouteStatus.TERMINATING

@@ -6,20 +6,18 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Self
 
-from pydantic import TypeAdapter
-
 from domain.after import after, routes_after
 from domain.changes import RouteChanges
 from domain.foresight.awaited import WaitsFor
+from domain.foresight.course import Stand
 from domain.foresight.why import why
 from domain.foresight.world import cycle
-from domain.model import Deployment, Route, RouteStatus, Verdict
+from domain.model import Deployment, Verdict
 from domain.picture import picture
-from domain.recording import inputs_from_json
+from domain.recording import changes_from_json, inputs_from_json
 from domain.replay import decided_again, is_same_decision, records_a_failed_write, replay_step
 from domain.rollout import guard_of
 
-_CHANGES = TypeAdapter(RouteChanges)
 _HOLDING = frozenset({"pause", "resume", "promote"})
 """What a person asks for who holds a rollout, or was waited for."""
 
@@ -39,8 +37,7 @@ class RecordedStep:
     @classmethod
     def of(cls, number: int, phase: str, at: datetime, inputs: dict[str, Any], decision: dict[str, Any]) -> Self:
         """With the snapshot that it was decided from, and what was done to routes, as values."""
-        changes = _CHANGES.validate_python(decision["changes"])
-        return cls(number, phase, at, inputs, decision, inputs_from_json(inputs)[0], changes)
+        return cls(number, phase, at, inputs, decision, inputs_from_json(inputs)[0], changes_from_json(decision))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +48,6 @@ class RecordedAct:
     actor: str
     what: str
     said: str
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Replicas at one moment: what the ceiling counts, what is stopping beside it, and what the floor counts."""
-
-    live: int
-    stopping: int
-    serving: int
-
-    @classmethod
-    def of(cls, routes: Sequence[Route]) -> Self:
-        """Parked ones are no budget's."""
-        live = sum(route.is_active and route.parked_until is None for route in routes)
-        stopping = sum(route.status is RouteStatus.TERMINATING for route in routes)
-        return cls(live, stopping, sum(route.is_serving for route in routes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +69,13 @@ def extremes(steps: Sequence[RecordedStep]) -> Extremes | None:
     """None of a rollout that has no step."""
     if not steps:
         return None
-    moments = [(step, Counted.of(step.deployment.routes), _counted_after(step)) for step in steps]
-    seen = [counted for _, before, later in moments for counted in (before, later)]
+    moments = [(step, Stand.of(step.deployment.routes), _stand_after(step)) for step in steps]
+    seen = [stand for _, before, later in moments for stand in (before, later)]
     return Extremes(
-        most_live=max(counted.live for counted in seen),
-        most_stopping=max(counted.stopping for counted in seen),
-        most_live_and_stopping=max(counted.live + counted.stopping for counted in seen),
-        fewest_serving=min(counted.serving for counted in seen),
+        most_live=max(stand.live for stand in seen),
+        most_stopping=max(stand.stopping for stand in seen),
+        most_live_and_stopping=max(stand.live + stand.stopping for stand in seen),
+        fewest_serving=min(stand.serving for stand in seen),
         is_ceiling_kept=all(_keeps_ceiling(step, later) for step, _, later in moments),
         is_floor_kept=all(_keeps_floor(step, before, later) for step, before, later in moments),
     )
@@ -158,18 +139,18 @@ def _wave(step: RecordedStep, began: datetime, until: datetime | None) -> dict[s
     }
 
 
-def _counted_after(step: RecordedStep) -> Counted:
-    return Counted.of(routes_after(step.deployment.routes, step.changes, step.at))
+def _stand_after(step: RecordedStep) -> Stand:
+    return Stand.of(routes_after(step.deployment.routes, step.changes, step.at))
 
 
-def _keeps_ceiling(step: RecordedStep, later: Counted) -> bool:
+def _keeps_ceiling(step: RecordedStep, later: Stand) -> bool:
     if not step.changes.created:
         return True
     budget = guard_of(step.deployment)
     return later.live + (later.stopping if budget.count_stopping else 0) <= budget.ceiling
 
 
-def _keeps_floor(step: RecordedStep, before: Counted, later: Counted) -> bool:
+def _keeps_floor(step: RecordedStep, before: Stand, later: Stand) -> bool:
     return later.serving >= min(before.serving, guard_of(step.deployment).keep)
 
 

@@ -13,9 +13,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from domain.after import turns_back
 from domain.foresight.world import cycle, with_status
 from domain.model import Deployment, RouteStatus, Verdict
-from domain.rollout import ROLLING_BACK, rollout_of
+from domain.rollout import rollout_of
 from domain.steering import scale
 from domain.strategies import parse_policy
 from domain.strategies.buckets import worst_first
@@ -83,8 +84,7 @@ def comes_to(decision: ClassifiedDecision) -> str:
             return "error"
         case Verdict.SKIPPED, _:
             return "waits_for_person" if decision.clock_stopped else "waits"
-    turns_back = decision.to == ROLLING_BACK != decision.deployment.status
-    return "goes_back" if turns_back else "moves"
+    return "goes_back" if turns_back(decision) else "moves"
 
 
 def _with_policy(deployment: Deployment, supposing: Supposing) -> Deployment:

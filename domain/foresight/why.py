@@ -66,19 +66,8 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
         return _told(deployment, _with_worker(held, around), End(around.due_at, "a worker looks again"), now)
     if decision.changes_anything:
         return _told(deployment, _worker(decision, around), End(around.due_at, "that look is due"), now)
-    if decision.clock_stopped and deployment.hold is not None and deployment.paused_at is None:
-        held = Awaited(WaitsFor.TIME, f"{deployment.name} is not going forward: {deployment.hold.reason}")
-        return _told(deployment, held, End(deployment.hold.until, "it is looked at again"), now)
-    if decision.clock_stopped and (at := step_ends_at(deployment)) is not None and deployment.paused_at is None:
-        look = Awaited(WaitsFor.TIME, f"{deployment.name} waits: {decision.reason.removeprefix('waiting: ')}")
-        return _told(deployment, look, End(at, "the next step begins"), now)
-    gives_up_at = judge_gives_up_at(deployment) if deployment.paused_at is None else None
-    if decision.clock_stopped and gives_up_at is not None and gives_up_at > now:
-        look = Awaited(WaitsFor.TIME, f"{deployment.name} waits: {decision.reason.removeprefix('waiting: ')}")
-        return _told(deployment, look, End(gives_up_at, "its judge is undecided for good"), now)
     if decision.clock_stopped:
-        until_then = End(None, "no clock of the rollout runs until then")
-        return _told(deployment, _person(deployment, decision), until_then, now)
+        return _told(deployment, *_standing_still(deployment, decision, now), now)
     awaited = _with_worker(_awaited(deployment, decision, around, now), around)
     return _told(deployment, awaited, end_of(deployment, decision.due_at, now), now)
 
@@ -117,6 +106,25 @@ def _with_worker(awaited: Awaited, around: Around) -> Awaited:
     if not around.missing_worker or awaited.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
         return awaited
     return replace(awaited, kind=WaitsFor.WORKER, words=f"{awaited.words}; but {around.missing_worker}")
+
+
+def _standing_still(deployment: Deployment, decision: ClassifiedDecision, now: datetime) -> tuple[Awaited, End]:
+    """What ends a wait in which no clock of the rollout runs: a hold, the look at a canary, or a person."""
+    if deployment.paused_at is None and deployment.hold is not None:
+        held = Awaited(WaitsFor.TIME, f"{deployment.name} is not going forward: {deployment.hold.reason}")
+        return held, End(deployment.hold.until, "it is looked at again")
+    if deployment.paused_at is None and (end := _end_of_look(deployment, now)) is not None:
+        look = Awaited(WaitsFor.TIME, f"{deployment.name} waits: {decision.reason.removeprefix('waiting: ')}")
+        return look, end
+    return _person(deployment, decision), End(None, "no clock of the rollout runs until then")
+
+
+def _end_of_look(deployment: Deployment, now: datetime) -> End | None:
+    """When the look at a canary ends by itself; None where it waits for a person."""
+    if (at := step_ends_at(deployment)) is not None:
+        return End(at, "the next step begins")
+    at = judge_gives_up_at(deployment)
+    return End(at, "its judge is undecided for good") if at is not None and at > now else None
 
 
 def _person(deployment: Deployment, decision: ClassifiedDecision) -> Awaited:

@@ -37,6 +37,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
+    control: str
     verb: str
     settings: Errors | Slow
     count: Callable[[Sequence[Evidence]], list[Counts]]
@@ -44,22 +45,22 @@ class _Measure:
 
 def judge(settings: Judge, evidence: Sequence[Evidence], since: datetime, now: datetime) -> Judged:
     """Of all evidence of a canary, whose present weight every live proxy has known `since`."""
-    measures = _measures(settings)
-    limit = math.log(len(measures) / part(settings.chance_of_false_abort))
-    for measure in measures:
-        counts = measure.count(evidence)
+    counted = [(measure, measure.count(evidence)) for measure in _measures(settings)]
+    limit = math.log(len(counted) / part(settings.chance_of_false_abort))
+    for measure, counts in counted:
         shown = harm(counts, times(measure.settings.worse_than))
         if shown >= limit:
             return Judged(Found.HARM, f"{_compared(measure, counts)}; {_chance('no worse', shown)}")
     here = [seen for seen in evidence if seen.at > since]
     sentences, all_good = [], True
     needed = -math.log(part(settings.chance_of_false_promotion))
-    for measure in measures:
-        counts = measure.count(evidence)[len(evidence) - len(here) :]
-        shown = good_enough(counts, times(measure.settings.worse_than), part(measure.settings.allowed))
+    for measure, counts in counted:
+        counts_here = counts[len(evidence) - len(here) :]
+        shown = good_enough(counts_here, times(measure.settings.worse_than), part(measure.settings.allowed))
         is_good = shown >= needed
         all_good = all_good and is_good
-        sentences.append(_compared(measure, counts) + (f"; {_chance('worse than allowed', shown)}" if is_good else ""))
+        said = _compared(measure, counts_here)
+        sentences.append(f"{said}; {_chance('worse than allowed', shown)}" if is_good else said)
     sentence = _with_proxies("; ".join(sentences), here)
     enough = _enough(settings, here, since, now)
     if all_good and not enough:
@@ -75,11 +76,11 @@ def over_at(settings: Judge, since: datetime) -> datetime:
 
 
 def _measures(settings: Judge) -> list[_Measure]:
-    found = []
+    found, control = [], "baseline" if settings.baseline == "fresh" else "control"
     if settings.errors is not None:
-        found.append(_Measure("failed", settings.errors, failures))
+        found.append(_Measure(control, "failed", settings.errors, failures))
     if (slow := settings.slow) is not None:
-        found.append(_Measure("were slow", slow, lambda evidence: slow_ones(evidence, slow.percentile)))
+        found.append(_Measure(control, "were slow", slow, lambda evidence: slow_ones(evidence, slow.percentile)))
     return found
 
 
@@ -96,7 +97,7 @@ def _compared(measure: _Measure, counts: Sequence[Counts]) -> str:
     """Canary 9 of 412 failed, control 11 of 7,830: 15.5 times as often."""
     canary, failed = sum(each.canary for each in counts), sum(each.canary_failed for each in counts)
     control, others = sum(each.control for each in counts), sum(each.control_failed for each in counts)
-    said = f"canary {failed:,} of {canary:,} {measure.verb}, control {others:,} of {control:,}"
+    said = f"canary {failed:,} of {canary:,} {measure.verb}, {measure.control} {others:,} of {control:,}"
     if not failed or not others:
         return said
     ratio = f"{failed / canary / (others / control):.2g}"

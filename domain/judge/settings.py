@@ -82,6 +82,9 @@ class Judge(_Settings):
     """Null: errors are not judged."""
     slow: Slow | None = None
     """Left out: slow answers are not judged. `slow: {}` has the defaults."""
+    baseline: Literal["old", "fresh"] = "old"
+    """What the canary is compared with. old: the replicas of the old revision, as long as they may have run; fresh: as
+    many new replicas of it as the canary has, which start with the canary and get as many requests."""
     chance_of_false_abort: Percent = "1%"
     """That a canary which is no worse is ever aborted, at any of its weights, however often is looked."""
     chance_of_false_promotion: Percent = "5%"

@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.model import RouteStatus
+from domain.numbers import number_of
 
 IDLE_LOOKS = 2
 _FIRST_LOOK = timedelta(seconds=5)
@@ -106,7 +107,7 @@ def cut_by_maximum(route: LeavingRoute, times: DrainTimes) -> int:
 
 def cut_in_words(max_seconds: float, answers: int) -> str:
     """What is said when replicas were asked to end before they were idle."""
-    which = "1 answer was" if answers == 1 else f"{answers} answers were"
+    which = f"{number_of(answers, 'answer')} {'was' if answers == 1 else 'were'}"
     return f"{which} still under way after drain_max_seconds, {max_seconds:g} s: cut"
 
 

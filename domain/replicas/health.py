@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from signal import Signals
 
 from domain.model import RouteStatus
-from domain.replicas.revision import HealthCheck
+from domain.replicas.health_check import HealthCheck
 
 _LONG_START = timedelta(seconds=3)
 """After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""

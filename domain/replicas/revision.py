@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shlex
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -13,9 +13,9 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 
+from domain.replicas.health_check import HealthCheck
 from domain.replicas.runtime_spec import DockerSpec, ExternalSpec
 from domain.replicas.secrets import EnvValue, references_of
 from domain.text import storable
@@ -52,35 +52,6 @@ def _variable_name(name: str) -> str:
 
 
 VariableName = Annotated[str, AfterValidator(_variable_name)]
-
-
-class HealthCheck(BaseModel):
-    """An HTTP probe: any 2xx or 3xx answer to GET `path` within `timeout_seconds` is a success."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: str = Field(default="/health", pattern=r"^/")
-    """What is asked, on the replica's PORT."""
-    interval_seconds: float = Field(default=5.0, ge=0.1, le=3600)
-    """From one probe to the next."""
-    timeout_seconds: float = Field(default=2.0, gt=0, le=300)
-    """How long an answer may take."""
-    success_threshold: int = Field(default=1, ge=1, le=100)
-    """Successes in a row that make a replica healthy."""
-    failure_threshold: int = Field(default=3, ge=1, le=100)
-    """Failures in a row that make a healthy replica unhealthy."""
-    initial_delay_seconds: float = Field(default=0.0, ge=0, le=86400)
-    """From the start of the replica to its first probe."""
-    start_deadline_seconds: float = Field(default=60.0, gt=0, le=86400)
-    """A replica that has not become healthy so long after its start has failed. More than `initial_delay_seconds`."""
-
-    @model_validator(mode="after")
-    def _deadline_leaves_time_to_probe(self) -> Self:
-        if self.start_deadline_seconds <= self.initial_delay_seconds:
-            raise ValueError(
-                "start_deadline_seconds must be greater than initial_delay_seconds, or no probe is ever made"
-            )
-        return self
 
 
 _NAMED = frozenset(

@@ -47,9 +47,11 @@ def is_same(stored: Mapping[str, Any], spec: RevisionSpec) -> bool:
 def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:
     """Not validated: its runtime may be one that this release does not have."""
     known: dict[str, Any] = {"runtime": str(raw.get("runtime", "process"))}
-    for name in ("drain_seconds", "stop_grace_seconds"):
+    for name in ("drain_seconds", "drain_max_seconds", "stop_grace_seconds"):
         if isinstance(raw.get(name), int | float):
             known[name] = min(max(0.0, raw[name]), MOST_SECONDS)
+    if raw.get("drain") == "fixed":
+        known["drain"] = "fixed"
     with suppress(ValidationError):
         known["external"] = ExternalSpec.model_validate(raw.get("external"), extra="ignore")
     return RevisionSpec.model_construct(**known)

@@ -7,7 +7,7 @@ and each is kept complete, within the budget of a rolling update: n + surge live
     1  past the last step, an undo, or none wanted      -> the rest, as a rolling update does it
     2  old not n, or n + surge - canary where that is
        less; or canary not as many as its step wants    -> create, bring in, drain: both from one snapshot
-    3  canary not ready                                 -> wait
+    3  canary, or its baseline, not ready               -> wait
     4  a live proxy does not know the weight yet        -> wait
     5  the canary is there and has no weight yet, its
        step's seconds are over, its judge finds it good
@@ -18,9 +18,16 @@ Where it has a mirror, its first stage has the weight 0: it gets copies of reque
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
 soon as line 5 holds. The seconds of a step count from when every live proxy knew its weight.
 
+A fresh baseline is as many more of the old side, none older than the rollout; where the surge leaves no room for
+that many more, older ones go for it. When the canary ends they are old replicas as the others are.
+
 n=3 surge=1, steps 5 % and 50 %, new ones right of the bar:
 
     ■■■|  →  ■■■|◇  →  ■■■|■ 5 %  →  ■■|■  →  ■■|■◇  →  ■■|■■ 50 %  →  the rest: ■|■■◇  →  |■■■ completed
+
+n=3 surge=2, step 5 %, with a fresh baseline:
+
+    ■■■|  →  ■■■◇|◇  →  ■■■■|■ 5 %, and 5 % for the youngest old one  →  the rest: ■■■|■  →  ■■■|■◇  →  …
 """
 
 from dataclasses import replace
@@ -28,12 +35,12 @@ from datetime import datetime
 from typing import ClassVar
 
 from domain.changes import Decision, RouteChanges, Stage
-from domain.model import Deployment, Rollout, RouteStatus
+from domain.model import Deployment, Rollout, RouteStatus, Verdict
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets
+from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary_judge import Judgement, judged_until, judgement
-from domain.strategies.canary_steps import CanarySpec, ends, ends_at, in_words, percent, size_at
+from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
@@ -69,15 +76,17 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         over_at = ends_at(rollout, spec)
         is_over = judged.is_over or ends(rollout, over_at, now)
         wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
-        sides = _sides(deployment, buckets, self.budget_of(deployment, spec), wanted, now)
+        fresh = wanted if spec.has_baseline else 0
+        sides = _sides(deployment, buckets, self.budget_of(deployment, spec), (wanted, fresh), now)
         changes = _above_floor(deployment, sides[0].changes + sides[1].changes, self.budget_of(deployment, spec))
         times = (buckets.next_change_at(now), *(side.recheck_at for side in sides))
         recheck_at = min((at for at in times if at is not None and at > now), default=None)
         if changes:
             said = _said(deployment, changes, self.budget_of(deployment, spec))
             return Decision.moved(said, changes, now)
-        if len(buckets.ready) < wanted or buckets.idle():
-            return Decision.wait(_still_coming(buckets, wanted), recheck_at)
+        beside = sum(route.is_serving for route in baseline(deployment, rollout))
+        if len(buckets.ready) < wanted or buckets.idle() or beside < fresh:
+            return Decision.wait(_still_coming(buckets, wanted, beside, fresh), recheck_at)
         if rollout.weight_known_at is None:
             said = f"waiting: every live proxy acknowledges {percent(rollout.weight)} for the canary"
             return Decision.wait(said, recheck_at)
@@ -90,18 +99,26 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
 
 
 def _sides(
-    deployment: Deployment, buckets: Buckets, budget: Budget, wanted: int, now: datetime
+    deployment: Deployment, buckets: Buckets, budget: Budget, sizes: tuple[int, int], now: datetime
 ) -> tuple[Decision, Decision]:
-    """What the canary and the old side need to be complete. The canary's place in the ceiling is its own."""
-    if deployment.current_revision_id is None:
+    """What the canary and the old side need to be complete. The canary's place in the ceiling is its own.
+
+    `sizes`: of the canary and of its baseline.
+    """
+    if deployment.current_revision_id is None or deployment.rollout is None:
         raise ValueError(f"{deployment.name} is deploying without a current revision")
-    target = deploying_revision(deployment)
+    target, (wanted, fresh) = deploying_revision(deployment), sizes
     new = tuple(route for route in deployment.routes if route.revision_id == target)
     old = tuple(route for route in deployment.routes if route.revision_id != target)
     taken = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
-    size = min(budget.desired, budget.ceiling - wanted)
+    elder = min(budget.desired, budget.ceiling - wanted - fresh)
+    size = elder + fresh
     beside = Budget(size, budget.ceiling - max(wanted, taken), size, budget.count_stopping)
     kept = converge(replace(deployment, routes=old), deployment.current_revision_id, beside, now)
+    if fresh and kept.verdict is Verdict.SUCCESS:
+        young = baseline(deployment, deployment.rollout)
+        elders = worst_first(route for route in buckets.foreign if route not in young)
+        kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - elder)])))
     live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
     room = Budget(wanted, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
     return converge(replace(deployment, routes=new), target, room, now), kept
@@ -139,11 +156,12 @@ def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
     )
 
 
-def _still_coming(buckets: Buckets, wanted: int) -> str:
+def _still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
     warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
+    its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
     return (
         f"waiting: {len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
-        f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy"
+        f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy{its_baseline}"
     )
 
 

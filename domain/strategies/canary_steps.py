@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.judge.settings import Judge
-from domain.model import Rollout
+from domain.model import Deployment, Rollout, Route
 from domain.strategies.budget import is_zero
 from domain.strategies.rolling_update import RollingUpdateSpec
 from domain.traffic.published import WHOLE
@@ -98,6 +98,27 @@ class CanarySpec(RollingUpdateSpec):
             raise ValueError("steps have no seconds where a judge says when they are over; its at_least has some")
         return self
 
+    @model_validator(mode="after")
+    def _can_have_a_baseline(self) -> Self:
+        if not self.has_baseline:
+            return self
+        least = 2 * (1 if self.replicas == "auto" else self.replicas)
+        if not isinstance(self.max_surge, int) or self.max_surge < least:
+            raise ValueError(
+                f"max_surge must be a number of at least {least} with judge.baseline fresh: "
+                "as many replicas as the canary has stand beside it"
+            )
+        if weight_of(self.steps[-1].weight) > WHOLE // 2:
+            raise ValueError(
+                "steps must have weights of at most 50% with judge.baseline fresh, which gets as many requests"
+            )
+        return self
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether new replicas of the old revision stand beside the canary."""
+        return self.judge is not None and self.judge.baseline == "fresh"
+
 
 def ends_at(rollout: Rollout, spec: CanarySpec) -> datetime | None:
     """When the seconds of the present step are over; None: not before a person says so, or it has not begun."""
@@ -125,6 +146,15 @@ def in_words(spec: CanarySpec, weight: int) -> str:
     if spec.mirror and not weight:
         return f"copies of {percent(weight_of(spec.mirror.share))} of the requests that only read"
     return f"{percent(weight)} of the requests"
+
+
+def baseline(deployment: Deployment, rollout: Rollout) -> tuple[Route, ...]:
+    """Live replicas of the old revision that are no older than the rollout, and so than its canary."""
+    return tuple(
+        route
+        for route in deployment.active_routes
+        if route.revision_id == rollout.from_revision_id and route.created_at >= rollout.started_at
+    )
 
 
 def percent(weight: int) -> str:

@@ -57,6 +57,7 @@ class Counters:
 class Interval:
     """The answers between two looks at all proxies, by revision id. `id`: 1, 2, ... of its rollout; `at`: its end.
 
+    What a fresh baseline answered is counted for the old revision, and once more under the id of the rollout.
     `reporting`: the proxies that told what they counted, of those that are `live`: what the others did is not known.
     `refused`: requests that proxies answered themselves, for there was no replica.
     """

@@ -89,7 +89,8 @@ class DeploymentInTraffic:
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
     the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
-    candidates get copies of. `has_canary`: it has a canary, or had one just now.
+    candidates get copies of. `has_canary`: it has a canary, or had one just now. `baseline`: the routes of its fresh
+    baseline, which get as many; None: it has, and just now had, none.
     """
 
     name: str
@@ -100,6 +101,7 @@ class DeploymentInTraffic:
     sticky: UUID | None = None
     mirrored: int = 0
     has_canary: bool = False
+    baseline: frozenset[UUID] | None = None
 
 
 @dataclass(frozen=True, slots=True)

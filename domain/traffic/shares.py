@@ -1,22 +1,40 @@
 """Which replicas of a deployment get which requests: all of them, a canary's share, or those of a preview."""
 
+from typing import NamedTuple
+
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
 
 
-def sides(deployment: DeploymentInTraffic) -> tuple[list[RouteInTraffic], list[RouteInTraffic]]:
-    """Who gets the requests, and who gets only a canary's share of them.
+class Sides(NamedTuple):
+    """Who gets the requests, who gets only a canary's share of them, and who as large a share beside it."""
+
+    live: list[RouteInTraffic]
+    canary: list[RouteInTraffic]
+    baseline: list[RouteInTraffic]
+
+
+def sides(deployment: DeploymentInTraffic) -> Sides:
+    """The replicas in traffic, shared out.
 
     weight None                        all in traffic
     a weight, and current ones there   the current ones, and the candidates: what another canary left gets none
+    and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
     a weight, and none but candidates  the candidates
     """
     active = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
     if deployment.weight is None:
-        return active, []
+        return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
     live = [route for route in old if route.is_current] or old
-    return (live, [route for route in active if route.is_candidate]) if live else (active, [])
+    if not live:
+        return Sides(active, [], [])
+    canary = [route for route in active if route.is_candidate]
+    fresh = [route for route in live if route.id in (deployment.baseline or ())]
+    fresh.sort(key=lambda route: route.status is not RouteStatus.HEALTHY)
+    baseline = fresh[: len(canary)]
+    rest = [route for route in live if route not in baseline]
+    return Sides(rest, canary, baseline) if rest else Sides(live, canary, [])
 
 
 def is_preview(route: RouteInTraffic) -> bool:
@@ -27,3 +45,8 @@ def is_preview(route: RouteInTraffic) -> bool:
         and not route.is_parked
         and route.status is RouteStatus.HEALTHY
     )
+
+
+def with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
+    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
+    return [route for route in routes if route.ratio > 0] or routes

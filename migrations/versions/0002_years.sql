@@ -254,7 +254,7 @@ CREATE TABLE intervals (
 CREATE TABLE answers (
     rollout_id uuid NOT NULL,
     interval_id integer NOT NULL,
-    revision_id uuid NOT NULL,
+    revision_id uuid NOT NULL, -- that of the rollout for its fresh baseline, whose answers are the old revision's too
     done integer NOT NULL,
     failed integer NOT NULL,
     cut integer NOT NULL, -- of those failed: they had begun

@@ -19,6 +19,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from runtime.process_logs import LogPiece, ProcessLogs
+from tasks.replicas.looking import keep_looking
 from tasks.settings import KEY_PREFIX
 
 PATIENCE_SECONDS = 3.0
@@ -88,13 +89,13 @@ class LogAnswers:
             pipeline.execute()
 
     def pieces(self, question: LogQuestion) -> Pieces:
-        """Of the replicas that have a log here."""
+        """Of the replicas that have a log here; the first of them fits however long it is."""
         logs, pieces, room = ProcessLogs(self.home), Pieces(), MOST_BYTES
         for route_id, place in question.places.items():
             if not logs.path(route_id).exists():
                 continue
             piece = logs.read_on(route_id, place, question.lines)
-            if len(piece.text) > room:
+            if pieces and len(piece.text) > room:
                 break
             pieces[route_id] = piece
             room -= len(piece.text)
@@ -103,19 +104,8 @@ class LogAnswers:
 
 def keep_answering(client: redis.Redis, host: str, home: Path, until: threading.Event) -> threading.Thread:
     """Answer from a thread of its own, so that busy tasks hold up nobody who reads a log."""
-    answers = LogAnswers(client, host, home)
-    thread = threading.Thread(target=_keep_answering, args=(answers, until), name="logs", daemon=True)
-    thread.start()
-    return thread
-
-
-def _keep_answering(answers: LogAnswers, until: threading.Event) -> None:
-    while not until.is_set():
-        try:
-            answers.look()
-        except Exception as error:  # noqa: BLE001  (whatever Redis or a file is in trouble with, it may be over soon)
-            _log.warning("logs not answered for", host=answers.host, error=str(error).partition("\n")[0])
-            until.wait(_LOOK_SECONDS)
+    look, trouble = LogAnswers(client, host, home).look, "logs not answered for"
+    return keep_looking(look, 0, until, name="answers of logs", trouble=trouble, host=host)
 
 
 def _answer(client: redis.Redis, question: LogQuestion, ends_at: float) -> Pieces | None:

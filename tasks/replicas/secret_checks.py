@@ -7,19 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-import structlog
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
-from db.replicas.secrets import (
-    answer,
-    ask_for_secrets,
-    secret_checks,
-    secrets_to_check,
-)
+from db.replicas.secrets import answer, ask_for_secrets, secret_checks, secrets_to_check
 from domain.replicas.secret_checks import SecretCheck
 from domain.replicas.secrets import SecretReference
 from runtime.secrets import COMMAND_SECONDS, HostSecrets
+from tasks.replicas.looking import keep_looking
 
 PATIENCE_SECONDS = COMMAND_SECONDS + 3
 """How long answers are waited for: a host looks once a second, and a command has its own time."""
@@ -28,7 +23,6 @@ _LOOK_SECONDS = 1.0
 _AGAIN_AFTER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
 _THREADS = 8
-_log = structlog.get_logger(__name__)
 
 
 def ask_hosts(
@@ -74,15 +68,5 @@ class SecretAnswers:
 
 def keep_answering(engine: Engine, secrets: HostSecrets, until: threading.Event) -> threading.Thread:
     """Look once a second, from a thread of its own: a command may take its time."""
-    answers = SecretAnswers(engine, secrets)
-    thread = threading.Thread(target=_keep_answering, args=(answers, until), name="secrets", daemon=True)
-    thread.start()
-    return thread
-
-
-def _keep_answering(answers: SecretAnswers, until: threading.Event) -> None:
-    while not until.wait(_LOOK_SECONDS):
-        try:
-            answers.look()
-        except Exception as error:  # noqa: BLE001  (whatever Postgres is in trouble with, it may be over in a second)
-            _log.warning("secrets not looked at", host=answers.secrets.host, error=str(error).partition("\n")[0])
+    look, trouble = SecretAnswers(engine, secrets).look, "secrets not looked at"
+    return keep_looking(look, _LOOK_SECONDS, until, name="secrets", trouble=trouble, host=secrets.host)

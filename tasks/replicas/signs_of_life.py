@@ -12,6 +12,7 @@ from db.engine import database_now, in_transaction
 from db.replicas.hosts import show_sign_of_life
 from db.set_back import count_from_now
 from domain.replicas.clocks import WARNED_ABOVE_SECONDS, clock_offset, seconds_set_back
+from tasks.replicas.looking import keep_looking
 
 SIGN_OF_LIFE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
@@ -77,17 +78,5 @@ class SignsOfLife:
 
 def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
     """Show them from a thread of its own, also while Redis is away or all threads of this worker are busy."""
-    signs = SignsOfLife(engine, host, address)
-    thread = threading.Thread(target=_keep_showing, args=(signs, until), name="signs of life", daemon=True)
-    thread.start()
-    return thread
-
-
-def _keep_showing(signs: SignsOfLife, until: threading.Event) -> None:
-    while True:
-        try:
-            signs.show()
-        except Exception as error:  # noqa: BLE001  (whatever Postgres is in trouble with, it may be over in a second)
-            _log.warning("no sign of life shown", host=signs.host, error=str(error).partition("\n")[0])
-        if until.wait(SIGN_OF_LIFE_SECONDS):
-            return
+    show, trouble = SignsOfLife(engine, host, address).show, "no sign of life shown"
+    return keep_looking(show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=host)

@@ -1,12 +1,7 @@
 """A canary's weight: which proxies know it, and what a real Envoy makes of it."""
 
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Event
 
 import pytest
 from sqlalchemy import Engine
@@ -17,22 +12,14 @@ from tests.support.acknowledged import ack, publish, see, seen_now
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import Edge
 from tests.support.pictures import PROVISIONING
-from tests.support.policies import CANARY, MIRRORING, STICKY
+from tests.support.policies import BASELINE, CANARY, MIRRORING, STICKY
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
+from tests.support.weights import is_likely, set_weight, weigh
 
-ASKED = 2000
+ASKED, FEW = 2000, 500
 CALLERS = 200
 SHARE = 0.2
-LIKELY = 3.29
-"""Standard deviations, outside of which 1 of 1,000 binomial counts lies."""
-HARDLY_EVER = 4.42
-"""The same for 1 of 100,000."""
-
-
-def weigh(engine: Engine, made: Made, weight: int | None) -> None:
-    query = "UPDATE rollouts SET weight = %s, stage = stage + 1, weight_known_at = NULL WHERE id = %s"
-    write(engine, query, weight, made.rollout_id)
 
 
 def note(engine: Engine) -> int:
@@ -44,10 +31,6 @@ def web(engine: Engine) -> Made:
     made = make_deployment(engine, "■|■", n=1, status=PROVISIONING, policy=CANARY)
     weigh(engine, made, 0)
     return made
-
-
-def is_likely(count: int, of: int, share: float, within: float = LIKELY) -> bool:
-    return abs(count - of * share) < within * math.sqrt(of * share * (1 - share))
 
 
 def test_a_weight_is_known_when_every_live_proxy_has_acknowledged_a_table_with_it(engine: Engine, web: Made) -> None:
@@ -71,41 +54,11 @@ def test_without_a_live_proxy_there_is_none_to_wait_for(engine: Engine, web: Mad
     assert note(engine) == 1
 
 
-def known(edge: Edge, made: Made) -> bool:
-    query = "SELECT weight_known_at IS NOT NULL AS known FROM rollouts WHERE id = %s"
-    return bool(read(edge.routes.engine, query, made.rollout_id)[0]["known"])
-
-
-def set_weight(edge: Edge, made: Made, weight: int) -> None:
-    weigh(edge.routes.engine, made, weight)
-    edge.routes.tell()
-    eventually(lambda: known(edge, made), what=f"the proxy knows {weight}")
-
-
-@contextmanager
-def asked_all_the_time(edge: Edge, path: str) -> Iterator[Counter[int]]:
-    """The statuses of what three clients get who ask as fast as they can."""
-    statuses, over = Counter[int](), Event()
-
-    def client() -> None:
-        while not over.is_set():
-            statuses[edge.ask(path).status_code] += 1
-
-    with ThreadPoolExecutor(3) as pool:
-        clients = [pool.submit(client) for _ in range(3)]
-        try:
-            yield statuses
-        finally:
-            over.set()
-        for each in clients:
-            each.result()
-
-
 def test_requests_are_split_by_weight_and_none_is_lost_while_it_changes(edge: Edge) -> None:
     with replicas("old", "new") as both:
         made = edge.make("■|■", *both, name="split", status=PROVISIONING, policy=CANARY)
         eventually(lambda: edge.ask("/split/").status_code == 200)
-        with asked_all_the_time(edge, "/split/") as statuses:
+        with edge.asked_all_the_time("/split/") as statuses:
             set_weight(edge, made, 0)
             assert {edge.ask("/split/").json()["replica"] for _ in range(50)} == {"old"}
             for weight in (500, 9000, 2000, 0, 2000):
@@ -115,13 +68,48 @@ def test_requests_are_split_by_weight_and_none_is_lost_while_it_changes(edge: Ed
         assert is_likely(counted["new"], ASKED, SHARE)
 
 
+def test_a_baseline_gets_as_many_requests_as_the_canary_is_counted_apart_and_ends_with_it(edge: Edge) -> None:
+    engine = edge.routes.engine
+    with replicas("old", "fresh", "new") as all_three:
+        made = edge.make("■■|■", *all_three, name="beside", status=PROVISIONING, policy=BASELINE)
+        write(engine, "UPDATE routes SET created_at = clock_timestamp() WHERE id = %s", made.routes[1])
+        edge.routes.tell()
+        eventually(lambda: edge.ask("/beside/").status_code == 200)
+        with edge.asked_all_the_time("/beside/") as statuses:
+            set_weight(edge, made, 0)
+            assert {edge.ask("/beside/").json()["replica"] for _ in range(50)} == {"old"}
+            set_weight(edge, made, 2000)
+            counted = Counter(edge.ask("/beside/").json()["replica"] for _ in range(FEW))
+            eventually(lambda: of_baseline(engine, made) > FEW * SHARE / 2, what="answers of the baseline")
+            write(engine, "UPDATE deployments SET sub_step = 'rolling_back' WHERE id = %s", made.id)
+            set_weight(edge, made, 0)
+            edge.routes.drain(made.routes[2])
+            eventually(lambda: edge.routes.released(made.routes[2]))
+            assert {edge.ask("/beside/").json()["replica"] for _ in range(50)} == {"old", "fresh"}
+        assert set(statuses) == {200}
+    for beside in ("fresh", "new"):
+        assert is_likely(counted[beside], FEW, SHARE)
+
+
+def of_baseline(engine: Engine, made: Made) -> int:
+    """What is counted for it is a part of what is counted for the old revision."""
+    query = """
+        SELECT coalesce(sum(done) FILTER (WHERE revision_id = rollout_id), 0) AS beside,
+               coalesce(sum(done) FILTER (WHERE revision_id = %s), 0) AS old
+          FROM answers WHERE rollout_id = %s
+    """
+    (found,) = read(engine, query, made.v1, made.rollout_id)
+    assert found["beside"] <= found["old"] * 2 / 3
+    return int(found["beside"])
+
+
 def test_what_leaves_with_a_canary_is_never_asked_in_vain(edge: Edge) -> None:
     with replicas("old", "new") as both:
         made = edge.make("■|■", *both, name="leaves", status=PROVISIONING, policy=CANARY)
         eventually(lambda: edge.ask("/leaves/").status_code == 200)
         for weight in (0, 5000):
             set_weight(edge, made, weight)
-        with asked_all_the_time(edge, "/leaves/") as statuses:
+        with edge.asked_all_the_time("/leaves/") as statuses:
             eventually(lambda: statuses.total() > 50)
             weigh(edge.routes.engine, made, 0)
             edge.routes.drain(made.routes[1])
@@ -151,14 +139,14 @@ def test_a_caller_stays_on_one_side_while_the_weight_grows_and_a_cookie_without_
         )
         callers = {given.partition(";")[0]: replica for replica, given in told}
         assert len(callers) == CALLERS
-        assert is_likely(Counter(callers.values())["new"], CALLERS, SHARE, HARDLY_EVER)
+        assert is_likely(Counter(callers.values())["new"], CALLERS, SHARE)
         assert {cookie: side(edge, f"a=b; {cookie}") for cookie in callers} == {
             cookie: (replica, "") for cookie, replica in callers.items()
         }
         set_weight(edge, made, 5000)
         grown = {cookie: side(edge, cookie)[0] for cookie in callers}
         assert {grown[cookie] for cookie, replica in callers.items() if replica == "new"} == {"new"}
-        assert is_likely(Counter(grown.values())["new"], CALLERS, 0.5, HARDLY_EVER)
+        assert is_likely(Counter(grown.values())["new"], CALLERS, 0.5)
         of_its_own = {"x-request-id": "always the same"}
         assert {side(edge, **of_its_own)[0] for _ in range(50)} == {"old", "new"}, "nobody chooses a side by it"
         set_weight(edge, made, 0)
@@ -180,4 +168,4 @@ def test_copies_of_what_only_reads_go_to_the_canary_and_its_answers_to_nobody(ed
         for header in ({"upgrade": "websocket", "connection": "upgrade"}, {"accept": "text/event-stream"}):
             assert edge.ask("/copied/", **header).status_code == 200
         eventually(lambda: set(new.served) == {"GET", "HEAD", "OPTIONS"}, what="copies of each")
-        assert all(is_likely(new.served[method], 40, 0.5, HARDLY_EVER) for method in new.served)
+        assert all(is_likely(new.served[method], 40, 0.5) for method in new.served)

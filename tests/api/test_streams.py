@@ -17,6 +17,7 @@ from tests.support.server_process import Process
 from tests.support.streaming import Node, Told, live_servers
 from tests.support.waiting import eventually
 from traffic.resources import ResourceKind
+from traffic.stream_part import MOST_NAMES
 
 CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
 
@@ -154,6 +155,22 @@ def test_a_request_that_is_too_large_is_refused(node: Node) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         node.hear()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_stream_that_names_more_and_more_ends_and_no_other_does(
+    shared: tuple[EdgeRoutes, Process], web: Made, node: Node
+) -> None:
+    node.ask(ENDPOINTS, web.name)
+    node.accept(node.hear())
+    with Node(shared[1]) as endless:
+        for part in range(3):
+            endless.ask(ENDPOINTS, *[f"{part}-{number}" for number in range(MOST_NAMES // 3 + 1)])
+        with pytest.raises(grpc.RpcError) as refused:
+            endless.hear()
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refused.value.details() == "A stream may name 50,000 endpoints at most, and this one names more."
+    shared[0].drain(web.routes[0])
+    assert replicas_of(node.hear(), web.name) == 2
 
 
 def test_kinds_that_nobody_knows_are_left_alone(web: Made, node: Node) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.support.edge import api_process, envoy_process
 from tests.support.servers import EmbeddedServer
 from tests.support.stack import Fleet
 
@@ -30,3 +31,19 @@ def running_fleet(
     fleet.start_beat()
     yield fleet
     fleet.end()
+
+
+@pytest.fixture(scope="module")
+def envoy(running_fleet: Fleet) -> Iterator[str]:
+    """The url of an Envoy that has its routes from an api server, beside the fleet."""
+    redis_url = running_fleet.environment["REDIS_URL"]
+    api = api_process(running_fleet.database, redis_url, running_fleet.home)
+    proxy = envoy_process(api, running_fleet.home)
+    try:
+        api.start()
+        proxy.start()
+        yield proxy.url
+    finally:
+        for process in (proxy, api):
+            if process.process is not None:
+                process.end(kill=True)

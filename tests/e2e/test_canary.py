@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from tests.support import plain_http
-from tests.support.edge import api_process, envoy_process
 from tests.support.stack import ROOT, Fleet
 from tests.support.waiting import eventually
 
@@ -48,22 +47,6 @@ class Callers:
     @property
     def failed(self) -> int:
         return sum(count for (status, _), count in self.answers.items() if status != 200)
-
-
-@pytest.fixture(scope="module")
-def envoy(running_fleet: Fleet) -> Iterator[str]:
-    """The url of an Envoy that has its routes from an api server, beside the fleet."""
-    redis_url = running_fleet.environment["REDIS_URL"]
-    api = api_process(running_fleet.database, redis_url, running_fleet.home)
-    proxy = envoy_process(api, running_fleet.home)
-    try:
-        api.start()
-        proxy.start()
-        yield proxy.url
-    finally:
-        for process in (proxy, api):
-            if process.process is not None:
-                process.end(kill=True)
 
 
 @contextmanager

@@ -4,9 +4,10 @@ from uuid import uuid4
 
 import pytest
 
-from domain.replicas.revision import HealthCheck
-from runtime.probes import ProbeAnswer, Prober, ProbeTarget
+from domain.replicas.health_check import HealthCheck
+from runtime.probes import Prober, ProbeTarget
 from runtime.process import ProcessRuntime
+from runtime.question import ProbeAnswer
 from tests.support.probed import OK, answer, post, says, service
 from tests.support.runtimes import HTTP_SERVICE, ended, request
 from tests.support.waiting import eventually

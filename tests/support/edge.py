@@ -3,10 +3,13 @@
 import itertools
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -136,6 +139,24 @@ class Edge:
 
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
         return plain_http.request(method, self.envoy.url + path, headers=headers)
+
+    @contextmanager
+    def asked_all_the_time(self, path: str) -> Iterator[Counter[int]]:
+        """The statuses of what three clients get who ask as fast as they can."""
+        statuses, over = Counter[int](), Event()
+
+        def client() -> None:
+            while not over.is_set():
+                statuses[self.ask(path).status_code] += 1
+
+        with ThreadPoolExecutor(3) as pool:
+            clients = [pool.submit(client) for _ in range(3)]
+            try:
+                yield statuses
+            finally:
+                over.set()
+            for each in clients:
+                each.result()
 
     def seconds_of_a_drain(self, route: UUID) -> float:
         """From a drain until every live proxy has acknowledged it."""

@@ -10,14 +10,13 @@ from typing import Any, Self
 
 import psycopg
 from psycopg.rows import dict_row
-from pydantic import TypeAdapter
 
 from domain.changes import RouteChanges
 from domain.foresight.learned import Learned
 from domain.foresight.plan import Plan, plan
 from domain.foresight.subject import Subject
 from domain.model import Deployment, RouteStatus
-from domain.recording import inputs_from_json
+from domain.recording import changes_from_json, inputs_from_json
 
 _STEPS = """
     SELECT s.rollout_id, s.phase, s.inputs, s.decision FROM rollout_steps s JOIN rollouts o ON o.id = s.rollout_id
@@ -25,7 +24,6 @@ _STEPS = """
 """
 _WELL = (RouteStatus.PROVISIONING, RouteStatus.HEALTHY, RouteStatus.TERMINATING)
 _PLANS: dict[str, Plan] = {}
-_CHANGES = TypeAdapter(RouteChanges)
 _MOST_REPLICAS = 50
 """A plan of more takes longer than the test that it is about."""
 
@@ -42,7 +40,7 @@ class Stored:
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
         saw, at = inputs_from_json(row["inputs"])
-        return cls(saw, at, row["phase"], _CHANGES.validate_python(row["decision"]["changes"]))
+        return cls(saw, at, row["phase"], changes_from_json(row["decision"]))
 
     @property
     def moves(self) -> tuple[int, int, int, int]:

@@ -7,10 +7,11 @@ from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from uuid import uuid4
 
-from domain.replicas.revision import HealthCheck
+from domain.replicas.health_check import HealthCheck
 from runtime.base import Replica
-from runtime.probes import ProbeAnswer, Prober, ProbeTarget
+from runtime.probes import Prober, ProbeTarget
 from runtime.process import ProcessRuntime
+from runtime.question import ProbeAnswer
 from tests.support.runtimes import HTTP_SERVICE, log_of, request
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

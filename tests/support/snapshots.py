@@ -70,6 +70,16 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "min_ready_seconds": st.sampled_from([0, 0, 10]),
             "count_stopping": st.booleans(),
         }
+    )
+    | st.fixed_dictionaries(
+        {
+            "steps": st.sampled_from([["5%"], ["5%", "50%"], ["1%", "30%", "49.9%"]]),
+            "replicas": st.sampled_from(["auto", "auto", 1]),
+            "max_surge": st.sampled_from([2, 2, 3, 12]),
+            "max_unavailable": AMOUNTS,
+            "count_stopping": st.booleans(),
+            "judge": st.sampled_from([{"baseline": "fresh", "if_undecided": then} for then in ("hold", "promote")]),
+        }
     ),
 }
 """One line for each registered strategy: what its spec may be."""
@@ -174,6 +184,7 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
     rollout = rollout_of(
         draw(policies()),
         desired_at_start=deployment.desired_replicas if status == ROLLING_BACK else draw(REPLICAS),
+        started_at=NOW - timedelta(seconds=draw(st.sampled_from([0, 10]))),
         failed_routes=draw(st.sampled_from([0, 0, 0, 1, 3])),
         promote_requested=draw(st.booleans()),
         stage=draw(st.integers(0, 3)),

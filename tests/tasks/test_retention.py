@@ -10,7 +10,7 @@ from tasks import envelope
 from tasks.app import app
 from tasks.schedule import beat_schedule
 from tasks.settings import retention
-from tests.support.deployments import make_deployment, read, write
+from tests.support.deployments import ask, make_deployment, read, write
 from tests.support.pictures import PROVISIONING
 from tests.support.queues import waiting
 
@@ -41,3 +41,19 @@ def test_the_past_of_every_deployment_is_cut_and_one_that_fell_due_meanwhile_is_
     retention.cache_clear()
     assert read(engine, "SELECT count(*) FROM deployment_history") == [{"count": 2 * (5 + 1200)}], "a second beat's"
     assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["provisioning"]
+
+
+def test_events_that_were_given_up_long_ago_are_forgotten(engine: Engine) -> None:
+    ask(engine, "set_subscription", subscription="ci", webhook="ci")
+    made = make_deployment(engine)
+    for size in (4, 5, 6):
+        ask(engine, "scale", deployment="web", desired_replicas=size)
+    given_up: LiteralString = """
+        UPDATE outbox
+           SET why = 'gone', given_up_at = now() - make_interval(days => 16 - 2 * (data->>'desired_replicas')::int)
+         WHERE deployment_id = %s AND data->>'desired_replicas' <> '6'
+    """
+    write(engine, given_up, made.id)
+    app.tasks["rollway.cut_the_past"]()
+    left = read(engine, "SELECT (data->>'desired_replicas')::int AS size FROM outbox ORDER BY position")
+    assert left == [{"size": 5}, {"size": 6}]

@@ -1,19 +1,23 @@
 """A canary in the table: two sides, each a cluster of its own, and their shares."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from domain.model import TrafficStatus
+import pytest
+
+from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import RouteInTraffic
 from tests.support.traffic_samples import deployment, route, snapshot
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
-from traffic.resources import ResourceKind
+from traffic.resources import Named, ResourceKind
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 
 CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
+SICK = RouteStatus.UNHEALTHY
 
 
 def new(number: int, **settings: Any) -> RouteInTraffic:
@@ -23,6 +27,14 @@ def new(number: int, **settings: Any) -> RouteInTraffic:
 
 def table(*routes: RouteInTraffic, weight: int | None, has_canary: bool = True) -> TrafficTable:
     return derive_table(snapshot(replace(deployment(*routes), weight=weight, has_canary=has_canary)))
+
+
+def beside(*routes: RouteInTraffic, weight: int | None, fresh: set[int]) -> TrafficTable:
+    """With a fresh baseline, of these numbers."""
+    made = replace(
+        deployment(*routes), weight=weight, has_canary=True, baseline=frozenset(UUID(int=number) for number in fresh)
+    )
+    return derive_table(snapshot(made))
 
 
 def numbers(of: tuple[Any, ...] | None) -> list[int]:
@@ -66,74 +78,6 @@ def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_l
     assert shares == [[{"name": "web", "weight": 9950}, {"name": "web/canary", "weight": 50}]] * len(actions)
 
 
-def sticky(*routes: RouteInTraffic, weight: int) -> TrafficTable:
-    given = replace(deployment(*routes), weight=weight, has_canary=True, sticky=UUID(int=0xABCDEF))
-    return derive_table(snapshot(given))
-
-
-COOKIE = "rollway-canary-000000abcdef"
-
-
-def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_who_has_none() -> None:
-    (host, *_) = (
-        envoy_resources(sticky(route(1), new(2), weight=500)).by_kind[ROUTES]["rollway"].content["virtual_hosts"]
-    )
-    live = [found for found in host["routes"] if "weighted_clusters" in found.get("route", {})]
-    assert all(found["route"]["weighted_clusters"]["use_hash_policy"] for found in live)
-    has_one = {"name": "cookie", "string_match": {"contains": f"{COOKIE}="}}
-    told = [
-        (
-            has_one in found["match"].get("headers", []),
-            found["route"]["hash_policy"],
-            "response_headers_to_add" in found,
-        )
-        for found in live
-    ]
-    assert told == [
-        *[(True, [{"cookie": {"name": COOKIE}}], False)] * 2,
-        *[(False, [{"header": {"header_name": "x-request-id"}}], True)] * 2,
-    ]
-    without = envoy_resources(sticky(route(1), new(2), weight=0)).by_kind[ROUTES]["rollway"].content
-    assert "cookie" not in str(without)
-
-
-def mirrored(*routes: RouteInTraffic) -> TrafficTable:
-    given = replace(deployment(*routes), weight=0, has_canary=True, mirrored=1000)
-    return derive_table(snapshot(given))
-
-
-def test_envoy_copies_only_what_reads_and_ends_to_a_cluster_of_its_own() -> None:
-    told = envoy_resources(mirrored(route(1), new(2))).by_kind
-    assert set(told[CLUSTERS]) == set(told[ENDPOINTS]) == {"web", "web/canary", "web/mirror"}
-    (host, *_) = told[ROUTES]["rollway"].content["virtual_hosts"]
-    copied, *others = [found for found in host["routes"] if "route" in found]
-    assert copied["route"]["request_mirror_policies"] == [
-        {
-            "cluster": "web/mirror",
-            "runtime_fraction": {"default_value": {"numerator": 1000, "denominator": "TEN_THOUSAND"}},
-            "disable_shadow_host_suffix_append": True,
-        }
-    ]
-    (methods, upgrade, stream, _) = copied["match"]["headers"]
-    assert methods["string_match"] == {"safe_regex": {"regex": "GET|HEAD|OPTIONS"}}
-    assert [(header["name"], header["invert_match"]) for header in (upgrade, stream)] == [
-        ("upgrade", True),
-        ("accept", True),
-    ]
-    assert {found["route"]["cluster"] for found in (copied, *others)} == {"web"}
-    assert "request_mirror_policies" not in str(others)
-    gone = envoy_resources(mirrored(route(1))).by_kind
-    assert set(gone[CLUSTERS]) == {"web", "web/canary"}, "without a replica of the canary nothing is copied"
-    assert traefik_document(mirrored(route(1), new(2))) == traefik_document(table(route(1), new(2), weight=0))
-
-
-def test_traefik_keeps_callers_by_its_own_cookie() -> None:
-    services = traefik_document(sticky(route(1), new(2), weight=500))["http"]["services"]
-    assert services["web"]["weighted"]["sticky"] == {
-        "cookie": {"name": COOKIE, "maxAge": 604_800, "httpOnly": True, "sameSite": "lax"}
-    }
-
-
 def test_traefik_gets_a_weighted_service() -> None:
     services = traefik_document(table(route(1), new(2), weight=500))["http"]["services"]
     assert services["web"] == {
@@ -142,6 +86,59 @@ def test_traefik_gets_a_weighted_service() -> None:
     assert services["web_live"] == {"loadBalancer": {"servers": [{"url": "http://10.0.0.1:8001"}]}}
     assert services["web_canary"] == {"loadBalancer": {"servers": [{"url": "http://10.0.0.1:8002"}]}}
     assert set(traefik_document(table(route(1), new(2), weight=0))["http"]["services"]) == {"web", "_nobody"}
+
+
+@pytest.mark.parametrize(
+    ("routes", "weight", "fresh", "expected"),
+    [
+        ([route(1), route(2), new(3)], 500, {2}, ([1], [3], [2], 500)),
+        # before its first weight it idles, as the canary does
+        ([route(1), route(2), new(3)], 0, {2}, ([1], [3], [2], 0)),
+        # as many as the canary has: the healthy ones first, then the eldest
+        ([route(1), route(2), route(4), new(3)], 500, {2, 4}, ([1, 4], [3], [2], 500)),
+        ([route(1), route(2, status=SICK), route(4), new(3)], 500, {2, 4}, ([1, 2], [3], [4], 500)),
+        ([route(1), route(2), route(4), new(3), new(5)], 500, {2, 4}, ([1], [3, 5], [2, 4], 500)),
+        # none is there yet, or none but these is left, or no canary: who is live stands in, and is asked as such
+        ([route(1), new(3)], 500, set(), ([1], [3], [1], 0)),
+        ([route(2), new(3)], 500, {2}, ([2], [3], [2], 0)),
+        ([route(1), route(2)], 500, {2}, ([1, 2], [1, 2], [1, 2], 0)),
+        # what is past all weights, or on the way back, is live as it was before
+        ([route(1), route(2), new(3)], None, {2}, ([1, 2, 3], [1, 2, 3], [1, 2, 3], 0)),
+        ([route(1), route(2), new(3)], 0, set(), ([1, 2], [3], [1, 2], 0)),
+    ],
+)
+def test_who_is_the_baseline(
+    routes: list[RouteInTraffic],
+    weight: int | None,
+    fresh: set[int],
+    expected: tuple[list[int], list[int], list[int], int],
+) -> None:
+    (service,) = beside(*routes, weight=weight, fresh=fresh).services
+    found = (numbers(service.live), numbers(service.canary), numbers(service.baseline), service.baseline_weight)
+    assert found == expected
+
+
+def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> None:
+    three = (route(1), route(2), new(3))
+    split, none_yet = beside(*three, weight=500, fresh={2}), beside(route(1), new(3), weight=500, fresh=set())
+    told, told_none = (envoy_resources(found).by_kind for found in (split, none_yet))
+    assert set(told[ENDPOINTS]) == set(told_none[ENDPOINTS]) == {"web", "web/canary", "web/baseline"}
+    assert shares_of(told) == [("web", 9000), ("web/canary", 500), ("web/baseline", 500)]
+    assert shares_of(told_none) == [("web", 9500), ("web/canary", 500)]
+    services = traefik_document(split)["http"]["services"]
+    assert services["web"]["weighted"]["services"] == [
+        {"name": "web_live", "weight": 9000},
+        {"name": "web_canary", "weight": 500},
+        {"name": "web_baseline", "weight": 500},
+    ]
+    assert services["web_baseline"] == {"loadBalancer": {"servers": [{"url": "http://10.0.0.1:8002"}]}}
+    kinds = [target["labels"]["traffic"] for target in prometheus_targets(split)]
+    assert kinds == ["live", "canary", "baseline"]
+
+
+def shares_of(told: Mapping[ResourceKind, Named]) -> list[tuple[str, int]]:
+    action = told[ROUTES]["rollway"].content["virtual_hosts"][0]["routes"][-1]["route"]
+    return [(cluster["name"], cluster["weight"]) for cluster in action["weighted_clusters"]["clusters"]]
 
 
 def test_prometheus_finds_a_canary_once() -> None:

@@ -45,6 +45,7 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             stat("cut", "a.b", OLD, 1),
             stat("done", "a.b/next", NEW, 4),
             stat("done", "a.b", NEW, 1),
+            stat("done", "a.b/baseline", OLD, 7),
             stat("done", "a.b/preview", NEW, 70),
             stat("done", "other.revision.a.b", OLD, 80),
             stat("done", "a.b", NOBODY, 2),
@@ -52,7 +53,9 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             histograms=[histogram("a.b", OLD, FAST)],
         )
     )
-    assert its.counters("a.b", (OLD, NEW)) == Counters(13, {OLD: Answers(9, 3, FAST, 1), NEW: Answers(5)}, 2)
+    assert its.counters("a.b", (OLD, NEW)) == Counters(13, {OLD: Answers(16, 3, FAST, 1), NEW: Answers(5)}, 2)
+    assert its.of_baseline("a.b", OLD) == Answers(7), "which are the old revision's too"
+    assert its.of_baseline("web", OLD) == its.of_baseline("a.b", NEW) == Answers()
     assert its.counters("web", (OLD,)) == Counters(13, {OLD: Answers()})
 
 

@@ -17,6 +17,7 @@ from domain.replay import replay_step
 from domain.traffic.answers import Answers, Interval
 from tests.support.deployments import make_deployment, write
 from tests.support.pictures import PROVISIONING
+from tests.support.policies import BASELINE
 
 JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
 
@@ -47,6 +48,19 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
     stored = json.loads(inputs_json(deployment, claim.now))
     again = replay_step(stored, "deploying_provisioning")
     assert (again["verdict"], again["reason"]) == ("give_up", decision.reason)
+
+
+def test_with_a_fresh_baseline_a_judge_compares_with_its_answers_alone(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■■|■", n=3, status=PROVISIONING, policy=BASELINE)
+    write(engine, "UPDATE rollouts SET weight = 500, stage = 1 WHERE id = %s", made.rollout_id)
+    assert made.rollout_id
+    with transaction(engine) as connection:
+        claim = claim_these(connection, [made.id])
+        answers = {made.v1: Answers(90, 9), made.v2: Answers(10, 1), made.rollout_id: Answers(12, 2)}
+        record_interval(connection, made.rollout_id, Interval(1, claim.now, 1.0, answers, 1, 1), {})
+        (deployment,) = load(connection, claim.deployments)
+    assert deployment.rollout
+    assert deployment.rollout.evidence == (Evidence(claim.now, Answers(10, 1), Answers(12, 2), 1, 1),)
 
 
 def test_without_a_judge_nothing_is_read(engine: Engine) -> None:

@@ -36,7 +36,7 @@ class Happening:
         for _ in range(2000):
             decision = cycle(self.deployment, now)
             self.deployment = applied(decision, now, stopping=True)
-            self.stands.append(Stand.of(self.deployment))
+            self.stands.append(Stand.of(self.deployment.routes))
             if decision.changes_anything:
                 changes = decision.changes
                 drained, promoted = len(changes.drain_route_ids), len(changes.promote_route_ids)

@@ -12,7 +12,7 @@ from domain.replicas.health import (
     probe_is_due,
     why_not_yet,
 )
-from domain.replicas.revision import HealthCheck
+from domain.replicas.health_check import HealthCheck
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 CHECK = HealthCheck(success_threshold=2, failure_threshold=3, initial_delay_seconds=1, start_deadline_seconds=10)

@@ -62,6 +62,26 @@ def test_a_content_keeps_the_name_that_it_had_so_that_applying_a_file_again_chan
     assert stored_spec(json.dumps(revision["spec"])).unreadable is None
 
 
+@pytest.mark.parametrize(
+    ("says", "kept"),
+    [
+        (
+            {"drain": "fixed", "drain_seconds": 8, "drain_max_seconds": 30, "stop_grace_seconds": 20},
+            ("fixed", 8, 30, 20),
+        ),
+        ({"drain": "until_idle", "drain_seconds": -1, "drain_max_seconds": 1e300}, ("until_idle", 0, 86_400, 10)),
+        ({"drain": "at_dusk", "drain_max_seconds": "long"}, ("until_idle", 2, 3600, 10)),
+    ],
+)
+def test_of_a_content_that_cannot_be_read_it_is_kept_how_its_replicas_leave(
+    says: dict[str, Any], kept: tuple[str, float, float, float]
+) -> None:
+    stored = stored_spec(json.dumps({"runtime": "podman", **says}))
+    spec = stored.spec
+    assert stored.unreadable is not None
+    assert (spec.drain, spec.drain_seconds, spec.drain_max_seconds, spec.stop_grace_seconds) == kept
+
+
 def test_a_content_with_a_field_of_a_later_release_is_another_one() -> None:
     revision = WRITTEN["revisions"][0]
     spec = RevisionSpec.model_validate(revision["spec"])

@@ -74,3 +74,10 @@ def test_an_answer_is_bounded_and_the_rest_is_asked_for_again(client: redis.Redi
     found = LogAnswers(client, "east", tmp_path).pieces(asked)
     assert 0 < sum(len(piece.text) for piece in found.values()) <= MOST_BYTES
     assert len(found) == 1
+
+
+def test_a_log_that_is_as_long_as_an_answer_is_told_all_the_same(client: redis.Redis, tmp_path: Path) -> None:
+    route = printed(tmp_path, "x" * MOST_BYTES)
+    asked = LogQuestion(answer_to=uuid4(), lines=1, places={route: None, printed(tmp_path, "one\n"): None})
+    found = LogAnswers(client, "east", tmp_path).pieces(asked)
+    assert {route: len(piece.text) for route, piece in found.items()} == {route: MOST_BYTES + 1}

@@ -1,0 +1,48 @@
+"""What a probe asks on a connection of its own, as bytes, and what the answer comes to."""
+
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote, urlsplit
+
+AGENT = "rollway-probe"
+_SUCCESS = range(200, 400)
+_KEPT_IN_URLS = "/?[]@!$&'()*+,;=:%~"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """Whether it was a success, and what was seen in a few words ("GET /health answered 503")."""
+
+    ok: bool
+    detail: str
+
+
+class Question(Protocol):
+    """One question and its answer. It does no I/O: who holds the connection sends and hears for it."""
+
+    def to_send(self) -> bytes:
+        """What is to be sent now: at first the question."""
+
+    def hear(self, data: bytes) -> ProbeAnswer | None:
+        """Take in what came; the answer once it is there."""
+
+    def unanswered(self) -> ProbeAnswer:
+        """What it comes to when the connection ends before the answer."""
+
+
+def of_status(what: str, status: int) -> ProbeAnswer:
+    """What a status of HTTP comes to."""
+    return ProbeAnswer(status in _SUCCESS, f"{what} answered {status}")
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Where "host:port" is. Raises ValueError for what is no such thing."""
+    parts = urlsplit(f"//{address}")
+    if not parts.hostname or parts.netloc != address:
+        raise ValueError(f"{address!r} is not host:port")
+    return parts.hostname, parts.port or 80
+
+
+def target_of(path: str) -> str:
+    """A path as requests carry it."""
+    return quote(path.partition("#")[0], safe=_KEPT_IN_URLS)

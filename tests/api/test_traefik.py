@@ -1,0 +1,95 @@
+"""What a real Traefik makes of the table that it polls: where requests go, in which shares, and where none goes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.deployments import write
+from tests.support.edge import Edge, api_process
+from tests.support.http2_replica import http2_replica
+from tests.support.pictures import PROVISIONING
+from tests.support.policies import CANARY
+from tests.support.servers import EmbeddedServer
+from tests.support.traefik import behind_traefik
+from tests.support.waiting import eventually
+from tests.support.web_replicas import replicas
+from tests.support.weights import is_likely, set_weight
+
+ASKED = 500
+
+
+@pytest.fixture(scope="module")
+def edge(
+    module_database: str, redis_server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Edge]:
+    """An api process and a Traefik that polls it, for all tests here; each has a deployment of its own."""
+    folder = tmp_path_factory.mktemp("traefik")
+    api = api_process(module_database, redis_server.url, folder)
+    with behind_traefik(api, module_database, redis_server.url, folder) as made:
+        yield made
+
+
+def wait_for(edge: Edge, path: str, status: int = 200, /, **headers: str) -> None:
+    eventually(lambda: edge.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
+
+
+def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix_and_by_nothing_else(edge: Edge) -> None:
+    with replicas("one") as (replica,):
+        edge.make("■", replica, name="shop")
+        wait_for(edge, "/shop/")
+        for host in ("shop", "shop.localhost", "SHOP:8080"):
+            assert edge.ask("/a/b?c", host=host).json()["path"] == "/a/b?c"
+        for asked, seen in (("/shop/a/b?c=d", "/a/b?c=d"), ("/shop", "/"), ("/shop/", "/"), ("/shop?x", "/?x")):
+            assert edge.ask(asked).json()["path"] == seen
+        assert edge.ask("/shops").status_code == 404
+        assert edge.ask("/", host="nobody.example").status_code == 404
+
+
+def test_a_coming_revision_is_seen_by_header_and_where_there_is_none_nothing_is(edge: Edge) -> None:
+    with replicas("live", "coming") as both:
+        edge.make("■|□", *both, name="previewed", status=PROVISIONING)
+        wait_for(edge, "/previewed/")
+        asked = [
+            edge.ask("/previewed/", **{"x-rollway-preview": value}).json()["replica"] for value in ("yes", "false")
+        ]
+        assert asked == ["coming", "live"]
+        edge.make("■", both[0], name="alone")
+        wait_for(edge, "/alone/")
+        assert edge.ask("/alone/", **{"x-rollway-preview": "yes"}).status_code == 502
+
+
+def test_requests_are_split_by_the_weight_of_a_canary_and_none_is_lost_while_it_changes(edge: Edge) -> None:
+    with replicas("old", "new") as both:
+        made = edge.make("■|■", *both, name="split", status=PROVISIONING, policy=CANARY)
+        wait_for(edge, "/split/")
+        with edge.asked_all_the_time("/split/") as statuses:
+            for weight in (0, 9000, 2000):
+                set_weight(edge, made, weight)
+        assert set(statuses) == {200}
+        counted = Counter(edge.ask("/split/").json()["replica"] for _ in range(ASKED))
+        assert is_likely(counted["new"], ASKED, 0.2)
+
+
+def test_a_replica_that_left_is_asked_no_more_once_it_is_released_and_no_request_is_lost(edge: Edge) -> None:
+    with replicas("stays", "leaves") as both:
+        made = edge.make("■■", *both, name="leaving")
+        wait_for(edge, "/leaving/")
+        with edge.asked_all_the_time("/leaving/") as statuses:
+            eventually(lambda: all(replica.served["GET"] for replica in both), what="both are asked")
+            edge.routes.drain(made.routes[1])
+            eventually(lambda: edge.routes.released(made.routes[1]))
+            before, asked = both[1].served["GET"], statuses.total()
+            eventually(lambda: statuses.total() > asked + 100)
+            assert both[1].served["GET"] == before
+        assert set(statuses) == {200}
+
+
+def test_replicas_that_speak_http2_alone_are_asked_in_it(edge: Edge, tmp_path: Path) -> None:
+    with http2_replica(tmp_path) as replica:
+        web = edge.make("■", replica)
+        write(edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)
+        edge.routes.tell()
+        wait_for(edge, f"/{web.name}/")
+        assert edge.ask(f"/{web.name}/").headers["x-spoken"] == "HTTP/2"

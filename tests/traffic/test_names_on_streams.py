@@ -1,0 +1,59 @@
+"""How many names a proxy may have on its stream, which keeps them as long as it lasts."""
+
+import pytest
+
+from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World
+from traffic.stream_part import LONGEST_NAME, MOST_NAMES, Request, TooManyNamesError
+
+
+@pytest.fixture
+def world() -> World:
+    return World({"web": {"a"}, "api": {"x"}})
+
+
+def settled(world: World) -> tuple[Server, Proxy]:
+    """A proxy that holds the table of this world."""
+    server, proxy = Server(world), Proxy()
+    server.publish()
+    proxy.begin()
+    server.settle(proxy)
+    return server, proxy
+
+
+def test_a_proxy_may_name_so_many_and_what_it_lets_go_makes_room(world: World) -> None:
+    server, proxy = settled(world)
+    some = [f"name{number}" for number in range(MOST_NAMES // 2)]
+    for _ in range(3):  # once more is not one more
+        server.stream.hear(Request(ENDPOINTS, subscribe=tuple(some)), 0)
+    for turn in range(3):
+        others = tuple(f"turn{turn}-{name}" for name in some[:-2])
+        server.stream.hear(Request(ENDPOINTS, subscribe=others), 0)
+        server.stream.hear(Request(ENDPOINTS, unsubscribe=others), 0)
+    world.clusters["web"].add("b")
+    server.publish()
+    server.settle(proxy)
+    assert server.stream.known == server.marks[-1]
+
+
+NAMES = tuple(f"name{number}" for number in range(MOST_NAMES + 1))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Request(ENDPOINTS, subscribe=NAMES),
+        Request(CLUSTERS, subscribe=NAMES),
+        Request(CLUSTERS, holds=dict.fromkeys(NAMES, "1")),
+        Request(ROUTES, subscribe=("n" * (LONGEST_NAME + 1),)),
+        Request(ROUTES, holds={"rollway": "1" * (LONGEST_NAME + 1)}),
+    ],
+    ids=["endpoints", "clusters", "held", "a long name", "a long version"],
+)
+def test_a_proxy_that_names_more_than_there_can_be_is_refused_and_nothing_of_it_is_kept(
+    world: World, said: Request
+) -> None:
+    server, _ = settled(world)
+    before = repr(server.stream._parts)
+    with pytest.raises(TooManyNamesError, match="at most"):
+        server.stream.hear(said, 0)
+    assert repr(server.stream._parts) == before
