@@ -3,8 +3,9 @@
 import statistics
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
@@ -19,8 +20,8 @@ from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_re
 from tests.support.waiting import eventually
 
 SIZES = (50, 500, 5000)
-_CHANGES = 60
-_QUIET_SECONDS = 5.0
+_DRAINS, _LIMITS = 60, 12
+_QUIET_SECONDS, _PATIENCE = 5.0, 600.0
 _ENTRANCES = """
     INSERT INTO entrances (kind, value, deployment_id)
     SELECT kind, replace(value, '*', name), id
@@ -33,90 +34,109 @@ _SOME = """
                      WHERE status = 'healthy') r
      WHERE place <= 2 ORDER BY md5(id::text) LIMIT %s
 """
+_LIMIT = "UPDATE deployments SET request_timeout_seconds = 30 + random() WHERE id = ANY(%s)"
+_DEPLOYMENTS = "SELECT id FROM deployments ORDER BY md5(id::text) LIMIT %s"
 _HAS_TABLE = "SELECT count(*) FROM proxies WHERE acked_version IS NOT NULL"
-_RELEASED = "SELECT out_of_traffic_at IS NOT NULL FROM routes WHERE id = %s"
+_IS_KNOWN = "SELECT bool_and(pg_visible_in_snapshot(%s::xid8, acked_snapshot)) FROM proxies"
 
 
 def measure(*, full: bool = False) -> dict[str, Any]:
-    """Fleets of three replicas a deployment. `full` makes four times the changes."""
-    changes = _CHANGES * (4 if full else 1)
+    """Fleets of three replicas a deployment. `full` makes four times the changes.
+
+    A drain changes the upstreams of a cluster; a time limit changes routes, as the weight of a canary does.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="rollway-bench-") as folder,
         embedded_postgres(Path(folder) / "postgres") as postgres,
         embedded_redis(Path(folder) / "valkey") as valkey,
     ):
         migrate(postgres.url)
-        rows = [_of_size(size, changes, postgres, valkey, Path(folder)) for size in SIZES]
+        rows = [_of_size(size, 4 if full else 1, postgres, valkey, Path(folder)) for size in SIZES]
     return {"rows": rows}
 
 
-def _of_size(size: int, changes: int, postgres: EmbeddedServer, valkey: EmbeddedServer, folder: Path) -> dict[str, Any]:
+def _of_size(size: int, times: int, postgres: EmbeddedServer, valkey: EmbeddedServer, folder: Path) -> dict[str, Any]:
     with psycopg.connect(postgres.url, autocommit=True) as connection, redis.Redis.from_url(valkey.url) as client:
         _fill(connection, size)
         api = api_process(postgres.url, valkey.url, folder)
-        envoy = envoy_process(api, folder)
+        edge = _Edge(connection, client, api, envoy_process(api, folder))
         try:
             api.start()
-            began = time.monotonic()
-            envoy.begin()
-            eventually(lambda: _has_table(connection), 600)
-            first = time.monotonic() - began
+            first = edge.first_table()
+            begun = edge.cpu()
             time.sleep(_QUIET_SECONDS)
-            settled = _cpu(api, envoy)
+            settled = edge.cpu()
             time.sleep(_QUIET_SECONDS)
-            idle = [spent / _QUIET_SECONDS for spent in _since(settled, api, envoy)]
-            before = _cpu(api, envoy)
-            chosen = [route for (route,) in connection.execute(_SOME, (changes,)).fetchall()]
-            took = [_drained(connection, client, route) for route in chosen]
-            spent = _since(before, api, envoy)
-            quantiles = statistics.quantiles(took, n=100)
+            idle = [spent / _QUIET_SECONDS for spent in edge.since(settled)]
             return {
                 "deployments": size,
                 "first table s": first,
-                "ack p50 ms": quantiles[49] * 1000,
-                "ack p99 ms": quantiles[98] * 1000,
-                "server ms/change": spent[0] / changes * 1000,
-                "envoy ms/change": spent[1] / changes * 1000,
+                "server s": begun[0],
+                "envoy s": begun[1],
                 "server idle %": idle[0] * 100,
                 "envoy idle %": idle[1] * 100,
+                **edge.changed("drain", DRAIN, _SOME, _DRAINS * times),
+                **edge.changed("limit", _LIMIT, _DEPLOYMENTS, _LIMITS * times),
                 "server MiB": _mib(api),
-                "envoy MiB": _mib(envoy),
+                "envoy MiB": _mib(edge.envoy),
             }
         finally:
-            for process in (envoy, api):
+            for process in (edge.envoy, api):
                 if process.process is not None:
                     process.end(kill=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A server and an Envoy that it tells, and a connection by which there is something to tell."""
+
+    connection: psycopg.Connection
+    client: redis.Redis
+    api: Process
+    envoy: Process
+
+    def first_table(self) -> float:
+        """Seconds from Envoy's start until it has acknowledged one."""
+        began = time.monotonic()
+        self.envoy.begin()
+        eventually(lambda: self.connection.execute(_HAS_TABLE).fetchone() == (1,), _PATIENCE, "a first table")
+        return time.monotonic() - began
+
+    def changed(self, what: str, query: LiteralString, which: LiteralString, count: int) -> dict[str, float]:
+        """So many changes, one after the other."""
+        before = self.cpu()
+        chosen = self.connection.execute(which, (count,)).fetchall()
+        took = [self._acknowledged(query, key) for (key,) in chosen]
+        server, envoy = (1000 * spent / len(chosen) for spent in self.since(before))
+        quantiles = statistics.quantiles(took, n=100)
+        times = {"p50 ms": quantiles[49] * 1000, "p99 ms": quantiles[98] * 1000, "server ms": server, "envoy ms": envoy}
+        return {f"{what} {name}": found for name, found in times.items()}
+
+    def cpu(self) -> list[float]:
+        """Seconds of a processor that server and Envoy have used."""
+        found = (psutil.Process(each.process.pid) for each in (self.api, self.envoy) if each.process)
+        return [sum(process.cpu_times()[:2]) for process in found]
+
+    def since(self, before: list[float]) -> list[float]:
+        """What they have used since."""
+        return [after - then for then, after in zip(before, self.cpu(), strict=True)]
+
+    def _acknowledged(self, query: LiteralString, key: object) -> float:
+        """Seconds from the commit of a change until its acknowledgement is written."""
+        with self.connection.transaction():
+            self.connection.execute(query, ([key],))
+            (number,) = self.connection.execute("SELECT pg_current_xact_id()::text").fetchone() or ("",)
+        began = time.monotonic()
+        self.client.publish(TRAFFIC_CHANNEL, b"")
+        while self.connection.execute(_IS_KNOWN, (number,)).fetchone() != (True,):
+            time.sleep(0.001)
+        return time.monotonic() - began
 
 
 def _fill(connection: psycopg.Connection, size: int) -> None:
     fill(connection, QUIET, size)
     for statement in (_ENTRANCES, _ADDRESSES, _MAY_LEAVE, "DELETE FROM proxies", "VACUUM ANALYZE"):
         connection.execute(statement)
-
-
-def _has_table(connection: psycopg.Connection) -> bool:
-    """Whether the Envoy has acknowledged one."""
-    (count,) = connection.execute(_HAS_TABLE).fetchone() or (0,)
-    return bool(count)
-
-
-def _drained(connection: psycopg.Connection, client: redis.Redis, route: object) -> float:
-    """Seconds from the commit of a drain until its acknowledgement is written."""
-    began = time.monotonic()
-    connection.execute(DRAIN, ([route],))
-    client.publish(TRAFFIC_CHANNEL, b"")
-    while not (connection.execute(_RELEASED, (route,)).fetchone() or (False,))[0]:
-        time.sleep(0.001)
-    return time.monotonic() - began
-
-
-def _cpu(*processes: Process) -> list[float]:
-    """Seconds of a processor that each has used."""
-    return [sum(psutil.Process(process.process.pid).cpu_times()[:2]) for process in processes if process.process]
-
-
-def _since(before: list[float], *processes: Process) -> list[float]:
-    return [after - then for then, after in zip(before, _cpu(*processes), strict=True)]
 
 
 def _mib(process: Process) -> float:

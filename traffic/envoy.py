@@ -1,6 +1,6 @@
 """The table as Envoy's resources: a cluster and its endpoints for each deployment, and one route configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from traffic.envoy_routes import (
     preview_cluster,
     route_configuration,
 )
-from traffic.resources import Named, Resource, ResourceKind, Resources, resource, together
+from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
 from traffic.table import Service, TrafficTable, Upstream
 
 XDS_CLUSTER = "rollway-xds"
@@ -31,41 +31,49 @@ _HEALTH = {
 
 def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
     """Everything that Envoy is told. `before`: an older table, whose unchanged parts are kept."""
-    if before is None:
-        return _resources(table, TrafficTable("", ()), {})
-    if before[0].services == table.services:
-        return before[1]
-    return _resources(table, before[0], before[1].by_kind)
-
-
-def _resources(table: TrafficTable, old: TrafficTable, kept: Mapping[ResourceKind, Named]) -> Resources:
-    """Make what is not among `kept`: turning all of a large table into messages takes longest on the way to proxies."""
-    clusters: dict[str, Resource] = {}
-    endpoints: dict[str, Resource] = {}
-    old_clusters, old_endpoints = kept.get(ResourceKind.CLUSTERS, {}), kept.get(ResourceKind.ENDPOINTS, {})
-    old_services = {service.name: service for service in old.services}
-    for service in table.services:
-        same = old_services.get(service.name) == service
-        for name, upstreams in clusters_of(service).items():
-            clusters[name] = old_clusters[name] if same else resource(cluster(name, service.rules.protocol))
-            endpoints[name] = old_endpoints[name] if same else resource(load_assignment(name, upstreams))
-    same = ResourceKind.ROUTES in kept and _ways(old) == _ways(table)
-    routes = kept[ResourceKind.ROUTES] if same else {ROUTE_CONFIGURATION: resource(route_configuration(table))}
+    old, kept = before or (TrafficTable("", ()), NO_RESOURCES)
+    if before is not None and old.services is table.services:
+        return kept
+    was = {service.name: service for service in old.services}
+    gone = was.keys() - {service.name for service in table.services}
+    changed = [service for service in table.services if not _is_same(service, was.get(service.name))]
+    if before is not None and not gone and not changed:
+        return kept
+    left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
+    made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
+    clusters = {name: resource(cluster(name, service.rules.protocol)) for name, (service, _) in made.items()}
+    endpoints = {name: resource(load_assignment(name, upstreams)) for name, (_, upstreams) in made.items()}
+    without = {name for service in left for name in clusters_of(service)}
+    reached_alike = (
+        before is not None
+        and not gone
+        and all(service.name in was and _way(service) == _way(was[service.name]) for service in changed)
+    )
     return together(
         {
-            ResourceKind.CLUSTERS: old_clusters if clusters == old_clusters else clusters,
-            ResourceKind.ENDPOINTS: old_endpoints if endpoints == old_endpoints else endpoints,
-            ResourceKind.ROUTES: routes,
+            ResourceKind.CLUSTERS: _patched(kept.by_kind[ResourceKind.CLUSTERS], without, clusters),
+            ResourceKind.ENDPOINTS: _patched(kept.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
+            ResourceKind.ROUTES: kept.by_kind[ResourceKind.ROUTES]
+            if reached_alike
+            else {ROUTE_CONFIGURATION: resource(route_configuration(table))},
         }
     )
 
 
-def _ways(table: TrafficTable) -> list[tuple[Service, bool]]:
-    """How each deployment is reached and whether it has a preview: all that the route configuration says."""
-    return [
-        (replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview))
-        for service in table.services
-    ]
+def _is_same(service: Service, before: Service | None) -> bool:
+    return service is before or service == before
+
+
+def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -> Named:
+    """Those that are kept and those that were made; the same object where that is no change."""
+    if all(name in made for name in without) and all(kept.get(name) == found for name, found in made.items()):
+        return kept
+    return {name: found for name, found in kept.items() if name not in without} | made
+
+
+def _way(service: Service) -> tuple[Service, bool]:
+    """How a deployment is reached and whether it has a preview: all that the route configuration says of it."""
+    return replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview)
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:

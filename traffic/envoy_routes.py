@@ -7,7 +7,8 @@ from uuid import UUID
 
 from domain.traffic.published import WHOLE
 from traffic.envoy_retries import routed
-from traffic.table import Prefix, Service, TrafficTable
+from traffic.table import Service, TrafficTable
+from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
 """Its name; the bootstrap's listener asks for it."""

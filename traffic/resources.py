@@ -35,6 +35,9 @@ class Resources:
     by_kind: Mapping[ResourceKind, Named]
 
 
+NO_RESOURCES = Resources("", {kind: {} for kind in ResourceKind})
+
+
 @dataclass(frozen=True, slots=True)
 class Watermark:
     """A table that a proxy may know. `number` counts the tables of this server; `seen`: the table's snapshot."""

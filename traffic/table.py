@@ -1,27 +1,15 @@
 """The table: where each deployment is reached and which replicas take its requests, derived from one snapshot."""
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from domain.model import RouteStatus
-from domain.traffic.entrances import HOST_NAME, PREVIEW_PREFIX
-from domain.traffic.published import (
-    DeploymentInTraffic,
-    Entrance,
-    EntranceKind,
-    RequestRules,
-    RouteInTraffic,
-    TrafficSnapshot,
-)
+from domain.traffic.published import DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.addresses import read_address
+from traffic.ways import Prefix, Ways, ways_to
 
-ANY_HOST = "*."
-"""What a host name begins with that stands for every name below it. There is no preview by such a name."""
-
-_PREFIX = re.compile(r"/([A-Za-z0-9._~!$&'()*+,;=:@%-]+/)*")
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
 
@@ -39,14 +27,6 @@ class Upstream:
     port: int
     status: RouteStatus
     weight: int
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """A path prefix that begins and ends with a slash, and whether the replicas see it."""
-
-    value: str
-    strip: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,72 +70,39 @@ class TrafficTable:
     faults: tuple[str, ...] = ()
 
 
-def derive_table(snapshot: TrafficSnapshot) -> TrafficTable:
-    """The table of a snapshot."""
+def derive_table(snapshot: TrafficSnapshot, before: tuple[TrafficSnapshot, TrafficTable] | None = None) -> TrafficTable:
+    """The table of a snapshot. `before`: an older one and its table, whose unchanged services are kept."""
+    if before is not None and not before[1].faults and not snapshot.faults and _is_reached_alike(snapshot, before[0]):
+        return _with_other_replicas(snapshot, *before)
     faults = list(snapshot.faults)
-    hosts = _Owners("host name", faults)
-    prefixes = _Owners("path prefix", faults)
-    reached = {
-        deployment.name: (tuple(_hosts(deployment, hosts, faults)), tuple(_prefixes(deployment, prefixes, faults)))
-        for deployment in snapshot.deployments
-    }
+    ways = ways_to(snapshot.deployments, faults)
+    services = tuple(_service(*pair, faults) for pair in zip(snapshot.deployments, ways, strict=True))
+    return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)))
+
+
+def _is_reached_alike(snapshot: TrafficSnapshot, before: TrafficSnapshot) -> bool:
+    """Whether both have the same deployments, by the same host names and paths."""
+    return len(snapshot.deployments) == len(before.deployments) and all(
+        new is old or (new.name == old.name and new.entrances == old.entrances)
+        for new, old in zip(snapshot.deployments, before.deployments, strict=True)
+    )
+
+
+def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table: TrafficTable) -> TrafficTable:
+    """Who is reached by which name is as it was, and nothing was left out."""
+    if snapshot.deployments is old.deployments:
+        return replace(table, seen=snapshot.seen)
+    faults: list[str] = []
     services = tuple(
-        _service(deployment, *reached[deployment.name], hosts, faults) for deployment in snapshot.deployments
+        service
+        if deployment is was or deployment == was
+        else _service(deployment, Ways(service.hosts, service.preview_hosts, service.prefixes), faults)
+        for deployment, was, service in zip(snapshot.deployments, old.deployments, table.services, strict=True)
     )
     return TrafficTable(snapshot.seen, services, tuple(dict.fromkeys(faults)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Owners:
-    """Which deployment has which host name or path prefix; who comes second is a fault."""
-
-    what: str
-    faults: list[str]
-    owner_of: dict[str, str] = field(default_factory=dict)
-
-    def take(self, value: str, deployment: str) -> bool:
-        owner = self.owner_of.setdefault(value, deployment)
-        if owner != deployment:
-            self.faults.append(f"{deployment}: {self.what} {value!r} belongs to {owner} already, so it is left out")
-        return owner == deployment
-
-    def take_if_free(self, value: str, deployment: str) -> bool:
-        free = value not in self.owner_of
-        return free and self.take(value, deployment)
-
-
-def _hosts(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[str]:
-    for value in dict.fromkeys(entrance.value.lower() for entrance in _of_kind(deployment, EntranceKind.HOST)):
-        if not HOST_NAME.fullmatch(value):
-            faults.append(f"{deployment.name}: {value!r} is no host name, so it is left out")
-        elif owners.take(value, deployment.name):
-            yield value
-
-
-def _prefixes(deployment: DeploymentInTraffic, owners: _Owners, faults: list[str]) -> Iterator[Prefix]:
-    given = {_slashed(entrance.value): entrance.strip_prefix for entrance in _of_kind(deployment, EntranceKind.PREFIX)}
-    for value, strip in given.items():
-        if not _PREFIX.fullmatch(value):
-            faults.append(f"{deployment.name}: {value!r} is no path prefix, so it is left out")
-        elif owners.take(value, deployment.name):
-            yield Prefix(value, strip)
-
-
-def _of_kind(deployment: DeploymentInTraffic, kind: EntranceKind) -> Iterator[Entrance]:
-    return (entrance for entrance in deployment.entrances if entrance.kind is kind)
-
-
-def _slashed(value: str) -> str:
-    return f"/{value.strip('/')}/" if value.strip("/") else "/"
-
-
-def _service(
-    deployment: DeploymentInTraffic,
-    hosts: tuple[str, ...],
-    prefixes: tuple[Prefix, ...],
-    owners: _Owners,
-    faults: list[str],
-) -> Service:
+def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> Service:
     live, canary, baseline = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
@@ -165,13 +112,11 @@ def _service(
     )
     taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
     weight = (deployment.weight or 0) if canary else 0
-    previews = [f"{PREVIEW_PREFIX}{host}" for host in hosts if not host.startswith(ANY_HOST)]
     return Service(
         name=deployment.name,
-        hosts=hosts,
-        # who has this very name goes first: all host names were taken before any of a preview
-        preview_hosts=tuple(host for host in previews if owners.take_if_free(host, deployment.name)),
-        prefixes=prefixes,
+        hosts=ways.hosts,
+        preview_hosts=ways.preview_hosts,
+        prefixes=ways.prefixes,
         rules=deployment.rules,
         live=upstreams,
         preview=previewed,

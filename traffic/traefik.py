@@ -9,7 +9,8 @@ from domain.model import RouteStatus
 from domain.traffic.published import WHOLE, Protocol, RequestRules
 from traffic.envoy_routes import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
-from traffic.table import ANY_HOST, Service, TrafficTable, Upstream
+from traffic.table import Service, TrafficTable, Upstream
+from traffic.ways import ANY_HOST
 
 _NOBODY = "_nobody"
 _HOST_PRIORITY = 1_000_000

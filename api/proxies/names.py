@@ -6,11 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import ip_address
 
 from domain.replicas.address import why_no_replica
-from domain.traffic.published import TrafficSnapshot
+from domain.traffic.published import DeploymentInTraffic, TrafficSnapshot
 from traffic.addresses import read_address
 
 _RETRY_SECONDS = 10.0
@@ -40,14 +40,14 @@ class Names:
             self._loop.call_soon_threadsafe(self._new.set)
         if not names:
             return snapshot
-        deployments = (
-            replace(
-                deployment,
-                routes=tuple(replace(route, address=self._with_ip(route.address)) for route in deployment.routes),
-            )
-            for deployment in snapshot.deployments
-        )
-        return replace(snapshot, deployments=tuple(deployments))
+        deployments = tuple(self._in_place(deployment) for deployment in snapshot.deployments)
+        return replace(snapshot, deployments=deployments)
+
+    def _in_place(self, deployment: DeploymentInTraffic) -> DeploymentInTraffic:
+        if not any(map(_name, (route.address for route in deployment.routes))):
+            return deployment
+        routes = (replace(route, address=self._with_ip(route.address)) for route in deployment.routes)
+        return replace(deployment, routes=tuple(routes))
 
     async def run(self, on_change: Callable[[], None]) -> None:
         """Look up what is wanted, at once when it is new and then every ten seconds, until cancelled."""
@@ -79,6 +79,7 @@ class Names:
         return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
+@lru_cache(maxsize=65_536)
 def _name(address: str) -> str | None:
     """The name in "name:port", None when there is an IP address or no sense in it."""
     host, _, port = address.rpartition(":")

@@ -15,7 +15,8 @@ from api.proxies.messages import Messages, messages_of
 from api.proxies.names import Names
 from api.proxies.observed import Observed
 from db.engine import transaction
-from db.proxies.table import read_traffic
+from db.proxies.table import TrafficReader
+from domain.traffic.published import TrafficSnapshot
 from traffic.envoy import envoy_resources
 from traffic.resources import Resources, Watermark
 from traffic.table import TrafficTable, derive_table
@@ -39,6 +40,16 @@ class Published:
     is_news: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What was read, and what was made of it: of the next read only what differs from this is made anew."""
+
+    snapshot: TrafficSnapshot
+    table: TrafficTable
+    resources: Resources
+    messages: Messages
+
+
 class Publisher:
     """Reads when told to and every half second; while Postgres is away it keeps the last table.
 
@@ -54,6 +65,8 @@ class Publisher:
         self._names = names
         self._on_table = on_table
         self._observed = observed
+        self._reader = TrafficReader()
+        self._loaded: _Loaded | None = None
         self._asked = asyncio.Event()
         self._read_at = time.monotonic()
         self._begun = 0
@@ -105,35 +118,37 @@ class Publisher:
     async def _read(self, number: int, *, notified: bool) -> None:
         began = time.monotonic()
         try:
-            table, resources, messages = await asyncio.to_thread(self._load)
+            loaded = self._loaded = await asyncio.to_thread(self._load)
         except POSTGRES_ERRORS as error:
             self._note_fault(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
             await asyncio.sleep(0.1)
             return
         self._note_fault(None)
         self._read_at = began
-        self._publish(table, resources, messages, notified=notified)
+        self._publish(loaded, notified=notified)
         done, self._next_read = self._next_read, asyncio.get_running_loop().create_future()
         done.set_result(number)
 
-    def _load(self) -> tuple[TrafficTable, Resources, Messages]:
-        before = self.current
+    def _load(self) -> _Loaded:
+        before = self._loaded
         with transaction(self._engine) as connection:
-            snapshot = read_traffic(connection)
-        table = derive_table(self._names.in_place(snapshot))
-        resources = envoy_resources(table, (before.table, before.resources) if before else None)
-        if before is not None and before.resources is resources:
-            return table, resources, before.messages
-        return table, resources, messages_of(resources, before.messages if before else {})
+            snapshot = self._names.in_place(self._reader.read(connection))
+        if before is None:
+            resources = envoy_resources(table := derive_table(snapshot))
+            return _Loaded(snapshot, table, resources, messages_of(resources, {}))
+        table = derive_table(snapshot, (before.snapshot, before.table))
+        resources = envoy_resources(table, (before.table, before.resources))
+        same = resources is before.resources
+        return _Loaded(snapshot, table, resources, before.messages if same else messages_of(resources, before.messages))
 
-    def _publish(self, table: TrafficTable, resources: Resources, messages: Messages, *, notified: bool) -> None:
-        before = self.current
+    def _publish(self, loaded: _Loaded, *, notified: bool) -> None:
+        before, resources = self.current, loaded.resources
         same = before is not None and before.resources.version == resources.version
         number = before.watermark.number + 1 if before else 1
-        mark = Watermark(number, table.seen, resources.version)
-        self.current = Published(table, resources, messages, mark, is_news=notified or not same)
+        mark = Watermark(number, loaded.table.seen, resources.version)
+        self.current = Published(loaded.table, resources, loaded.messages, mark, is_news=notified or not same)
         if not same:
-            self._note_faults(table, before)
+            self._note_faults(loaded.table, before)
             self._observed.tables.inc()
         self._wake()
         if self.current.is_news:

@@ -4,8 +4,8 @@ A row of a newer release may have a kind or a status that this one does not know
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -33,14 +33,29 @@ _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _SEEN = "SELECT pg_current_snapshot()::text"
 
-_DEPLOYMENTS = """
-    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds, protocol
-      FROM deployments WHERE lifecycle <> 'destroyed' ORDER BY name
+_DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
+
+_PUBLISHED = f"({RUNNING} OR {_DRAINING}) AND address IS NOT NULL"
+
+# of each deployment a hash of its rows and of the transactions that wrote them: the same while nobody has written one
+_MARKS = f"""
+    SELECT d.id, uuid_hash_extended(d.id, d.xmin::text::bigint) # coalesce(r.mark, 0) # coalesce(e.mark, 0)
+      FROM deployments d
+      LEFT JOIN (SELECT deployment_id, bit_xor(uuid_hash_extended(id, xmin::text::bigint)) AS mark
+                   FROM routes WHERE {_PUBLISHED} GROUP BY deployment_id) r ON r.deployment_id = d.id
+      LEFT JOIN (SELECT deployment_id, bit_xor(hashtextextended(kind || value, xmin::text::bigint)) AS mark
+                   FROM entrances GROUP BY deployment_id) e ON e.deployment_id = d.id
+     WHERE d.lifecycle <> 'destroyed' ORDER BY d.name
 """
 
-_ENTRANCES = "SELECT deployment_id, kind, value, strip_prefix FROM entrances ORDER BY kind, value"
+_DEPLOYMENTS = """
+    SELECT id, name, request_timeout_seconds, hedge_after_seconds, preview, idle_timeout_seconds, protocol
+      FROM deployments WHERE id = ANY(%s)
+"""
 
-_DRAINING = "status = 'terminating' AND stop_requested_at IS NULL AND stopped_at IS NULL"
+_ENTRANCES = """
+    SELECT deployment_id, kind, value, strip_prefix FROM entrances WHERE deployment_id = ANY(%s) ORDER BY kind, value
+"""
 
 _HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
 
@@ -69,47 +84,83 @@ _ROUTES = f"""
            coalesce(r.revision_id = d.deploying_revision_id, false) AS is_candidate,
            r.parked_until IS NOT NULL AS is_parked,
            coalesce(r.revision_id = d.current_revision_id, false) AS is_current
-      FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
-     WHERE (r.{RUNNING} OR r.{_DRAINING})
-       AND r.address IS NOT NULL
+      FROM (SELECT * FROM routes WHERE deployment_id = ANY(%s) AND {_PUBLISHED}) r
+      JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
      ORDER BY r.id
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A deployment as it was read last, and what of it could not be. `mark`: of the rows that said so."""
+
+    mark: int
+    deployment: DeploymentInTraffic
+    faults: tuple[str, ...]
+
+
+class TrafficReader:
+    """Reads all that proxies may know; of deployments that are as they were at its last read, only that they are."""
+
+    def __init__(self) -> None:
+        self._found: Mapping[UUID, _Found] = {}
+        self._deployments: tuple[DeploymentInTraffic, ...] = ()
+
+    def read(self, connection: Connection) -> TrafficSnapshot:
+        """The connection must be at the beginning of a transaction. What has not changed is the same object again."""
+        cursor = connection.cursor(binary=True)
+        cursor.execute(_ONE_SNAPSHOT)
+        ((seen,),) = cursor.execute(_SEEN).fetchall()
+        canaries = _canaries(cursor.execute(_CANARIES))
+        marks = dict[UUID, int](cursor.execute(_MARKS).fetchall())
+        marks |= {key: hash((marks[key], canary)) for key, canary in canaries.items() if key in marks}
+        before = self._found
+        wanted = [key for key, mark in marks.items() if key not in before or before[key].mark != mark]
+        anew: dict[UUID, _Found] = {}
+        for key, deployment, faults in _read(connection, wanted, canaries) if wanted else ():
+            same = key in before and before[key].deployment == deployment
+            anew[key] = _Found(marks[key], before[key].deployment if same else deployment, faults)
+        self._found = {key: anew.get(key) or before[key] for key in marks}
+        if anew or len(marks) != len(before):
+            self._deployments = tuple(found.deployment for found in self._found.values())
+        left_out = tuple(fault for found in self._found.values() if found.faults for fault in found.faults)
+        return TrafficSnapshot(seen, self._deployments, left_out)
+
+
 def read_traffic(connection: Connection) -> TrafficSnapshot:
     """Everything that proxies may know. The connection must be at the beginning of a transaction."""
-    cursor = connection.cursor(binary=True)
-    cursor.execute(_ONE_SNAPSHOT)
-    ((seen,),) = cursor.execute(_SEEN).fetchall()
-    deployments = cursor.execute(_DEPLOYMENTS).fetchall()
-    canaries = _canaries(cursor.execute(_CANARIES))
-    faults: list[str] = []
+    return TrafficReader().read(connection)
+
+
+def _read(
+    connection: Connection, ids: Collection[UUID], canaries: Mapping[UUID, _Canary]
+) -> Iterator[tuple[UUID, DeploymentInTraffic, tuple[str, ...]]]:
+    """These deployments, each with what of it cannot be read."""
+    cursor, wanted = connection.cursor(binary=True), (list(ids),)
+    deployments = cursor.execute(_DEPLOYMENTS, wanted).fetchall()
+    faults: defaultdict[UUID, list[str]] = defaultdict(list)
     entrances: defaultdict[UUID, list[Entrance]] = defaultdict(list)
-    for deployment_id, kind, value, strip_prefix in cursor.execute(_ENTRANCES).fetchall():
+    for key, kind, value, strip_prefix in cursor.execute(_ENTRANCES, wanted).fetchall():
         if kind in _KINDS:
-            entrances[deployment_id].append(Entrance(_KINDS[kind], value, strip_prefix))
+            entrances[key].append(Entrance(_KINDS[kind], value, strip_prefix))
         else:
-            faults.append(f"this release knows no {kind} entrances, so {value!r} is left out")
+            faults[key].append(f"this release knows no {kind} entrances, so {value!r} is left out")
     routes: defaultdict[UUID, list[RouteInTraffic]] = defaultdict(list)
-    for deployment_id, route in connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES):
+    rows = connection.cursor(binary=True, row_factory=kwargs_row(_route_row)).execute(_ROUTES, wanted)
+    for key, route in rows:
         if isinstance(route, RouteInTraffic):
-            routes[deployment_id].append(route)
+            routes[key].append(route)
         else:
-            faults.append(route)
-    return TrafficSnapshot(
-        seen=seen,
-        deployments=tuple(
-            DeploymentInTraffic(
-                name,
-                tuple(entrances[key]),
-                replace(RequestRules(*rules), protocol=known_protocol(protocol)),
-                tuple(routes[key]),
-                *canaries.get(key, _NO_CANARY),
-            )
-            for key, name, *rules, protocol in deployments
-        ),
-        faults=tuple(faults),
-    )
+            faults[key].append(route)
+    for key, name, *rules, protocol in deployments:
+        deployment = DeploymentInTraffic(
+            name,
+            tuple(entrances[key]),
+            replace(RequestRules(*rules), protocol=known_protocol(protocol)),
+            tuple(routes[key]),
+            *canaries.get(key, _NO_CANARY),
+        )
+        yield key, deployment, tuple(faults[key])
 
 
 def _canaries(

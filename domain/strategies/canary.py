@@ -79,7 +79,7 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         fresh = wanted if spec.has_baseline else 0
         sides = _sides(deployment, buckets, self.budget_of(deployment, spec), (wanted, fresh), now)
         changes = _above_floor(deployment, sides[0].changes + sides[1].changes, self.budget_of(deployment, spec))
-        times = (buckets.next_change_at(now), *(side.recheck_at for side in sides))
+        times = (judged.next_at, over_at, buckets.next_change_at(now), *(side.recheck_at for side in sides))
         recheck_at = min((at for at in times if at is not None and at > now), default=None)
         if changes:
             said = _said(deployment, changes, self.budget_of(deployment, spec))
@@ -92,10 +92,8 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return Decision.wait(said, recheck_at)
         if is_over:
             return _next(rollout, spec, judged.sentence, now)
-        soonest = min((at for at in (over_at, recheck_at, judged.next_at) if at is not None), default=None)
-        return Decision.look_on(
-            _looking(deployment.name, in_words(spec, rollout.weight), over_at, judged, now), soonest
-        )
+        what = in_words(spec, rollout.weight)
+        return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
 
 
 def _sides(

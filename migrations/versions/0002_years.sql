@@ -275,3 +275,7 @@ CREATE TABLE proxy_counters (
     CONSTRAINT proxy_counters_pkey PRIMARY KEY (rollout_id, node_id),
     CONSTRAINT proxy_counters_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
+-- What proxies tell may move the count too. proxies: how many should have told a value; silent: the node ids of those that did not.
+ALTER TABLE autoscaling_rules DROP CONSTRAINT autoscaling_rules_source_check,
+    ADD CONSTRAINT autoscaling_rules_source_check CHECK (source IN ('replicas', 'pushed', 'proxy'));
+ALTER TABLE metric_values ADD COLUMN proxies integer DEFAULT 0 NOT NULL, ADD COLUMN silent jsonb DEFAULT '[]' NOT NULL;

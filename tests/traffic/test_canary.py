@@ -123,7 +123,8 @@ def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> No
     split, none_yet = beside(*three, weight=500, fresh={2}), beside(route(1), new(3), weight=500, fresh=set())
     told, told_none = (envoy_resources(found).by_kind for found in (split, none_yet))
     assert set(told[ENDPOINTS]) == set(told_none[ENDPOINTS]) == {"web", "web/canary", "web/baseline"}
-    assert shares_of(told) == [("web", 9000), ("web/canary", 500), ("web/baseline", 500)]
+    in_order = [("web", 9000), ("web/baseline", 500), ("web/canary", 500)]
+    assert shares_of(told) == in_order, "the canary is last, so that its sticky callers stay"
     assert shares_of(told_none) == [("web", 9500), ("web/canary", 500)]
     services = traefik_document(split)["http"]["services"]
     assert services["web"]["weighted"]["services"] == [

@@ -8,7 +8,8 @@ from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import Entrance, EntranceKind
 from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.addresses import read_address
-from traffic.table import Prefix, Service, derive_table
+from traffic.table import Service, derive_table
+from traffic.ways import Prefix
 
 
 def only(*routes: object, **settings: object) -> Service:

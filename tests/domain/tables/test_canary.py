@@ -10,7 +10,7 @@ from domain.errors import InvalidInputError, WrongStateError
 from domain.evaluator import EVALUATOR
 from domain.foresight.why import why
 from domain.foresight.world import Fates, World, cycle
-from domain.model import Deployment
+from domain.model import Deployment, Verdict
 from domain.policy import DeploymentPolicy
 from domain.rollout import weight_known
 from domain.steering import abort, pause, promote, resume
@@ -106,6 +106,22 @@ def test_a_step_is_over_when_its_seconds_have_passed_since_every_proxy_knew() ->
     assert happens(looking, EVALUATOR.evaluate_one(looking, NOW + timedelta(seconds=1))) == "drain ■"
     assert "the next step begins" in why(looking, NOW).sentence
     assert "'rollway promote web' goes on" in why(at_stage("■■■|■", 3, **FIRST), NOW).sentence
+
+
+@pytest.mark.parametrize(
+    ("picture", "rollout"),
+    [
+        ("■■■|■", {**FIRST, "weight_known_at": None}),  # a proxy is silent: the others send it requests already
+        ("■■|■◇", SECOND),
+        ("■■■|■", FIRST),
+    ],
+)
+def test_a_judge_looks_once_a_second_from_the_first_request_whatever_else_is_waited_for(
+    picture: str, rollout: dict[str, Any]
+) -> None:
+    policy = canary(steps=["5%", "50%"], judge={})
+    decision = EVALUATOR.evaluate_one(at_stage(picture, 3, policy, **rollout), NOW)
+    assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, NOW + timedelta(seconds=1))
 
 
 def test_a_pause_stops_the_time_of_a_step() -> None:

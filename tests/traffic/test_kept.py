@@ -1,0 +1,70 @@
+"""What is kept from one table to the next: nobody can tell it from a table that is made anew."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.model import RouteStatus, TrafficStatus
+from domain.traffic.published import DeploymentInTraffic
+from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
+from traffic.envoy import envoy_resources
+from traffic.resources import ResourceKind
+from traffic.table import derive_table
+
+_ROUTES = (
+    (),
+    (route(1), route(2)),
+    (route(1), replace(route(2), status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE)),
+    (route(1), coming(3)),
+    (route(1), coming(3, traffic=TrafficStatus.ACTIVE)),
+    (route(1, "host-7:80"),),
+)
+_ENTRANCES = (None, hosts("shop"), (*hosts("shop", "a b"), *prefixes("/shop/")), hosts("preview.web"))
+_WEIGHTS = ((None, False), (None, True), (0, True), (500, True))
+DEPLOYMENTS = st.builds(
+    lambda name, routes, entrances, weight: replace(
+        deployment(*routes, name=name, entrances=entrances), weight=weight[0], has_canary=weight[1]
+    ),
+    st.sampled_from(["web", "api", "shop"]),
+    st.sampled_from(_ROUTES),
+    st.sampled_from(_ENTRANCES),
+    st.sampled_from(_WEIGHTS),
+)
+FLEETS = st.lists(st.lists(DEPLOYMENTS, max_size=3, unique_by=lambda each: each.name), min_size=2, max_size=5)
+
+
+def in_order(fleet: Iterable[DeploymentInTraffic]) -> list[DeploymentInTraffic]:
+    return sorted(fleet, key=lambda each: each.name)
+
+
+@given(FLEETS)
+def test_tables_one_after_the_other_are_those_that_are_made_anew(fleets: list[list[DeploymentInTraffic]]) -> None:
+    seen = snapshot()
+    table = derive_table(seen)
+    resources = envoy_resources(table)
+    for number, fleet in enumerate(fleets):
+        now = snapshot(*in_order(fleet), seen=f"{number}:{number}:")
+        next_table = derive_table(now, (seen, table))
+        resources = envoy_resources(next_table, (table, resources))
+        seen, table = now, next_table
+        assert table == derive_table(now)
+        assert resources == envoy_resources(derive_table(now))
+
+
+def test_of_a_thousand_deployments_only_what_changed_is_made_again() -> None:
+    fleet = [deployment(route(number), name=f"web{number}") for number in range(1000)]
+    before = snapshot(*fleet)
+    table = derive_table(before)
+    resources = envoy_resources(table)
+    fleet[7] = deployment(route(7), route(1007), name="web7")
+    after = snapshot(*fleet, seen="2:2:")
+    next_table = derive_table(after, (before, table))
+    pairs = zip(next_table.services, table.services, strict=True)
+    assert [service.name for service, was in pairs if service is not was] == ["web7"]
+    told = envoy_resources(next_table, (table, resources))
+    assert told.by_kind[ResourceKind.CLUSTERS] is resources.by_kind[ResourceKind.CLUSTERS]
+    assert told.by_kind[ResourceKind.ROUTES] is resources.by_kind[ResourceKind.ROUTES]
+    endpoints, were = told.by_kind[ResourceKind.ENDPOINTS], resources.by_kind[ResourceKind.ENDPOINTS]
+    assert [name for name in endpoints if endpoints[name] is not were[name]] == ["web7"]
