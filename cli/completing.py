@@ -1,13 +1,18 @@
 """What Tab offers for the names of deployments and revisions: read quickly, and nothing where nobody answers.
 
+From the database, or from the server that ROLLWAY_URL names.
+
 What is imported inside of functions is needed at a Tab only.
 """
 
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
+from urllib.parse import quote
 
 import typer
+
+from cli.remote import Remote, remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,13 +40,14 @@ Offered = list[tuple[str, str]]
 
 def deployments_offered(incomplete: str) -> Offered:
     """The deployments whose names begin so."""
-    return _offered(_DEPLOYMENTS, {"begun": incomplete})
+    return _offered("/v1/deployments", _DEPLOYMENTS, {"begun": incomplete})
 
 
 def revisions_offered(ctx: typer.Context, incomplete: str) -> Offered:
     """The revisions of the command's deployment whose names begin so, the newest first."""
     deployment = ctx.params.get("deployment") or _typed_behind_the_command()
-    return _offered(_REVISIONS, {"begun": incomplete, "deployment": deployment})
+    path = f"/v1/deployments/{quote(deployment, '')}/revisions"
+    return _offered(path, _REVISIONS, {"begun": incomplete, "deployment": deployment})
 
 
 def _typed_behind_the_command() -> str:
@@ -50,13 +56,20 @@ def _typed_behind_the_command() -> str:
     return "".join(line.split()[2:3])
 
 
-def _offered(query: LiteralString, wanted: dict[str, Any]) -> Offered:
+def _offered(path: str, query: LiteralString, wanted: dict[str, Any]) -> Offered:
     """Nothing when anything goes wrong: a message would stand in the middle of what somebody types."""
     try:
+        if (server := remote(_PATIENCE_SECONDS)) is not None:
+            return _over_http(server, path, wanted["begun"])
         with _connection() as connection:
             return connection.execute(query, {**wanted, "most": _MOST}).fetchall()
     except Exception:  # noqa: BLE001  (whatever it is, the command itself will say it)
         return []
+
+
+def _over_http(server: Remote, path: str, begun: str) -> Offered:
+    found = server.get(path, prefix=begun, limit=_MOST)["items"]
+    return [(item["name"], item.get("lifecycle") or f"{item['created_at']:.16}".replace("T", " ")) for item in found]
 
 
 @contextmanager

@@ -25,19 +25,23 @@ _TOO_MANY = 429
 
 
 class Remote:
-    """The server at `url`, asked with a token."""
+    """The server at `url`, asked with a token.
 
-    def __init__(self, url: str, token: str) -> None:
+    `patience`: for so many seconds an answer is waited for, once; None: for long, and it is asked again.
+    """
+
+    def __init__(self, url: str, token: str, patience: float | None = None) -> None:
         import httpx  # noqa: PLC0415  (a tenth of a second, which commands without it save)
 
         self.address = urlsplit(url).netloc
         headers = {"authorization": f"Bearer {token}", "user-agent": "rollway-cli"}
         try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=patience or _TIMEOUT_SECONDS)
         except (httpx.InvalidURL, ValueError, UnicodeError):
             raise UsageError(
                 f"{URL} or {TOKEN} cannot be used: an address such as https://rollway.example.com"
             ) from None
+        self._tries = 1 if patience else _TRIES
         self.names: dict[object, str] = {}  # of deployments, by their ids
 
     def close(self) -> None:
@@ -76,7 +80,7 @@ class Remote:
 
     def ask(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401  (JSON, and what httpx takes)
         """What the server answers."""
-        for left in reversed(range(_TRIES)):
+        for left in reversed(range(self._tries)):
             answer = self._answer(method, path, is_last=not left, **more)
             if answer is None or (answer.status_code == _TOO_MANY and left):
                 time.sleep(float(answer.headers.get("retry-after", 1)) if answer is not None else 0.5)
@@ -114,8 +118,8 @@ class Remote:
         raise refusal(document)
 
 
-_REMOTES: dict[tuple[str, str], Remote] = {}
-"""Those of this process, by address and token: a connection is kept from one read to the next."""
+_REMOTES: dict[tuple[str, str, float | None], Remote] = {}
+"""Those of this process, by address, token and patience: a connection is kept from one read to the next."""
 
 
 def refusal(problem: Mapping[str, Any]) -> RollwayError:
@@ -135,8 +139,11 @@ def _kind(code: str) -> type[RollwayError]:
     return next((kind for kind in kinds if kind.code == code), type("RemoteError", (RollwayError,), {"code": code}))
 
 
-def remote() -> Remote | None:
-    """The server that ROLLWAY_URL names; None: commands reach the database themselves. Raises UsageError."""
+def remote(patience: float | None = None) -> Remote | None:
+    """The server that ROLLWAY_URL names; None: commands reach the database themselves. Raises UsageError.
+
+    `patience`: as `Remote` has it.
+    """
     url = os.environ.get(URL, "")
     if not url:
         return None
@@ -145,9 +152,10 @@ def remote() -> Remote | None:
         raise UsageError(f"{URL} is set and {TOKEN} is not: 'rollway token create' makes one where the database is")
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{URL} must be an address such as https://rollway.example.com, not {url!r}")
-    if (url, token) not in _REMOTES:
-        _REMOTES[url, token] = Remote(url.rstrip("/"), token)
-    return _REMOTES[url, token]
+    asked = (url, token, patience)
+    if asked not in _REMOTES:
+        _REMOTES[asked] = Remote(url.rstrip("/"), token, patience)
+    return _REMOTES[asked]
 
 
 def close() -> None:

@@ -1,12 +1,13 @@
 """Envoy's route configuration: which request belongs to which deployment, when it is tried again, what is refused."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID
 
 from domain.traffic.published import WHOLE
 from traffic.envoy_retries import routed
+from traffic.resources import Resource, listing, resource
 from traffic.table import Service, TrafficTable
 from traffic.ways import Prefix
 
@@ -63,25 +64,33 @@ def mirror_cluster(name: str) -> str:
     return f"{name}/mirror"
 
 
-def route_configuration(table: TrafficTable) -> dict[str, Any]:
-    """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first."""
+def route_configuration(table: TrafficTable, before: Resource | None = None, changed: Collection[str] = ()) -> Resource:
+    """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first.
+
+    `before`: an older one, of which everything is kept but the routes to deployments that have `changed`.
+    """
+    old = before.entries if before else {}
+    old_prefixes = old[_BY_PREFIX][0].entries if before else {}
+    hosts = {
+        service.name: tuple(resource(host) for host in _virtual_hosts(service))
+        if before is None or service.name in changed
+        else old[service.name]
+        for service in table.services
+    }
     prefixes = [(prefix, service) for service in table.services for prefix in service.prefixes]
     prefixes.sort(key=lambda pair: (-len(pair[0].value), pair[0].value))
-    by_prefix = [route for prefix, service in prefixes for route in _by_prefix(prefix, service)]
-    return {
-        "name": ROUTE_CONFIGURATION,
-        "ignore_port_in_host_matching": True,
-        "virtual_hosts": [
-            *(host for service in table.services for host in _virtual_hosts(service)),
-            {
-                "name": "by-prefix",
-                "domains": ["*"],
-                "routes": [*by_prefix, _refusal({"prefix": "/"}, 404, _NOBODY)],
-            },
-        ],
+    by_prefix = {
+        prefix.value: tuple(resource(route) for route in _by_prefix(prefix, service))
+        if before is None or service.name in changed
+        else old_prefixes[prefix.value]
+        for prefix, service in prefixes
     }
+    by_prefix[""] = (resource(_refusal({"prefix": "/"}, 404, _NOBODY)),)
+    hosts[_BY_PREFIX] = (listing({"name": "by-prefix", "domains": [_BY_PREFIX]}, "routes", by_prefix),)
+    return listing({"name": ROUTE_CONFIGURATION, "ignore_port_in_host_matching": True}, "virtual_hosts", hosts)
 
 
+_BY_PREFIX = "*"
 _NOBODY = "Rollway: no deployment is reached by this host name or path. 'rollway status' lists those that exist.\n"
 
 

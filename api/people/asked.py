@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from domain.commands.base import MAX_REPLICAS
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
 from domain.text import unstorable
 from domain.tokens import Token
@@ -34,6 +35,13 @@ class PageParameters(Parameters):
     """The `next` of the page before; left out, the first page."""
 
 
+class NamedPageParameters(PageParameters):
+    """Which page of a list of things with names."""
+
+    prefix: Annotated[str, Field(max_length=63), AfterValidator(_storable)] = ""
+    """Only those whose names begin so."""
+
+
 class RouteParameters(Parameters):
     """Which replicas."""
 
@@ -51,10 +59,16 @@ class StepParameters(Parameters):
 
 
 class PlanParameters(Parameters):
-    """Of which change."""
+    """Of which command, with what it takes."""
 
-    revision: Name
-    """The revision that would be activated."""
+    command: Literal["activate", "restart", "pause", "resume", "promote", "abort", "undo", "retry", "scale"] = (
+        "activate"
+    )
+    """The last word of its path."""
+    revision: Name | None = None
+    """Of activate, and of undo where it goes further back."""
+    desired_replicas: int | None = Field(None, ge=0, le=MAX_REPLICAS)
+    """Of scale."""
 
 
 class ProgressParameters(StepParameters):
@@ -94,6 +108,13 @@ class CompareParameters(Parameters):
 
     spec: RevisionSpec
     """What it should run."""
+
+
+class DifferenceParameters(Parameters):
+    """Of which two revisions."""
+
+    other: Name
+    """The name of the one that the other is held against."""
 
 
 class EntranceParameters(Parameters):

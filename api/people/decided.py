@@ -1,6 +1,6 @@
 """The reads for which decisions are made once more: why a deployment waits, what a change will do, what one did."""
 
-import random
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from psycopg import Connection
@@ -8,10 +8,26 @@ from psycopg import Connection
 from api.people.asked import Asked
 from api.people.reads import Document, named, rollout_id
 from db.audit.shown import receipt_shown, why_shown
+from db.commands.foretold import plan_of
 from db.views.foresight import learned_shown
-from db.views.planned import activated
+from domain.commands.base import DeploymentCommand
+from domain.commands.deployment import Scale
+from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.errors import RolloutNotFoundError
-from domain.foresight.plan import plan as foresee
+from domain.messages import parse_command
+
+_PLANNED: Mapping[str, type[DeploymentCommand]] = {
+    "activate": ActivateRevision,
+    "restart": Restart,
+    "pause": Pause,
+    "resume": Resume,
+    "promote": Promote,
+    "abort": Abort,
+    "undo": Undo,
+    "retry": Retry,
+    "scale": Scale,
+}
+"""By the word that a plan is asked for with."""
 
 
 def why(connection: Connection, asked: Asked) -> Document:
@@ -20,11 +36,14 @@ def why(connection: Connection, asked: Asked) -> Document:
 
 
 def plan(connection: Connection, asked: Asked) -> Document:
-    """What activating a revision would do, wave by wave."""
-    revision = asked.parameters.revision
-    found = activated(connection, asked.deployment, revision)
-    chance = random.Random(f"{asked.deployment} {revision}").random  # noqa: S311  (the same question, the same answer)
-    return foresee(found.subject, found.now, found.learned, chance).as_json()
+    """What a command would do, wave by wave."""
+    given = asked.parameters.model_dump(exclude_none=True)
+    task = _PLANNED[given.pop("command")].task
+    payload = {**given, "deployment": asked.deployment, "actor": asked.token.name, "request_id": "in a plan"}
+    command = parse_command(task, payload)
+    if not isinstance(command, DeploymentCommand):
+        raise TypeError(command)
+    return plan_of(connection, command).as_json()
 
 
 def learned(connection: Connection, asked: Asked) -> Document:

@@ -16,14 +16,14 @@ from db.views.deployments import DeploymentView, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.entrances import owners_of
 from db.views.hosts import all_hosts
-from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
+from db.views.pages import Page, deployments_page, history_page, rollouts_page
 from db.views.progress import progress_of
 from db.views.routes import all_routes, last_failed_route
 from db.views.signs import signs_of_life
 from db.views.subscriptions import all_subscriptions
-from db.views.timeline import RevisionView, revision_like, revision_shown, steps_of
+from db.views.timeline import steps_of
 from db.views.windows import freezes_shown, groups_shown
-from domain.errors import InvalidInputError, RevisionNotFoundError, RolloutNotFoundError
+from domain.errors import InvalidInputError, RolloutNotFoundError
 from domain.replicas.revision import DeploymentName
 from traffic.table import derive_table
 
@@ -34,31 +34,14 @@ _NAME: TypeAdapter[str] = TypeAdapter(DeploymentName)
 def deployments(connection: Connection, asked: Asked) -> Document:
     """Those that the token is for."""
     names = None if asked.token.is_for_all else asked.token.deployments
-    page = deployments_page(connection, names, asked.parameters.cursor, asked.parameters.limit)
+    wanted = asked.parameters
+    page = deployments_page(connection, names, wanted.cursor, wanted.limit, wanted.prefix)
     return {"items": [deployment_summary(view) for view in page.items], "next": page.next}
 
 
 def deployment(connection: Connection, asked: Asked) -> Document:
     """One, with where it is reached and its newest revisions."""
     return deployment_document(connection, asked.deployment)
-
-
-def revisions(connection: Connection, asked: Asked) -> Document:
-    """Those of a deployment."""
-    view = named(connection, asked)
-    return _page(revisions_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
-
-
-def revision(connection: Connection, asked: Asked) -> Document:
-    """One, the values of its variables masked."""
-    view, name = named(connection, asked), asked.path["revision"]
-    return asdict(_found(revision_shown(connection, view.id, name), view.name, name))
-
-
-def compared_revision(connection: Connection, asked: Asked) -> Document:
-    """One held against what it should run, which is shown in full when it is just that."""
-    view, name = named(connection, asked), asked.path["revision"]
-    return asdict(_found(revision_like(connection, view.id, name, asked.parameters.spec), view.name, name))
 
 
 def owners(connection: Connection, asked: Asked) -> Document:
@@ -70,7 +53,7 @@ def owners(connection: Connection, asked: Asked) -> Document:
 def rollouts(connection: Connection, asked: Asked) -> Document:
     """Those of a deployment."""
     view = named(connection, asked)
-    return _page(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+    return page_of(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
 def rollout(connection: Connection, asked: Asked) -> Document:
@@ -106,7 +89,7 @@ def against(connection: Connection, asked: Asked) -> Document:
 def history(connection: Connection, asked: Asked) -> Document:
     """What happened to a deployment, the newest first."""
     view = named(connection, asked)
-    return _page(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+    return page_of(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
 def routes(connection: Connection, asked: Asked) -> Document:
@@ -176,14 +159,8 @@ def _valid_name(name: str) -> str:
         raise InvalidInputError.of(error, "deployment") from None
 
 
-def _found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
-    if revision is None:
-        message = f"{deployment} has no revision {name}; its revisions are under /v1/deployments/{deployment}/revisions"
-        raise RevisionNotFoundError(message, deployment=deployment, revision=name)
-    return revision
-
-
-def _page(page: Page[Any]) -> Document:
+def page_of(page: Page[Any]) -> Document:
+    """As JSON has it: its items, and the cursor of the next one."""
     return {"items": page.items, "next": page.next}
 
 

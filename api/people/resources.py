@@ -6,13 +6,15 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from api.people import decided, logs, reads, set_up
+from api.people import decided, logs, reads, revisions, set_up
 from api.people.asked import (
     AbbreviatedParameters,
     Asked,
     CompareParameters,
+    DifferenceParameters,
     EntranceParameters,
     LogParameters,
+    NamedPageParameters,
     PageParameters,
     Parameters,
     PlanParameters,
@@ -113,11 +115,18 @@ WRITES: Sequence[Write] = (
 )
 
 READS: Sequence[Read] = (
-    Read("GET", "/v1/deployments", _VIEWER, reads.deployments, PageParameters),
+    Read("GET", "/v1/deployments", _VIEWER, reads.deployments, NamedPageParameters),
     Read("GET", DEPLOYMENT, _VIEWER, reads.deployment, has_etag=True),
-    Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, reads.revisions, PageParameters),
-    Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}", _VIEWER, reads.revision),
-    Read("POST", f"{DEPLOYMENT}/revisions/{{revision}}/compare", _OPERATOR, reads.compared_revision, CompareParameters),
+    Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, revisions.revisions, NamedPageParameters),
+    Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}", _VIEWER, revisions.revision),
+    Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}/difference", _VIEWER, revisions.difference, DifferenceParameters),
+    Read(
+        "POST",
+        f"{DEPLOYMENT}/revisions/{{revision}}/compare",
+        _OPERATOR,
+        revisions.compared_revision,
+        CompareParameters,
+    ),
     Read("POST", f"{DEPLOYMENT}/entrances/owners", _OPERATOR, reads.owners, EntranceParameters),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),

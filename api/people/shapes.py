@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api.people import decided, logs, reads, set_up
+from api.people import decided, logs, reads, revisions, set_up
 from db.audit.receipts import AgainstPlan
 from db.audit.shown import ReceiptView, WhyView
 from db.proxies.acks import ProxyView
@@ -55,9 +55,10 @@ _SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "pr
 SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.deployments: Shape((DeploymentView,), "page", _SUMMARY),
     reads.deployment: Shape((DeploymentView, ReachedView), more={**_SUMMARY, "revisions": list[RevisionView]}),
-    reads.revisions: Shape((RevisionView,), "page"),
-    reads.revision: Shape((RevisionView,)),
-    reads.compared_revision: Shape((RevisionView,)),
+    revisions.revisions: Shape((RevisionView,), "page"),
+    revisions.revision: Shape((RevisionView,)),
+    revisions.compared_revision: Shape((RevisionView,)),
+    revisions.difference: Shape((), more={"before": RevisionView, "after": RevisionView, "hidden": list[str]}),
     reads.owners: Shape((Taken,), "whole"),
     reads.rollouts: Shape((RolloutView,), "page"),
     reads.rollout: Shape((RolloutView,)),

@@ -14,7 +14,7 @@ from cli.exits import ExitCode
 from cli.options import AsJson, Supersede
 from cli.output import print_diff, print_json, printer
 from cli.servers import Reader
-from db.views.timeline import RevisionView, revision_named
+from db.views.timeline import RevisionView, revision_like
 
 
 def diff(
@@ -40,7 +40,7 @@ def difference_of(reader: Reader, file: DeploymentFile, request: ApplyRequest) -
     known = known_of(reader, file)
     would = tuple(step.sentence for step in plan(file, known, request))
     is_activated = file.activate and request.activate
-    return difference(file, known, _running(reader, known) if is_activated else known.revision, would)
+    return difference(file, known, _running(reader, known, file) if is_activated else known.revision, would)
 
 
 def tell_differences(found: Iterable[Difference], *, as_json: bool, in_words: bool) -> None:
@@ -62,8 +62,12 @@ def _print(found: Difference, *, in_words: bool) -> None:
             printer().print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
 
 
-def _running(reader: Reader, known: Known) -> RevisionView | None:
-    """What runs, or is being rolled out."""
+def _running(reader: Reader, known: Known, file: DeploymentFile) -> RevisionView | None:
+    """What runs, or is being rolled out; values that the file does not have are masked."""
     deployment = known.deployment
-    name = deployment and (deployment.deploying_revision or deployment.current_revision)
-    return reader.read(revision_named, deployment.id, name) if deployment and name else None
+    if deployment is None or file.revision is None:
+        return None
+    name = deployment.deploying_revision or deployment.current_revision
+    if name is None:
+        return None
+    return reader.read(revision_like, deployment.id, name, file.revision.spec)

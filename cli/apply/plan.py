@@ -16,8 +16,7 @@ from domain.commands.rollout import ActivateRevision
 from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 from domain.messages import parse_command
 from domain.model import Lifecycle
-from domain.replicas.secrets import MASK
-from domain.replicas.stored import StoredSpec, stored_spec
+from domain.replicas.stored import StoredSpec, stored_spec, with_values_of
 from domain.strategies import parse_policy
 from domain.traffic.entrances import entrances_in_words
 from domain.traffic.published import Entrance
@@ -88,11 +87,9 @@ def plan(file: DeploymentFile, known: Known, request: ApplyRequest) -> list[Plan
 
 def _with_stored_values(file: DeploymentFile, stored: RevisionView | None) -> DeploymentFile:
     """A masked value of a revision that exists is the one that it has: what people are shown can be applied again."""
-    if file.revision is None or stored is None or MASK not in file.revision.env.values():
+    if file.revision is None or stored is None:
         return file
-    known = stored_spec(json.dumps(stored.spec)).spec.env
-    env = {name: known.get(name, value) if value == MASK else value for name, value in file.revision.env.items()}
-    return file.model_copy(update={"revision": file.revision.model_copy(update={"env": env})})
+    return file.model_copy(update={"revision": with_values_of(stored.spec, file.revision)})
 
 
 def _create(file: DeploymentFile, known: Known, request: ApplyRequest) -> Iterator[PlannedStep]:

@@ -12,7 +12,7 @@ from cli.exits import UsageError
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import columns, print_json, printer
 from cli.sending import say_done, send_command
-from cli.servers import Reader, find_servers
+from cli.servers import Reader
 from db.views.windows import FreezeView, freezes_shown
 from domain.commands.windows import DeleteFreeze, SetFreeze
 from domain.freezes import instant
@@ -70,7 +70,6 @@ def freeze(
     'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.
     """
-    find_servers()
     result = send_command(
         SetFreeze,
         freeze=name,
@@ -97,7 +96,6 @@ def unfreeze(
     *, name: _Freeze, reason: Reason = "", actor: Actor, request_id: RequestId, as_json: AsJson = False
 ) -> None:
     """End a freeze. What it held goes on."""
-    find_servers()
     result = send_command(DeleteFreeze, freeze=name, reason=reason, actor=actor, request_id=request_id)
     say_done(f"{name} freezes nothing any more", result, as_json=as_json)
 

@@ -5,16 +5,23 @@ from typing import Annotated
 
 import typer
 
+from cli.completing import deployments_offered
 from cli.options import Actor, AsJson, Reason, RequestId
 from cli.output import columns, print_json, printer
 from cli.sending import say_done, send_command
-from cli.servers import Reader, find_servers
+from cli.servers import Reader
 from db.views.windows import GroupView, groups_shown
 from domain.commands.windows import DeleteGroup, SetGroup
 
 _Group = Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.", show_default=False)]
 _Members = Annotated[
-    list[str], typer.Argument(metavar="DEPLOYMENT...", help="Those in it, in their order.", show_default=False)
+    list[str],
+    typer.Argument(
+        metavar="DEPLOYMENT...",
+        help="Those in it, in their order.",
+        show_default=False,
+        autocompletion=deployments_offered,
+    ),
 ]
 _Most = Annotated[
     int | None, typer.Option("--at-most", metavar="N", min=1, help="Rollouts at once.", show_default="any number")
@@ -38,7 +45,6 @@ def group(
     A rollout that finds no place begins and waits, its clocks standing still; who asked first goes first, or with
     --in-order who stands first. An undo and the way back wait for nobody.
     """
-    find_servers()
     given = {"group": name, "deployments": deployments, "most_at_once": at_most, "in_order": in_order}
     result = send_command(SetGroup, **given, reason=reason, actor=actor, request_id=request_id)
     budget = f"at most {at_most} at once" if at_most else "any number at once"
@@ -48,7 +54,6 @@ def group(
 
 def ungroup(*, name: _Group, reason: Reason = "", actor: Actor, request_id: RequestId, as_json: AsJson = False) -> None:
     """End a group. Its deployments stay, and wait for each other no more."""
-    find_servers()
     result = send_command(DeleteGroup, group=name, reason=reason, actor=actor, request_id=request_id)
     say_done(f"{name} is a group no more", result, as_json=as_json)
 

@@ -2,14 +2,12 @@
 
 import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 import yaml
-from psycopg import Connection
 from rich.text import Text
 
 from cli.completing import revisions_offered
@@ -18,13 +16,10 @@ from cli.options import AsJson, DeploymentName
 from cli.output import ago, columns, print_diff, print_json, printer
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.timeline import RevisionView, revision_named, revision_shown, revisions_of
+from db.views.timeline import RevisionView, hidden_differences, revision_shown, revisions_of
 from domain.errors import RevisionNotFoundError
-from domain.replicas.secrets import MASK, masked
+from domain.replicas.secrets import MASK
 from domain.replicas.stored import stored_spec
-
-_Find = Callable[[Connection[Any], UUID, str], RevisionView | None]
-"""How a revision is read: its values masked, or as they are, to be compared."""
 
 
 class Action(StrEnum):
@@ -75,17 +70,18 @@ def revisions(
             case Action.LIST, None, None:
                 return _list(view, reader.read(revisions_of, view.id, lines), as_json=as_json)
             case Action.SHOW, _, None:
-                return _show(view, _named(reader, view, revision, revision_shown), as_json=as_json)
+                return _show(view, _named(reader, view, revision), as_json=as_json)
             case Action.DIFF, str(), _:
-                found = (_named(reader, view, name, revision_named) for name in (revision, other))
-                return _diff(view, *found, as_json=as_json)
+                before, after = (_named(reader, view, name) for name in (revision, other))
+                hidden = reader.read(hidden_differences, view.id, before.name, after.name)
+                return _diff(view, before, after, hidden, as_json=as_json)
     raise UsageError("give one deployment to 'list', a revision at most to 'show', and one or two to 'diff'")
 
 
-def _named(reader: Reader, view: DeploymentView, name: str | None, find: _Find) -> RevisionView:
+def _named(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
     """Of that name, or the current one. Raises RevisionNotFoundError."""
     wanted = name or view.current_revision
-    found = reader.read(find, view.id, wanted) if wanted else None
+    found = reader.read(revision_shown, view.id, wanted) if wanted else None
     if found is None:
         message = f"{view.name} has no {f'revision {wanted}' if wanted else 'current revision'}"
         more = f"'rollway revisions list {view.name}' lists them"
@@ -121,10 +117,13 @@ def _show(view: DeploymentView, revision: RevisionView, *, as_json: bool) -> Non
     return printer().print(_yaml(view, revision, _content(revision)), end="")
 
 
-def _diff(view: DeploymentView, before: RevisionView, after: RevisionView, *, as_json: bool) -> None:
+def _diff(
+    view: DeploymentView, before: RevisionView, after: RevisionView, hidden: Iterable[str], *, as_json: bool
+) -> None:
     """Raises typer.Exit with code 5 when they differ, be it in a value that is not shown."""
     old, new = _content(before), _content(after)
-    _tell_apart(old, new, before.spec.get("env"), after.spec.get("env"))
+    for name in hidden:  # two values that are both shown as *** would hide that they differ
+        new["env"][name] = f"{MASK} (another value)"
     left, right = (_yaml(view, *shown).splitlines() for shown in ((before, old), (after, new)))
     lines = list(difflib.unified_diff(left, right, before.name, after.name, lineterm="", n=1)) if old != new else []
     if as_json:
@@ -138,16 +137,7 @@ def _diff(view: DeploymentView, before: RevisionView, after: RevisionView, *, as
 def _content(revision: RevisionView) -> dict[str, Any]:
     """What it runs without what is left out anyway; as it is stored where this release cannot read it."""
     stored = stored_spec(json.dumps(revision.spec))
-    return masked(revision.spec if stored.unreadable else stored.spec.model_dump(mode="json", exclude_defaults=True))
-
-
-def _tell_apart(old: dict[str, Any], new: dict[str, Any], was: object, becomes: object) -> None:
-    """Two values that are both shown as *** would hide that they differ."""
-    if not isinstance(was, dict) or not isinstance(becomes, dict):
-        return
-    for name in was.keys() & becomes.keys():
-        if was[name] != becomes[name] and old["env"][name] == new["env"][name] == MASK:
-            new["env"][name] = f"{MASK} (another value)"
+    return revision.spec if stored.unreadable else stored.spec.model_dump(mode="json", exclude_defaults=True)
 
 
 def _yaml(view: DeploymentView, revision: RevisionView, content: dict[str, Any]) -> str:

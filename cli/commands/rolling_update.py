@@ -16,20 +16,24 @@ from cli.output import print_json, printer
 from cli.sending import carry_out, send_command
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.timeline import RevisionView, revision_named, revision_shown
+from db.views.timeline import RevisionView, revision_shown
 from domain.commands.deployment import AddRevision
 from domain.errors import InvalidInputError, RevisionNotFoundError, WrongStateError
 from domain.past import AlreadyUndoneError
-from domain.replicas.revision import RevisionSpec, revision_name
+from domain.replicas.revision import RevisionSpec
 from domain.replicas.stored import stored_spec
 
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """The revision that is rolled out; without a spec it exists already."""
+    """The revision that is rolled out; without a spec it exists already.
 
-    name: str
+    `name`: None where its content is to name it. `values_of`: which revision has the values that are not shown here.
+    """
+
+    name: str | None
     spec: RevisionSpec | None = None
+    values_of: str | None = None
 
 
 def rolling_update(
@@ -91,13 +95,13 @@ def _next(reader: Reader, view: DeploymentView, name: str | None, image: str | N
     if view.current_revision is None:
         message = f"{view.name} runs nothing that could be changed: 'rollway apply' gives it a first revision"
         raise WrongStateError(message, deployment=view.name, state=view.state)
-    current = reader.read(revision_named, view.id, view.current_revision)
+    current = reader.read(revision_shown, view.id, view.current_revision)
     if current is None:  # between two reads it was replaced and cut
         raise WrongStateError(f"{view.name} has just changed; ask again", deployment=view.name)
     before, spec = _changed(current, image, command)
     if name is None and spec == before:
         return _Next(current.name)
-    return _Next(name or revision_name(view.name, spec), spec)
+    return _Next(name, spec, current.name)
 
 
 def _changed(current: RevisionView, image: str | None, command: tuple[str, ...]) -> tuple[RevisionSpec, RevisionSpec]:
@@ -129,12 +133,14 @@ def _refuse_stranger(view: DeploymentView, revision: str | None) -> None:
 
 def _roll_out(deployment: str, chosen: _Next, request_id: str, how: dict[str, Any]) -> None:
     """What was done already is not done again."""
+    revision = chosen.name
     if chosen.spec is not None:
-        payload = {"deployment": deployment, "name": chosen.name, "spec": chosen.spec.model_dump(mode="json")}
+        spec = chosen.spec.model_dump(mode="json")
+        payload = {"deployment": deployment, "name": chosen.name, "spec": spec, "values_of": chosen.values_of}
         asked = {"reason": how["reason"], "actor": how["actor"], "request_id": f"{request_id}/revision"}
-        send_command(AddRevision, **payload, **asked)
+        revision = send_command(AddRevision, **payload, **asked)["revision"]
     asked_as = f"{request_id}/rollout"
-    carry_out(VERBS["activate"], deployment=deployment, revision=chosen.name, request_id=asked_as, **how)
+    carry_out(VERBS["activate"], deployment=deployment, revision=revision, request_id=asked_as, **how)
 
 
 def _roll_back(deployment: str, request_id: str, how: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from cli.exits import UnreachableError
 from cli.interrupts import ignore_signals
+from cli.remote import URL
 from stack.connect import export_urls
 from stack.down import down
 from stack.errors import StackError
@@ -79,6 +80,7 @@ def open_stage(console: Console) -> Iterator[Stage]:
     """
     home = Home(Path(tempfile.mkdtemp(prefix="rollway-demo-")).resolve())
     os.environ["ROLLWAY_HOME"] = str(home.root)
+    os.environ.pop(URL, None)  # else its commands would go to the server that this names, and to nobody's demo
     stage = Stage(home, console)
     try:
         _bring_up(stage)

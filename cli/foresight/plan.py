@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.completing import deployments_offered, revisions_offered
 from cli.foresight.asked import Asked, asked_for
 from cli.options import AsJson
 from cli.output import print_json, printer
@@ -13,11 +14,21 @@ from domain.foresight.plan import Plan
 from domain.foresight.plan import plan as foresee
 
 Deployment = Annotated[
-    str | None, typer.Argument(metavar="[DEPLOYMENT]", help="Name of the deployment.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="[DEPLOYMENT]",
+        help="Name of the deployment.",
+        show_default=False,
+        autocompletion=deployments_offered,
+    ),
 ]
 Revision = Annotated[
     str | None,
-    typer.Argument(metavar="[REVISION]", help="To be activated; left out: the rest of what is under way."),
+    typer.Argument(
+        metavar="[REVISION]",
+        help="To be activated; left out: the rest of what is under way.",
+        autocompletion=revisions_offered,
+    ),
 ]
 File = Annotated[
     str | None,

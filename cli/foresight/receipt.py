@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from cli.completing import deployments_offered
 from cli.options import AsJson
 from cli.output import print_json, printer
 from cli.servers import Reader
@@ -14,7 +15,11 @@ from db.audit.shown import receipt_shown
 
 Rollout = Annotated[
     str,
-    typer.Argument(metavar="ROLLOUT", help="Its id; or a deployment, of which the last one is shown."),
+    typer.Argument(
+        metavar="ROLLOUT",
+        help="Its id; or a deployment, of which the last one is shown.",
+        autocompletion=deployments_offered,
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from cli.completing import deployments_offered
 from cli.exits import ExitCode, UsageError
 from cli.options import AsJson
 from cli.output import columns, print_json, printer
@@ -42,7 +43,12 @@ def replay(
     *,
     rollout: Annotated[
         str,
-        typer.Argument(metavar="ROLLOUT", help="Its id, or a deployment: its last one.", show_default=False),
+        typer.Argument(
+            metavar="ROLLOUT",
+            help="Its id, or a deployment: its last one.",
+            show_default=False,
+            autocompletion=deployments_offered,
+        ),
     ],
     at: Annotated[
         int | None, typer.Option("--at", metavar="STEP", min=1, help="One step in full.", show_default=False)

@@ -81,12 +81,18 @@ def revision_shown(remote: Remote, deployment_id: UUID, name: str) -> RevisionVi
 
 
 def revision_like(remote: Remote, deployment_id: UUID, name: str, spec: RevisionSpec) -> RevisionView | None:
-    """The revision of that name: in full when it runs just this, else masked."""
+    """The revision of that name, held against this: the values that are the same are shown, all others masked."""
     path = of_id(remote, deployment_id, f"/revisions/{quote(name, '')}/compare")
     try:
         return made(RevisionView, remote.ask("POST", path, json={"spec": spec.model_dump(mode="json")}))
     except RevisionNotFoundError:
         return None
+
+
+def hidden_differences(remote: Remote, deployment_id: UUID, before: str, after: str) -> list[str]:
+    """The variables of two revisions whose values differ and are shown of neither."""
+    path = of_id(remote, deployment_id, f"/revisions/{quote(before, '')}/difference")
+    return list(remote.get(path, other=after)["hidden"])
 
 
 def owners_of(remote: Remote, wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:

@@ -21,7 +21,7 @@ from db.views.rollouts import RolloutView
 from db.views.routes import all_routes, last_failed_route, routes_abbreviated
 from db.views.signs import SignsOfLife, signs_of_life
 from db.views.subscriptions import SubscriptionView, all_subscriptions
-from db.views.timeline import history_of, revision_like, revision_shown, revisions_of, steps_of
+from db.views.timeline import hidden_differences, history_of, revision_like, revision_shown, revisions_of, steps_of
 from db.views.windows import FreezeView, GroupView, freezes_shown, groups_shown
 
 VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
@@ -34,6 +34,7 @@ VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     revisions_of: deployments.revisions_of,
     revision_shown: deployments.revision_shown,
     revision_like: deployments.revision_like,
+    hidden_differences: deployments.hidden_differences,
     owners_of: deployments.owners_of,
     all_routes: deployments.all_routes,
     last_failed_route: deployments.last_failed_route,

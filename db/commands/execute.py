@@ -12,9 +12,10 @@ from sqlalchemy import Engine
 
 from db.commands import autoscaling, windows
 from db.commands.entrances import set_traffic, take_default_entrances
-from db.commands.locked import lock_named, note
+from db.commands.locked import note
 from db.commands.policies import set_policy, store_policy
 from db.commands.repeated import is_asked_again
+from db.commands.revisions import add_revision
 from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
@@ -28,12 +29,10 @@ from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
-from domain.errors import DeploymentExistsError, RequestIdReusedError, RevisionExistsError
+from domain.errors import DeploymentExistsError, RequestIdReusedError
 from domain.model import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.reported import status_told
-from domain.replicas.revision import revision_name
-from domain.replicas.stored import is_same
 from domain.strategies import parse_policy
 
 Result = dict[str, Any]
@@ -129,25 +128,6 @@ def _create_deployment(connection: Connection, command: CreateDeployment) -> Res
     return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}
 
 
-def _add_revision(connection: Connection, command: AddRevision) -> Result:
-    deployment = lock_named(connection, command.deployment, command.expected_version)
-    name = command.name or revision_name(command.deployment, command.spec)
-    cursor = connection.cursor(row_factory=dict_row)
-    cursor.execute(
-        "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
-        (deployment.id, name, Jsonb(command.spec.model_dump(mode="json"))),
-    )
-    added = bool(cursor.rowcount)
-    row = cursor.execute(
-        "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s", (deployment.id, name)
-    ).fetchone()
-    if row is None or not is_same(row["spec"], command.spec):
-        raise RevisionExistsError.of(command.deployment, name)
-    if added:
-        note(connection, deployment.id, command, "add_revision", f"revision {name} added")
-    return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
-
-
 def _report_route(connection: Connection, command: ReportRoute) -> Result:
     row = lock_route(connection, command.route_id)
     status = status_told(command.status, row.spec.runtime, row.address or command.address)
@@ -166,7 +146,7 @@ def _forget_host(connection: Connection, command: ForgetHost) -> Result:
 
 _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     CreateDeployment: _create_deployment,
-    AddRevision: _add_revision,
+    AddRevision: add_revision,
     SetPolicy: set_policy,
     SetTraffic: set_traffic,
     SetAutoscalingRules: autoscaling.set_rules,

@@ -19,12 +19,14 @@ T = TypeVar("T")
 _NAMES = """
     SELECT name FROM deployments
      WHERE lifecycle <> 'destroyed' AND name > %(after)s AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s))
+       AND starts_with(name, %(prefix)s)
      ORDER BY name LIMIT %(limit)s
 """
 
 _REVISIONS = """
     SELECT id, name, spec, created_at FROM revisions
      WHERE deployment_id = %(deployment)s AND (%(before)s::uuid IS NULL OR id < %(before)s)
+       AND starts_with(name, %(prefix)s)
      ORDER BY id DESC LIMIT %(limit)s
 """
 
@@ -51,19 +53,21 @@ class Page(Generic[T]):
 
 
 def deployments_page(
-    connection: Connection[Any], names: Sequence[str] | None, cursor: str, limit: int
+    connection: Connection[Any], names: Sequence[str] | None, cursor: str, limit: int, prefix: str = ""
 ) -> Page[DeploymentView]:
-    """Those that are not destroyed, by name. `names`: only these, if there are such."""
-    asked = {"after": cursor, "names": None if names is None else list(names), "limit": limit + 1}
+    """Those that are not destroyed, by name. `names`: only these, if there are such; `prefix`: how names begin."""
+    asked = {"after": cursor, "names": None if names is None else list(names), "limit": limit + 1, "prefix": prefix}
     found = connection.cursor(row_factory=scalar_row).execute(_NAMES, asked).fetchall()
     last = found[limit - 1] if len(found) > limit else None
     return Page(existing_deployments(connection, found[:limit]), last)
 
 
-def revisions_page(connection: Connection[Any], deployment: UUID, cursor: str, limit: int) -> Page[RevisionView]:
-    """The newest first, the values of their variables masked."""
+def revisions_page(
+    connection: Connection[Any], deployment: UUID, cursor: str, limit: int, prefix: str = ""
+) -> Page[RevisionView]:
+    """The newest first, the values of their variables masked. `prefix`: how their names begin."""
     rows = connection.cursor(row_factory=class_row(RevisionView))
-    found = rows.execute(_REVISIONS, _asked(deployment, cursor, limit)).fetchall()
+    found = rows.execute(_REVISIONS, {**_asked(deployment, cursor, limit), "prefix": prefix}).fetchall()
     last = str(found[limit - 1].id) if len(found) > limit else None
     return Page([shown(revision) for revision in found[:limit]], last)
 

@@ -9,8 +9,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from domain.replicas.revision import RevisionSpec
-from domain.replicas.secrets import masked
-from domain.replicas.stored import is_same
+from domain.replicas.secrets import differ_unseen, masked
 
 _REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
 
@@ -95,9 +94,17 @@ def revision_shown(connection: Connection[Any], deployment_id: UUID, name: str) 
 def revision_like(
     connection: Connection[Any], deployment_id: UUID, name: str, spec: RevisionSpec
 ) -> RevisionView | None:
-    """The revision of that name: in full when it runs just this, which the asker knows then, else masked."""
+    """The revision of that name, held against this: the values that are the same are shown, all others masked."""
     found = revision_named(connection, deployment_id, name)
-    return found if found is None or is_same(found.spec, spec) else shown(found)
+    if found is None:
+        return None
+    return replace(found, spec=masked(found.spec, spec.model_dump(mode="json")["env"]))
+
+
+def hidden_differences(connection: Connection[Any], deployment_id: UUID, before: str, after: str) -> list[str]:
+    """The variables of two revisions whose values differ and are shown of neither."""
+    found = [revision_named(connection, deployment_id, name) for name in (before, after)]
+    return differ_unseen(*(revision.spec if revision else {} for revision in found))
 
 
 def history_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[HistoryView]:

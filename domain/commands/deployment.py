@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
 from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, Steered, TrafficSet
 from domain.commands.base import Command, DeploymentCommand, Replicas
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
-from domain.replicas.secrets import MASK
+from domain.replicas.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
 
 
@@ -34,15 +34,17 @@ class AddRevision(DeploymentCommand):
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
+    values_of: Name | None = None
+    """A revision that exists, whose values stand where `env` says ***, as people are shown it."""
     spec: RevisionSpec
     """What to run."""
 
     @field_validator("spec")
     @classmethod
-    def _holds_no_mask(cls, spec: RevisionSpec) -> RevisionSpec:
+    def _holds_no_mask(cls, spec: RevisionSpec, info: ValidationInfo) -> RevisionSpec:
         """What was read with its values masked would run with *** in their place."""
-        if names := [name for name, value in spec.env.items() if value == MASK]:
-            raise ValueError(f"env.{names[0]}: {MASK} stands where a value is not shown; write the value itself")
+        if info.data.get("values_of") is None and (masked := names_masked(spec.env)):
+            raise ValueError(f"env.{masked[0]}: {MASK} stands where a value is not shown; write the value itself")
         return spec
 
 

@@ -4,13 +4,16 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from domain.errors import InvalidInputError
 from domain.replicas.revision import MOST_SECONDS, RevisionSpec
 from domain.replicas.runtime_spec import ExternalSpec
+from domain.replicas.secrets import MASK, names_masked
+
+Spec = TypeVar("Spec", bound=RevisionSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,15 @@ def is_same(stored: Mapping[str, Any], spec: RevisionSpec) -> bool:
         return RevisionSpec.model_validate(stored) == spec
     except ValidationError:
         return False
+
+
+def with_values_of(stored: Mapping[str, Any], spec: Spec) -> Spec:
+    """The spec with the value that the stored revision has wherever it says ***; what that one lacks stays ***."""
+    if not names_masked(spec.env):
+        return spec
+    known = stored_spec(json.dumps(stored)).spec.env
+    env = {name: known.get(name, value) if value == MASK else value for name, value in spec.env.items()}
+    return spec.model_copy(update={"env": env})
 
 
 def _what_ends_it(raw: Mapping[str, Any]) -> RevisionSpec:

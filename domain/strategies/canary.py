@@ -35,6 +35,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from domain.changes import Decision, RouteChanges, Stage
+from domain.holds import Hold
 from domain.model import Deployment, Rollout, RouteStatus, Verdict
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
@@ -63,6 +64,14 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         """At the end of its step's seconds, or when its judge gives up."""
         spec = rollout.policy.spec
         return (ends_at(rollout, spec) or judged_until(rollout, spec)) if isinstance(spec, CanarySpec) else None
+
+    def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
+        """Its requests go on, so its judge does: harm leads back at once."""
+        rollout = deployment.rollout
+        judged = judgement(rollout, spec, now) if rollout and rollout.weight else Judgement()
+        if judged.gives_up:
+            return Decision.give_up(judged.sentence)
+        return Decision.held(replace(hold, until=min(hold.until, judged.next_at or hold.until)))
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""

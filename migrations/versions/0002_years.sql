@@ -233,8 +233,8 @@ CREATE TABLE drain_looks (
     CONSTRAINT drain_looks_counts_check CHECK (under_way >= 0 AND idle_looks >= 0 AND (under_way = 0) = (idle_looks > 0)),
     CONSTRAINT drain_looks_route_id_fkey FOREIGN KEY(route_id) REFERENCES routes (id) ON DELETE CASCADE
 );
--- host:port where a proxy tells what it has counted; none: it does not
-ALTER TABLE proxies ADD COLUMN stats_address text;
+-- host:port where a proxy tells what it has counted; none: it does not. told_at: since when it is known to tell there
+ALTER TABLE proxies ADD COLUMN stats_address text, ADD COLUMN told_at timestamptz;
 -- What proxies told of the answers of a rollout's revisions. They go with the rollout.
 -- at: its end; reporting: the proxies that told what they counted, of those that were live
 -- refused: requests that proxies answered themselves, for there was no replica

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from domain.tokens import Role
 from tests.support.deployments import make_deployment
+from tests.support.people_api import People
 from tests.support.pictures import PROVISIONING
 
 SHELLS = ("bash", "zsh", "fish")
@@ -41,6 +43,22 @@ def test_tab_completes_names_of_deployments_and_revisions(engine: Engine, shell:
     assert offered(shell, "activate", "web", "v") == ["v2", "v1"]
     assert offered(shell, "undo", "web", "--to", "v1") == ["v1"]
     assert offered(shell, "activate", "api", "v") == []
+
+
+def test_tab_completes_over_http_what_the_token_is_for(
+    engine: Engine, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_deployment(engine, "■■|◇", status=PROVISIONING)
+    make_deployment(engine, "■", n=1, name="wiki")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("ROLLWAY_URL", people.server.url)
+    monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, "web"))
+    assert offered("bash", "plan", "w") == ["web"]
+    assert offered("fish", "plan", "web", "v") == ["v2", "v1"]
+    assert offered("zsh", "plan", "web", "v1") == ["v1"]
+    assert offered("bash", "plan", "wiki", "v") == []
+    monkeypatch.setenv("ROLLWAY_TOKEN", "wrong")
+    assert offered("bash", "plan", "w") == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from domain.tokens import Role
 from tests.cli.conftest import Ended, Rollway
-from tests.support.deployments import make_deployment, read
+from tests.support.deployments import ask, make_deployment, read
 from tests.support.people_api import People
 from tests.support.pictures import READY
 from tests.support.promoted import green_waits
@@ -56,12 +56,29 @@ READS = (
     ("revisions", "list", "web"),
     ("revisions", "show", "web", "v1"),
     ("revisions", "show", "web", "v9"),
+    ("revisions", "diff", "web", "v1", "v2"),
+    ("revisions", "diff", "web", "a", "b", "--json"),
+    ("revisions", "diff", "web", "a"),
+    ("revisions", "diff", "web", "a", "v9"),
+    ("diff", "-f", "FILE"),
+    ("apply", "-f", "FILE", "--dry-run"),
+    ("plan", "-f", "FILE"),
+    ("rehearse", "-f", "FILE", "--runs", "20", "--json"),
+    ("freezes",),
+    ("groups", "--json"),
+    ("rolling-update", "web", "v9"),
+    ("rolling-update", "web", "--image", "web:2"),
+    ("rolling-update", "web", "--no-wait"),
+    ("rolling-update", "web", "--rollback", "v9"),
     ("activate", "web", "v9"),
     ("activate", "web", "v2", "--wait", "--timeout", "0"),
     ("activate", "web", "v2", "--wait", "--timeout", "0", "--json"),
     ("abort", "nope", "--json"),
     ("scale", "WEB", "3"),
 )
+
+
+SLEEP = {"command": ["sleep", "60"]}
 
 
 def without_times(ended: Ended) -> Ended:
@@ -73,11 +90,18 @@ def without_times(ended: Ended) -> Ended:
 
 @pytest.mark.usefixtures("servers")
 def test_what_commands_say_and_how_they_end_is_the_same_over_http(
-    rollway: Rollway, laptop: Rollway, engine: Engine
+    rollway: Rollway, laptop: Rollway, engine: Engine, tmp_path: Path
 ) -> None:
     green_waits(engine)
-    for arguments in READS:
-        assert without_times(laptop(*arguments)) == without_times(rollway(*arguments)), arguments
+    for name, value in (("a", "s3cret"), ("b", "another")):
+        ask(engine, "add_revision", deployment="web", name=name, spec={**SLEEP, "env": {"A": value, "B": "same"}})
+    file = tmp_path / "web.yaml"
+    file.write_text("deployment: web\nrevision: {name: c, command: sleep 60, env: {KEY: s3cret}}\nactivate: false\n")
+    for line in READS:
+        arguments = [str(file) if word == "FILE" else word for word in line]
+        told = rollway(*arguments)
+        assert without_times(laptop(*arguments)) == without_times(told), arguments
+        assert "s3cret" not in told.out
     listed = json.loads(laptop("status", "--json").out)
     assert [deployment["name"] for deployment in listed["deployments"]] == ["web"]
     assert "asked: the server at 127.0.0.1:" in laptop("status").out
@@ -111,12 +135,20 @@ def test_a_laptop_drives_a_deployment_and_its_token_is_the_actor(
     assert "s3cret" not in laptop("status", "shop", "--json").out
 
 
-def test_what_needs_the_database_and_what_is_wrong_is_said_in_a_sentence(
-    laptop: Rollway, rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for arguments in (("doctor",), ("token", "list"), ("slots",), ("migrate",)):
-        ended = laptop(*arguments)
-        assert (ended.code, "needs the database" in ended.err) == (3, True), arguments
+def test_another_command_is_rolled_out_with_values_that_the_laptop_never_sees(laptop: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■■", status=READY, spec={**SLEEP, "env": {"A": "s3cret"}})
+    line = ("rolling-update", "web", "--no-wait", "--", "sleep", "61")
+    begun, again = laptop(*line), laptop(*line)
+    assert (begun.code, again.code) == (0, 0), begun.err
+    assert re.fullmatch(r"rollout of web to (web-[0-9a-f]{8}) begun\n", begun.out)
+    name = begun.out.split()[4]
+    assert again.out == f"web is already rolling out {name}\n"
+    (stored,) = read(engine, "SELECT spec FROM revisions WHERE name = %s", name)
+    assert (stored["spec"]["command"], stored["spec"]["env"]) == (["sleep", "61"], {"A": "s3cret"})
+    assert read(engine, "SELECT 1 FROM commands WHERE payload::text LIKE '%%s3cret%%'") == []
+
+
+def test_what_is_wrong_is_said_in_a_sentence(rollway: Rollway, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROLLWAY_URL", people.server.url)
     assert "ROLLWAY_URL is set and ROLLWAY_TOKEN is not" in rollway("status").err
     monkeypatch.setenv("ROLLWAY_TOKEN", people.token(Role.VIEWER, name="guest"))

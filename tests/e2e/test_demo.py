@@ -11,6 +11,7 @@ import pytest
 
 from stack.home import project_root
 
+NOWHERE = "http://127.0.0.1:1"
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 
@@ -18,8 +19,14 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_running(tmp_path: Path) 
     ended = subprocess.run(
         [sys.executable, "-m", "cli.main", "demo", "--json"],
         cwd=project_root(),
-        # a proxy of the environment is not asked for what is here
-        env={**os.environ, "TMPDIR": str(tmp_path), "http_proxy": "http://127.0.0.1:1"},
+        # a proxy of the environment is not asked for what is here, and no server that others use is steered
+        env={
+            **os.environ,
+            "TMPDIR": str(tmp_path),
+            "http_proxy": NOWHERE,
+            "ROLLWAY_URL": NOWHERE,
+            "ROLLWAY_TOKEN": "x",
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from domain.tokens import Role
-from tests.support.browser import MISSING, browser, chromium, log_in
+from tests.support.browser import MISSING, browser, chromium, fits, log_in, look_at, press, serious
 from tests.support.people_api import People, people_process
 from tests.support.stack import Fleet
 
@@ -46,18 +45,6 @@ def context(chrome: Browser) -> Iterator[BrowserContext]:
     expect.set_options(timeout=20_000)
     yield made
     made.close()
-
-
-def press(page: Page, button: str, reason: str, **fields: str) -> None:
-    """A button, and what its dialog asks."""
-    page.get_by_role("group", name="What you can do").get_by_role("button", name=button).click()
-    dialog = page.get_by_role("dialog")
-    for label, value in fields.items():
-        field = dialog.get_by_label(label)
-        field.select_option(value) if label == "Revision" else field.fill(value)
-    dialog.get_by_label("Reason").fill(reason)
-    dialog.locator("#ask-do").click()
-    expect(dialog).to_be_hidden()
 
 
 def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
@@ -111,10 +98,14 @@ def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
 ) -> None:
     running_fleet.deploy_first("quiet", 1, CAREFUL)
     page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/quiet")
-    page.get_by_role("button", name="Undo").click()
-    page.get_by_label("Reason").fill("to see")
-    page.locator("#ask-do").click()
-    expect(page.locator("#ask-wrong")).to_contain_text("quiet")
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
+    page.keyboard.type("to see")
+    with page.expect_response("**/undo") as refused:
+        page.keyboard.press("Enter")
+    assert refused.value.status == 409
+    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.get_by_role("button", name="Log out").click()
@@ -159,6 +150,13 @@ def test_focus_and_selection_survive_updates_and_a_page_that_was_away_catches_up
     expect(scale).to_be_focused()
     assert page.evaluate("String(getSelection())") == selected
 
+    look_at(page, "hidden")
+    running_fleet.ask("scale", deployment="focus", desired_replicas=1)
+    running_fleet.wait_until_ready("focus", "v1", 1)
+    expect(page.get_by_text("2/2 serving")).to_be_visible()
+    look_at(page, "visible")
+    expect(page.get_by_text("1/1 serving")).to_be_visible()
+
     people.server.end(kill=True)
     expect(page.get_by_text("no connection, trying again")).to_be_visible()
     running_fleet.ask("scale", deployment="focus", desired_replicas=3)
@@ -188,13 +186,9 @@ def test_axe_finds_nothing_serious(
     page.get_by_role("button", name="Abort").click()
     found.append(serious(page))
     assert found == [[]] * 4
-
-
-def serious(page: Page) -> list[str]:
-    """What is against the rules, and where."""
-    violations = Axe().run(page).response["violations"]
-    return [
-        f"{found['id']}: {[node['html'] for node in found['nodes']]}"
-        for found in violations
-        if found["impact"] in ("serious", "critical")
-    ]
+    assert fits(page)
+    page.keyboard.press("Escape")
+    assert fits(page)
+    page.get_by_role("link", name="Deployments").click()
+    page.get_by_role("link", name=f"axe-{colours}").wait_for()
+    assert fits(page)

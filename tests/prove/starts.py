@@ -11,7 +11,7 @@ from tests.support.people import activate_revision
 from tests.support.pictures import NOW, READY, V1, V2, resting
 
 COUNTING = (False, True)
-QUICK = {"at_least": {"requests": 1, "seconds": 0}, "at_most": {"seconds": 1}}
+QUICK_JUDGE = {"at_least": {"requests": 1, "seconds": 0}, "at_most": {"seconds": 1}}
 """A judge that needs little and gives up soon."""
 SPECS: dict[str, list[dict[str, Any]]] = {
     "rolling_update": [
@@ -35,8 +35,11 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         for surge, unavailable, counting in ((1, 0, False), (1, 1, True), (2, 0, False))
     ]
     + [{"steps": [{"weight": "5%", "seconds": 10}, "60%"]}]
-    + [{"steps": ["5%"], "judge": {**QUICK, "if_undecided": undecided}} for undecided in ("hold", "promote", "abort")]
-    + [{"steps": ["50%"], "max_surge": 2, "judge": {**QUICK, "baseline": "fresh"}}],
+    + [
+        {"steps": ["5%"], "judge": {**QUICK_JUDGE, "if_undecided": undecided}}
+        for undecided in ("hold", "promote", "abort")
+    ]
+    + [{"steps": ["50%"], "max_surge": 2, "judge": {**QUICK_JUDGE, "baseline": "fresh"}}],
 }
 PROGRESS_SECONDS = 600
 FAILURE_BUDGET = 2
@@ -91,5 +94,5 @@ def starts(most: int) -> Iterator[Start]:
 
 def _said(name: str, value: object) -> str:
     if isinstance(value, dict):
-        return f"{name} " + " ".join(f"{key}: {its}" for key, its in value.items() if key not in QUICK)
+        return f"{name} " + " ".join(f"{key}: {its}" for key, its in value.items() if key not in QUICK_JUDGE)
     return name if value is True else str(value) if isinstance(value, str) else f"{name} {value}"

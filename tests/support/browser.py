@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 MISSING = "NO BROWSER, SO THE PAGE IS NOT TRIED HERE: 'make browser' unpacks Debian's Chromium, without root"
 _UNPACKED = Path(sys.prefix) / "chromium"
@@ -46,3 +48,43 @@ def log_in(context: BrowserContext, url: str, token: str, path: str = "/") -> Pa
     page.get_by_role("button", name="Log in").click()
     page.get_by_text("live", exact=True).wait_for()
     return page
+
+
+def press(page: Page, button: str, reason: str, **fields: str) -> None:
+    """A button, and what its dialog asks, once it has shown the plan."""
+    page.get_by_role("group", name="What you can do").get_by_role("button", name=button).click()
+    dialog = page.get_by_role("dialog")
+    for label, value in fields.items():
+        field = dialog.get_by_label(label)
+        field.select_option(value) if label == "Revision" else field.fill(value)
+    dialog.get_by_label("Reason").fill(reason)
+    expect(dialog.locator("#ask-plan")).to_contain_text("never more than")
+    dialog.locator("#ask-do").click()
+    expect(dialog).to_be_hidden()
+
+
+def look_at(page: Page, state: Literal["hidden", "visible"]) -> None:
+    """As when another tab comes to the front, or this one; without a window no tab ever is hidden."""
+    page.evaluate(
+        """state => {
+            Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        state,
+    )
+
+
+def fits(page: Page) -> bool:
+    """Whether a telephone shows all of it without being moved sideways."""
+    page.set_viewport_size({"width": 360, "height": 700})
+    return bool(page.evaluate("document.documentElement.scrollWidth <= 360"))
+
+
+def serious(page: Page) -> list[str]:
+    """What is against the rules, and where."""
+    violations = Axe().run(page).response["violations"]
+    return [
+        f"{found['id']}: {[node['html'] for node in found['nodes']]}"
+        for found in violations
+        if found["impact"] in ("serious", "critical")
+    ]

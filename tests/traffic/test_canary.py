@@ -9,7 +9,7 @@ import pytest
 
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import RouteInTraffic
-from tests.support.traffic_samples import deployment, route, snapshot
+from tests.support.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import Named, ResourceKind
@@ -72,7 +72,7 @@ def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_l
     assert known[CLUSTERS] == split[CLUSTERS]
     assert known[ENDPOINTS] == split[ENDPOINTS]
     assert known[ROUTES] == gone[ROUTES] != split[ROUTES]
-    routes = split[ROUTES]["rollway"].content
+    routes = whole(split[ROUTES]["rollway"])
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     shares = [action["weighted_clusters"]["clusters"] for action in actions]
     assert shares == [[{"name": "web", "weight": 9950}, {"name": "web/canary", "weight": 50}]] * len(actions)
@@ -138,7 +138,7 @@ def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> No
 
 
 def shares_of(told: Mapping[ResourceKind, Named]) -> list[tuple[str, int]]:
-    action = told[ROUTES]["rollway"].content["virtual_hosts"][0]["routes"][-1]["route"]
+    action = whole(told[ROUTES]["rollway"])["virtual_hosts"][0]["routes"][-1]["route"]
     return [(cluster["name"], cluster["weight"]) for cluster in action["weighted_clusters"]["clusters"]]
 
 

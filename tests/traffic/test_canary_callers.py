@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from domain.traffic.published import RouteInTraffic
-from tests.support.traffic_samples import deployment, route, snapshot
+from tests.support.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
 from traffic.envoy import envoy_resources
 from traffic.table import TrafficTable, derive_table
@@ -20,9 +20,9 @@ COOKIE = "rollway-canary-000000abcdef"
 
 
 def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_who_has_none() -> None:
-    (host, *_) = (
-        envoy_resources(sticky(route(1), new(2), weight=500)).by_kind[ROUTES]["rollway"].content["virtual_hosts"]
-    )
+    (host, *_) = whole(envoy_resources(sticky(route(1), new(2), weight=500)).by_kind[ROUTES]["rollway"])[
+        "virtual_hosts"
+    ]
     live = [found for found in host["routes"] if "weighted_clusters" in found.get("route", {})]
     assert all(found["route"]["weighted_clusters"]["use_hash_policy"] for found in live)
     has_one = {"name": "cookie", "string_match": {"contains": f"{COOKIE}="}}
@@ -38,7 +38,7 @@ def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_wh
         *[(True, [{"cookie": {"name": COOKIE}}], False)] * 2,
         *[(False, [{"header": {"header_name": "x-request-id"}}], True)] * 2,
     ]
-    without = envoy_resources(sticky(route(1), new(2), weight=0)).by_kind[ROUTES]["rollway"].content
+    without = whole(envoy_resources(sticky(route(1), new(2), weight=0)).by_kind[ROUTES]["rollway"])
     assert "cookie" not in str(without)
 
 
@@ -50,7 +50,7 @@ def mirrored(*routes: RouteInTraffic) -> TrafficTable:
 def test_envoy_copies_only_what_reads_and_ends_to_a_cluster_of_its_own() -> None:
     told = envoy_resources(mirrored(route(1), new(2))).by_kind
     assert set(told[CLUSTERS]) == set(told[ENDPOINTS]) == {"web", "web/canary", "web/mirror"}
-    (host, *_) = told[ROUTES]["rollway"].content["virtual_hosts"]
+    (host, *_) = whole(told[ROUTES]["rollway"])["virtual_hosts"]
     copied, *others = [found for found in host["routes"] if "route" in found]
     assert copied["route"]["request_mirror_policies"] == [
         {

@@ -43,6 +43,25 @@ def test_what_is_put_is_got_with_its_etag_and_a_stale_one_is_refused(
         ann.put(path, json={"traffic": {}, "autoscaling": {"rules": []}, "policy": {"policy": POLICY}}[part])
 
 
+def test_two_revisions_are_held_against_each_other_and_a_value_is_shown_to_who_has_named_it(people: People) -> None:
+    name = f"web-{uuid4().hex[:6]}"
+    env = {"A": "s3cret", "B": "same", "C": {"secret": "env:C"}}
+    make_deployment(people.engine, "■", n=1, name=name, spec={"command": ["serve"], "env": env})
+    other = {"command": ["serve"], "env": {**env, "A": "another"}}
+    ask(people.engine, "add_revision", deployment=name, name="b", spec=other)
+    path = f"/v1/deployments/{name}/revisions"
+    with people.client(Role.VIEWER, name) as guest, people.client(Role.OPERATOR, name) as ann:
+        found = guest.get(f"{path}/v1/difference", params={"other": "b"}).json()
+        assert (found["before"]["name"], found["after"]["name"], found["hidden"]) == ("v1", "b", ["A"])
+        assert "s3cret" not in str(found)
+        assert guest.get(f"{path}/v1/difference", params={"other": "v9"}).json()["code"] == "revision_not_found"
+        held = ann.post(f"{path}/v1/compare", json={"spec": {**other, "command": ["else"]}}).json()
+        assert held["spec"]["env"] == {"A": "***", "B": "same", "C": {"secret": "env:C"}}
+        assert [item["name"] for item in guest.get(path, params={"prefix": "v"}).json()["items"]] == ["v2", "v1"]
+        assert guest.get("/v1/deployments", params={"prefix": "wiki"}).json()["items"] == []
+        assert len(guest.get("/v1/deployments", params={"prefix": name[:-2]}).json()["items"]) == 1
+
+
 def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: People, web: str) -> None:
     make_deployment(people.engine, "■", n=1, name="secret", status=READY)
     with people.client(Role.VIEWER, web) as limited, people.client(Role.VIEWER) as whole:

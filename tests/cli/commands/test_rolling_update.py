@@ -51,6 +51,12 @@ def test_another_image_changes_nothing_but_the_image(rollway: Rollway, engine: E
     assert spec_of(engine, "v7")["env"] == {"A": "1"}
 
 
+def test_values_that_are_not_shown_stay_as_they_are(rollway: Rollway, engine: Engine) -> None:
+    make_deployment(engine, "■■■", status=READY, spec={"command": ["sleep", "60"], "env": {"A": "s3cret"}})
+    update(rollway, "v7", "--", "sleep", "61")
+    assert spec_of(engine, "v7")["env"] == {"A": "s3cret"}
+
+
 def test_what_runs_already_needs_nothing(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine, "■■■", status=READY)
     command = spec_of(engine, "v1")["command"]

@@ -33,6 +33,19 @@ def test_a_revision_is_named_by_its_content_and_adding_it_again_changes_nothing(
     assert (read(engine, "SELECT * FROM revisions"), told(engine)) == before
 
 
+def test_a_revision_takes_values_that_are_not_shown_from_another_and_is_named_by_them(engine: Engine) -> None:
+    env = {"A": "1", "B": {"secret": "env:B"}}
+    ask(engine, "create_deployment", deployment="web")
+    ask(engine, "add_revision", deployment="web", name="v1", spec={**SPEC, "env": env})
+    masked = {**SPEC, "command": ["sleep", "61"], "env": {**env, "A": "***"}}
+    taken = ask(engine, "add_revision", deployment="web", values_of="v1", spec=masked).result
+    written_out = ask(engine, "add_revision", deployment="web", spec={**masked, "env": env}).result
+    assert (taken["added"], written_out["added"]) == (True, False)
+    assert taken["revision"] == written_out["revision"]
+    (row,) = read(engine, "SELECT spec FROM revisions WHERE name = %s", taken["revision"])
+    assert row["spec"]["env"] == env
+
+
 def test_whether_stopping_replicas_count_outside_a_rollout_is_what_the_policy_says_now(engine: Engine) -> None:
     counting = {"strategy": "rolling_update", "spec": {"count_stopping": True}}
     ask(engine, "create_deployment", deployment="web", policy=counting)

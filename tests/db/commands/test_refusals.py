@@ -75,6 +75,24 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ..
         InvalidInputError,
         ("spec.command",),
     ),
+    "values of a revision that does not exist": (
+        "add_revision",
+        {"deployment": "web", "values_of": "v9", "spec": {"command": ["sleep", "61"], "env": {"A": "***"}}},
+        RevisionNotFoundError,
+        ("web", "v9"),
+    ),
+    "a value that the other revision does not have": (
+        "add_revision",
+        {"deployment": "web", "values_of": "v1", "spec": {"command": ["sleep", "61"], "env": {"A": "***"}}},
+        InvalidInputError,
+        ("spec.env.A", "v1"),
+    ),
+    "a value that is not shown": (
+        "add_revision",
+        {"deployment": "web", "spec": {"command": ["sleep", "61"], "env": {"A": "***"}}},
+        InvalidInputError,
+        ("env.A", "write the value itself"),
+    ),
     "no such revision": (
         "activate_revision",
         {"deployment": "web", "revision": "v9"},

@@ -11,7 +11,9 @@ from sqlalchemy import Engine
 
 from db.engine import in_transaction
 from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
+from db.views.timeline import hidden_differences, revision_like
 from domain.errors import InvalidInputError
+from domain.replicas.revision import RevisionSpec
 from tests.support.deployments import ask, make_deployment
 
 By = Callable[[Connection, UUID, str, int], Page[Any]]
@@ -66,6 +68,21 @@ def test_deployments_come_by_name_and_only_those_that_were_asked_for(engine: Eng
     assert [view.name for views in found for view in views] == ["api", "blog", "cart"]
     some = all_of(engine, partial(deployments_page, names=["cart", "gone", "api"], limit=limit))
     assert [view.name for views in some for view in views] == ["api", "cart"]
+    begun = all_of(engine, partial(deployments_page, names=None, limit=limit, prefix="bl"))
+    assert [view.name for views in begun for view in views] == ["blog"]
+
+
+def test_revisions_whose_names_begin_so_are_found_and_compared(engine: Engine) -> None:
+    made = make_deployment(engine, "■", n=1, spec={"command": ["serve"], "env": {"A": "1", "B": "1"}})
+    other = RevisionSpec.model_validate({"command": ["serve"], "env": {"A": "2", "B": "1"}})
+    ask(engine, "add_revision", deployment="web", name="new", spec=other.model_dump(mode="json"))
+    found = in_transaction(engine, partial(revisions_page, deployment=made.id, cursor="", limit=9, prefix="ne"))
+    hidden = in_transaction(engine, partial(hidden_differences, deployment_id=made.id, before="v1", after="new"))
+    held = in_transaction(engine, partial(revision_like, deployment_id=made.id, name="v1", spec=other))
+    gone = in_transaction(engine, partial(revision_like, deployment_id=made.id, name="v9", spec=other))
+    assert ([revision.name for revision in found.items], hidden, gone) == (["new"], ["A"], None)
+    assert held is not None
+    assert held.spec["env"] == {"A": "***", "B": "1"}
 
 
 @pytest.mark.parametrize(

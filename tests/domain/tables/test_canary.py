@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 
 from domain.changes import Stage
-from domain.errors import InvalidInputError, WrongStateError
+from domain.errors import WrongStateError
 from domain.evaluator import EVALUATOR
 from domain.foresight.why import why
 from domain.foresight.world import Fates, World, cycle
-from domain.model import Deployment, Verdict
+from domain.model import Deployment
 from domain.policy import DeploymentPolicy
 from domain.rollout import weight_known
 from domain.steering import abort, pause, promote, resume
-from domain.strategies import parse_policy
 from domain.strategies.budget import Budget
 from tests.support.people import activate_revision, asking
 from tests.support.pictures import (
@@ -30,12 +29,8 @@ from tests.support.pictures import (
     resting,
     rolling_update,
 )
+from tests.support.policies import canary
 from tests.support.simulation import applied
-
-
-def canary(**spec: Any) -> DeploymentPolicy:
-    return parse_policy({"strategy": "canary", "spec": spec})
-
 
 SHORT = canary(steps=["5%", "50%"])
 TIMED = canary(steps=[{"weight": "5%", "seconds": 60}, "50%"])
@@ -108,22 +103,6 @@ def test_a_step_is_over_when_its_seconds_have_passed_since_every_proxy_knew() ->
     assert "'rollway promote web' goes on" in why(at_stage("■■■|■", 3, **FIRST), NOW).sentence
 
 
-@pytest.mark.parametrize(
-    ("picture", "rollout"),
-    [
-        ("■■■|■", {**FIRST, "weight_known_at": None}),  # a proxy is silent: the others send it requests already
-        ("■■|■◇", SECOND),
-        ("■■■|■", FIRST),
-    ],
-)
-def test_a_judge_looks_once_a_second_from_the_first_request_whatever_else_is_waited_for(
-    picture: str, rollout: dict[str, Any]
-) -> None:
-    policy = canary(steps=["5%", "50%"], judge={})
-    decision = EVALUATOR.evaluate_one(at_stage(picture, 3, policy, **rollout), NOW)
-    assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, NOW + timedelta(seconds=1))
-
-
 def test_a_pause_stops_the_time_of_a_step() -> None:
     looking = at_stage("■■■|■", 3, TIMED, **FIRST)
     paused = pause(looking, asking(looking, NOW)).deployment
@@ -190,23 +169,6 @@ def test_a_whole_canary_as_a_film() -> None:
         "all 3 replicas run the new revision",
     ]
     assert (world.at - NOW).total_seconds() == 63
-
-
-@pytest.mark.parametrize(
-    ("spec", "field", "right"),
-    [
-        ({"steps": ["5"]}, "steps", 'such as "5%"'),
-        ({"steps": []}, "steps", "at least 1"),
-        ({"steps": ["50%", "5%"]}, "", "rising weights"),
-        ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
-        ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
-    ],
-)
-def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right: str) -> None:
-    with pytest.raises(InvalidInputError) as refused:
-        canary(**spec)
-    assert field in refused.value.message
-    assert right in refused.value.message
 
 
 def test_a_number_of_replicas_and_the_budget() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from domain.errors import InvalidInputError
 from domain.evaluator import EVALUATOR
-from tests.domain.tables.test_canary import KNOWN, at_stage, canary, step
+from tests.domain.tables.test_canary import KNOWN, at_stage, step
 from tests.support.pictures import NOW
+from tests.support.policies import canary
 
 MIRRORING = canary(mirror="10%", steps=["5%"])
 

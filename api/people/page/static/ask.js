@@ -45,6 +45,7 @@ export function offerButtons(shown, refresh) {
     if (name) open(name, shown());
   });
   form.elements.revision.addEventListener("change", () => showPlan(shown().deployment.name));
+  form.elements.desired_replicas.addEventListener("input", () => showPlan(shown().deployment.name));
   document.getElementById("ask-no").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => document.activeElement === document.body && document.getElementById("main").focus());
   form.addEventListener("submit", (event) => {
@@ -71,27 +72,33 @@ function open(name, { deployment, document: whole }) {
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   wrong.textContent = "";
   plan.replaceChildren();
-  if (name === "activate") showPlan(deployment.name);
+  showPlan(deployment.name);
   dialog.showModal();
   (form.querySelector(".field:not([hidden]) :is(select, input)")).focus();
 }
 
-/** What the change will do, before it is begun. */
+/** What the button will do, before it is pressed. The last question counts: answers may overtake each other. */
 async function showPlan(deployment) {
-  const revision = form.elements.revision.value;
-  plan.replaceChildren();
-  if (!revision) return;
+  const fields = [...form.querySelectorAll("[data-for] :is(select, input):enabled")].map((field) => [field.name, field.value]);
+  const asked = new URLSearchParams([["command", dialog.dataset.button], ...fields]).toString();
+  plan.dataset.asked = asked;
+  wrong.textContent = "";
+  if (fields.some(([, value]) => !value)) return plan.replaceChildren();
   try {
-    const found = await ask(`/v1/deployments/${encodeURIComponent(deployment)}/plan?revision=${encodeURIComponent(revision)}`);
-    if (form.elements.revision.value === revision) plan.replaceChildren(...planned(found));
+    const found = await ask(`/v1/deployments/${encodeURIComponent(deployment)}/plan?${asked}`);
+    if (plan.dataset.asked === asked) plan.replaceChildren(...planned(found));
   } catch (error) {
+    if (plan.dataset.asked !== asked) return;
+    plan.replaceChildren();
     wrong.textContent = error.message;
   }
 }
 
 function planned(found) {
   const took = found.seconds && [found.seconds.p50, found.seconds.p90].map((seconds) => duration(1000 * seconds));
-  const time = took ? `Takes ${took[0] === took[1] ? took[0] : `${took[0]} to ${took[1]}`}, as past replicas took.` : "How long it takes is not learned yet.";
+  const span = took && (took[0] === took[1] ? took[0] : `${took[0]} to ${took[1]}`);
+  const learned = span ? `Takes ${span}, as past replicas took.` : "How long it takes is not learned yet.";
+  const time = found.waves.length ? learned : "No replica moves.";
   const waves = found.waves.slice(0, MOST_WAVES).map((wave) => h("li", {}, picture(wave.picture), h("span", {}, wave.why)));
   const more = found.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${found.waves.length - MOST_WAVES} more waves`) : null;
   return [
