@@ -10,6 +10,7 @@ from traffic.envoy_routes import (
     ROUTE_CONFIGURATION,
     baseline_cluster,
     canary_cluster,
+    mirror_cluster,
     preview_cluster,
     route_configuration,
 )
@@ -82,12 +83,13 @@ def _way(service: Service) -> tuple[Service, bool]:
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; its preview, canary and baseline only while there are such."""
+    """The clusters of a deployment with their endpoints; those but the first only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
     baseline = {baseline_cluster(service.name): service.baseline} if service.baseline is not None else {}
+    mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
     sides = {service.name: service.live, **canary, **baseline}
-    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
+    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
 
 
 def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:

@@ -14,6 +14,7 @@ and each is kept complete, within the budget of a rolling update: n + surge live
        enough, or promote was asked                     -> the next weight; after the last one: the rest
     6  otherwise                                        -> look on: until then, or until a person says so
 
+Where it has a mirror, its first stage has the weight 0: it gets copies of requests for some time.
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
 soon as line 5 holds. The seconds of a step count from when every live proxy knew its weight.
 
@@ -40,7 +41,7 @@ from domain.strategies.base import AbstractDeploymentStrategy, deploying_revisio
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary_judge import Judgement, judged_until, judgement
-from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, percent, size_at, weight_of
+from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
@@ -100,7 +101,8 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return Decision.wait(said, recheck_at)
         if is_over:
             return _next(rollout, spec, judged.sentence, now)
-        return Decision.look_on(_looking(deployment.name, rollout, over_at, judged, now), recheck_at)
+        what = in_words(spec, rollout.weight)
+        return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
 
 
 def _sides(
@@ -141,11 +143,11 @@ def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) 
 
 
 def _next(rollout: Rollout, spec: CanarySpec, because: str, now: datetime) -> Decision:
-    if rollout.stage >= len(spec.steps):
+    if rollout.stage >= len(spec.stages):
         said, weight = "the last step of the canary is over: the rest follows", None
     else:
-        weight = weight_of(spec.steps[rollout.stage].weight)
-        said = f"the canary gets {percent(weight)} of the requests"
+        weight, _ = spec.stages[rollout.stage]
+        said = f"the canary gets {in_words(spec, weight)}"
     said = f"{said}, for {because}" if because else said
     return Decision.moved(said, RouteChanges(stage=Stage(rollout.stage + 1, weight)), now)
 
@@ -170,8 +172,8 @@ def _still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str
     )
 
 
-def _looking(name: str, rollout: Rollout, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
-    share = f"waiting: the canary has {percent(rollout.weight or 0)} of the requests"
+def _looking(name: str, what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
+    share = f"waiting: the canary has {what}"
     if over_at is not None:
         share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
     said = f"{share}; {judged.sentence}" if judged.sentence else share

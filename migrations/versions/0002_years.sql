@@ -206,7 +206,7 @@ CREATE TABLE receipts (
 );
 
 -- A canary. weight: how many of 10,000 requests its new revision gets, none where all replicas share them; stage: which of
--- its weights that is. weight_xid: the transaction that set it, weight_known_at: when every live proxy had acknowledged it.
+-- its weights that is. weight_xid: the transaction that set them, weight_known_at: when every live proxy had acknowledged it.
 ALTER TABLE rollouts ADD COLUMN stage integer DEFAULT 0 NOT NULL, ADD COLUMN weight integer, ADD COLUMN weight_xid xid8,
     ADD COLUMN weight_known_at timestamptz,
     ADD CONSTRAINT rollouts_weight_check CHECK (weight >= 0 AND weight < 10000);
@@ -220,8 +220,8 @@ END $$;
 
 CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
     FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
-CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight ON rollouts
-    FOR EACH ROW WHEN (NEW.weight IS DISTINCT FROM OLD.weight) EXECUTE FUNCTION rollout_weighed();
+CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight, stage ON rollouts
+    FOR EACH ROW WHEN ((NEW.weight, NEW.stage) IS DISTINCT FROM (OLD.weight, OLD.stage)) EXECUTE FUNCTION rollout_weighed();
 -- What all live proxies told of a draining route at the last look: answers under way, 0 for so many
 -- looks in a row.
 CREATE TABLE drain_looks (
@@ -233,8 +233,8 @@ CREATE TABLE drain_looks (
     CONSTRAINT drain_looks_counts_check CHECK (under_way >= 0 AND idle_looks >= 0 AND (under_way = 0) = (idle_looks > 0)),
     CONSTRAINT drain_looks_route_id_fkey FOREIGN KEY(route_id) REFERENCES routes (id) ON DELETE CASCADE
 );
--- host:port where a proxy tells what it has counted; none: it does not
-ALTER TABLE proxies ADD COLUMN stats_address text;
+-- host:port where a proxy tells what it has counted; none: it does not. told_at: since when it is known to tell there
+ALTER TABLE proxies ADD COLUMN stats_address text, ADD COLUMN told_at timestamptz;
 -- What proxies told of the answers of a rollout's revisions. They go with the rollout.
 -- at: its end; reporting: the proxies that told what they counted, of those that were live
 -- refused: requests that proxies answered themselves, for there was no replica

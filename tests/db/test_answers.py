@@ -83,7 +83,7 @@ def test_what_proxies_tell_is_an_interval_since_they_told_last(engine: Engine) -
             note_publisher(connection, "server")
             note_proxies(connection, proxies)
             live = live_proxies(connection)
-            assert live == [("edge", "10.0.0.9:9902"), ("mute", None)]
+            assert live == [("edge", "10.0.0.9:9902", False), ("mute", None, False)]
             (rollout,) = due_rollouts(connection, 0)
             told = {"edge": Counters(done, {made.v1: Answers(done), made.v2: Answers()})}
             assert record_look(connection, rollout, told, len(live))

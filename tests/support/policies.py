@@ -9,6 +9,7 @@ BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": True}}
 PARKING = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 3600}}
 CANARY = {"strategy": "canary", "spec": {"steps": ["5%", {"weight": "50%", "seconds": 60}]}}
 STICKY = {"strategy": "canary", "spec": {"steps": ["20%", "50%"], "sticky": True}}
+MIRRORING = {"strategy": "canary", "spec": {"mirror": "50%", "steps": ["5%"]}}
 BASELINE = {
     "strategy": "canary",
     "spec": {"steps": ["5%", "50%"], "max_surge": 2, "judge": {"baseline": "fresh"}},

@@ -78,44 +78,6 @@ def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_l
     assert shares == [[{"name": "web", "weight": 9950}, {"name": "web/canary", "weight": 50}]] * len(actions)
 
 
-def sticky(*routes: RouteInTraffic, weight: int) -> TrafficTable:
-    given = replace(deployment(*routes), weight=weight, has_canary=True, sticky=UUID(int=0xABCDEF))
-    return derive_table(snapshot(given))
-
-
-COOKIE = "rollway-canary-000000abcdef"
-
-
-def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_who_has_none() -> None:
-    (host, *_) = whole(envoy_resources(sticky(route(1), new(2), weight=500)).by_kind[ROUTES]["rollway"])[
-        "virtual_hosts"
-    ]
-    live = [found for found in host["routes"] if "weighted_clusters" in found.get("route", {})]
-    assert all(found["route"]["weighted_clusters"]["use_hash_policy"] for found in live)
-    has_one = {"name": "cookie", "string_match": {"contains": f"{COOKIE}="}}
-    told = [
-        (
-            has_one in found["match"].get("headers", []),
-            found["route"]["hash_policy"],
-            "response_headers_to_add" in found,
-        )
-        for found in live
-    ]
-    assert told == [
-        *[(True, [{"cookie": {"name": COOKIE}}], False)] * 2,
-        *[(False, [{"header": {"header_name": "x-request-id"}}], True)] * 2,
-    ]
-    without = whole(envoy_resources(sticky(route(1), new(2), weight=0)).by_kind[ROUTES]["rollway"])
-    assert "cookie" not in str(without)
-
-
-def test_traefik_keeps_callers_by_its_own_cookie() -> None:
-    services = traefik_document(sticky(route(1), new(2), weight=500))["http"]["services"]
-    assert services["web"]["weighted"]["sticky"] == {
-        "cookie": {"name": COOKIE, "maxAge": 604_800, "httpOnly": True, "sameSite": "lax"}
-    }
-
-
 def test_traefik_gets_a_weighted_service() -> None:
     services = traefik_document(table(route(1), new(2), weight=500))["http"]["services"]
     assert services["web"] == {

@@ -13,8 +13,9 @@ from domain.judge.evidence import Evidence
 from domain.model import Deployment, Verdict
 from domain.rollout import ROLLING_BACK
 from domain.traffic.answers import Answers
-from tests.domain.tables.test_canary import FIRST, SECOND, TIMED, at_stage, canary
+from tests.domain.tables.test_canary import FIRST, SECOND, TIMED, at_stage
 from tests.support.pictures import NOW
+from tests.support.policies import canary
 
 JUDGED = canary(steps=["5%", "50%"], judge={})
 SECOND_LATER = NOW + timedelta(seconds=1)
