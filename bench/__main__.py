@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, commands, cycle, decide, discovery, foresight, page, quiet, rollouts, storm, streams
+from bench import backlog, commands, cycle, decide, discovery, drains, foresight, page, quiet, rollouts, storm, streams
 from bench.environment import environment
 from bench.plots import draw
 from bench.targets import Judgement, Verdict, judged, judgement_table
@@ -27,6 +27,7 @@ SECTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "quiet": quiet.measure,
     "backlog": backlog.measure,
     "discovery": discovery.measure,
+    "drains": drains.measure,
     "foresight": foresight.measure,
     "streams": streams.measure,
     "page": page.measure,

@@ -85,6 +85,12 @@ TARGETS: tuple[Target, ...] = (
     *_LOCKS,
     Target("storm", "worker MiB", "memory of a worker, MiB", 300),
     Target("storm", "connections", "connections of a worker", 7),
+    Target(
+        "drains",
+        "asked max s",
+        "from the last acknowledgement until the last of 50 idle replicas is asked to end, s",
+        2,
+    ),
     Target("quiet", "own %", "two workers and beat of a quiet fleet of 10,000, % of one core", 3),
     Target("quiet", "rows written", "rows written in a quiet fleet of 10,000", 0),
 )

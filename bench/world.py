@@ -117,7 +117,6 @@ class World:
         """All whose time has come."""
         while some := self._due(time.monotonic()):
             self._write(some)
-            self._waker.traffic()
 
     def _due(self, now: float) -> list[RouteReport]:
         """Those whose time came first, some at a time."""
@@ -126,7 +125,7 @@ class World:
 
     def _write(self, reports: Sequence[RouteReport]) -> None:
         statuses = in_transaction(self._engine, lambda c: statuses_of(c, apply_reports(c, reports)))
-        self._waker.deployments(statuses)
+        self._waker.after_change(statuses)
 
     def _patience(self) -> float:
         """Seconds until the next replica's time comes."""

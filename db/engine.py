@@ -38,10 +38,12 @@ def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Eng
         pool_size=settings.pool_size,
         max_overflow=2,
         pool_recycle=1800,
+        pool_use_lifo=True,  # the connection that knows the most statements goes first
         connect_args={
             "options": settings.options,
             "application_name": application,
             "connect_timeout": 5,
+            "prepare_threshold": 1,  # at second use: what is used once may be a migration, many statements in one
             "cursor_factory": AnsweredCursor,
             **KEEPALIVE,
         },

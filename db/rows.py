@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from psycopg import Connection, Cursor
 from psycopg.rows import RowMaker
 
+from db.arrays import ARRAYS
+
 Row_co = TypeVar("Row_co", bound=NamedTuple, covariant=True)
 
 
@@ -57,8 +59,9 @@ class Columns:
 
     def arrays(self, rows: Iterable[Sequence[object]], **others: object) -> dict[str, object]:
         """The parameters: the rows, whose values stand in the order of the columns, and what else is asked for."""
-        found = list(zip(*rows, strict=True)) or [()] * len(self.types)
-        return {**dict(zip(self.types, map(list, found), strict=True)), **others}
+        found = zip(*rows, strict=True) if (rows := list(rows)) else [()] * len(self.types)
+        named = zip(self.types.items(), found, strict=True)
+        return {**{name: ARRAYS[kind](values) for (name, kind), values in named}, **others}
 
     def add(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
         """Add rows, whose values stand in the order of the columns, to a table: one statement.
@@ -70,5 +73,5 @@ class Columns:
 
 
 def columns(declared: str) -> Columns:
-    """`columns("id uuid, size int4")`."""
+    """`columns("id uuid, size int4")`. The types are those of ARRAYS."""
     return Columns(dict(column.split() for column in declared.split(",")))

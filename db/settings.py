@@ -47,4 +47,5 @@ class DatabaseSettings(Settings):
         return (
             f"-c statement_timeout={self.statement_timeout} -c lock_timeout={self.lock_timeout}"
             f" -c idle_in_transaction_session_timeout={self.idle_timeout} -c timezone=UTC"
+            " -c plan_cache_mode=force_generic_plan"
         )

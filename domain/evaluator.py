@@ -40,10 +40,11 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
             return Decision.wait_for_person("paused; 'rollway resume' goes on")
-        if deployment.hold is not None:
-            return Decision.held(deployment.hold)
         policy = deployment.rollout.policy
         strategy = self.strategy_of(policy)
+        if deployment.hold is not None:
+            held = strategy and strategy.evaluate_held(deployment, policy.spec, deployment.hold, now)
+            return held or Decision.held(deployment.hold)
         if strategy is None:
             raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)

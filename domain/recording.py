@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from domain.changes import RouteChanges
 from domain.model import Deployment, Verdict
-from domain.strategies import STRATEGIES, DeploymentStrategyRegistry, stored_policy
+from domain.strategies import stored_policy
 from domain.transitions import ClassifiedDecision, RevisionMove
 
 
@@ -41,16 +41,14 @@ def inputs_json(deployment: Deployment, now: datetime) -> bytes:
     return _INPUTS.dump_json(_Inputs(deployment, now))
 
 
-def inputs_from_json(
-    raw: dict[str, Any], strategies: DeploymentStrategyRegistry = STRATEGIES
-) -> tuple[Deployment, datetime]:
+def inputs_from_json(raw: dict[str, Any]) -> tuple[Deployment, datetime]:
     """What `inputs_json` was given. The policy goes through its strategy's own model.
 
     One that this release cannot read fails when it is used, as it does in a cycle.
     """
     snapshot = dict(raw["deployment"])
     if snapshot["rollout"] is not None:
-        policy = stored_policy(snapshot["rollout"]["policy"], strategies)
+        policy = stored_policy(snapshot["rollout"]["policy"])
         snapshot["rollout"] = {**snapshot["rollout"], "policy": policy}
     return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
 

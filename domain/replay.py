@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from domain.bounds import MAX_ATTEMPTS
 from domain.errors import InvalidInputError
 from domain.handlers import HANDLERS
-from domain.model import Verdict
+from domain.model import Deployment, Verdict
 from domain.recording import decision_json, inputs_from_json
 from domain.transitions import ClassifiedDecision
 
@@ -18,17 +19,21 @@ def replay_step(inputs: dict[str, Any], phase: str) -> dict[str, Any]:
     It differs from the stored one when the code has changed since, or when Postgres refused to write what was decided:
     such a step is stored as an error that no decision made. Raises InvalidInputError for an unknown phase.
     """
-    decision: dict[str, Any] = json.loads(decision_json(decided_again(inputs, phase)))
+    return as_recorded(decided_again(*inputs_from_json(inputs), phase))
+
+
+def as_recorded(classified: ClassifiedDecision) -> dict[str, Any]:
+    """A decision as it would stand on record now."""
+    decision: dict[str, Any] = json.loads(decision_json(classified))
     return decision
 
 
-def decided_again(inputs: dict[str, Any], phase: str) -> ClassifiedDecision:
-    """The same as a value. Raises InvalidInputError for an unknown phase."""
+def decided_again(deployment: Deployment, now: datetime, phase: str) -> ClassifiedDecision:
+    """What the handler named `phase` makes of this snapshot. Raises InvalidInputError for an unknown phase."""
     handler = next((known for known in HANDLERS.values() if known.name == phase), None)
     if handler is None:
         names = ", ".join(known.name for known in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
-    deployment, now = inputs_from_json(inputs)
     (classified,) = handler.execute([deployment], now).decisions
     return classified
 
@@ -43,8 +48,11 @@ def _without_reason(decision: Mapping[str, Any]) -> dict[str, Any]:
     return {**decision, "reason": "", "changes": {"stage": None, **decision["changes"]}}
 
 
-def records_a_failed_write(inputs: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:
-    """Postgres refused what was decided, so an error was written instead; the last of a row is the giving up."""
+def records_a_failed_write(attempts: int, decision: Mapping[str, Any]) -> bool:
+    """Postgres refused what was decided, so an error was written instead; the last of a row is the giving up.
+
+    `attempts`: errors in a row before it.
+    """
     if decision["verdict"] == Verdict.GIVE_UP:
-        return int(inputs["deployment"]["phase_attempts"]) + 1 >= MAX_ATTEMPTS
+        return attempts + 1 >= MAX_ATTEMPTS
     return bool(decision["verdict"] == Verdict.ERROR)

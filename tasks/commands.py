@@ -53,45 +53,32 @@ def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[s
     return {"result": in_transaction(engine(), lambda connection: answer_of(connection, query), patience_seconds)}
 
 
-def answer(task: str, payload: object, patience_seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
+def answer_message(task: str, given: Mapping[str, object], traceparent: str | None = None) -> dict[str, Any]:
     """What the sender is told: {"ok": true, "result", and "repeated" of a command}, or {"ok": false, "error": {...}}.
 
-    The error is {"code", "message", "detail"}.
-    """
-    run = run_query if task in QUERIES else run_command
-    return _told(lambda: run(task, payload, patience_seconds), patience_seconds)
-
-
-def answer_message(
-    task: str,
-    given: Mapping[str, object],
-    patience_seconds: float = PATIENCE_SECONDS,
-    traceparent: str | None = None,
-) -> dict[str, Any]:
-    """The same for the arguments of a message: payload alone, or with sender, sent_at and signature.
-
-    In place of a message that did not fit comes why it did not, by the code of its refusal.
+    The error is {"code", "message", "detail"}. `given`: the arguments of the message, payload alone, or with sender,
+    sent_at and signature; in place of a message that did not fit why it did not, by the code of its refusal.
     """
 
     def work() -> dict[str, Any]:
-        payload = _believed_payload(task, given, patience_seconds)
+        payload = _believed_payload(task, given)
         if task in QUERIES:
-            return run_query(task, payload, patience_seconds)
-        return run_command(task, payload, patience_seconds, traceparent_of(traceparent))
+            return run_query(task, payload, PATIENCE_SECONDS)
+        return run_command(task, payload, PATIENCE_SECONDS, traceparent_of(traceparent))
 
-    told = _told(work, patience_seconds)
+    told = _told(work)
     log_answer(task, given, told)
     return told
 
 
-def _told(work: Callable[[], dict[str, Any]], patience_seconds: float) -> dict[str, Any]:
+def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"ok": True, **work()}
     except (psycopg.OperationalError, DBAPIError) as error:
         if isinstance(error, DBAPIError) and not isinstance(error.orig, psycopg.OperationalError):
             raise
         message = (
-            f"PostgreSQL did not answer for {patience_seconds:g} s; send the command again, "
+            f"PostgreSQL did not answer for {PATIENCE_SECONDS:g} s; send the command again, "
             "and with the same request_id nothing is done twice"
         )
         return {"ok": False, "error": UnavailableError(message).as_json()}
@@ -99,7 +86,7 @@ def _told(work: Callable[[], dict[str, Any]], patience_seconds: float) -> dict[s
         return {"ok": False, "error": refusal.as_json()}
 
 
-def _believed_payload(task: str, given: Mapping[str, object], patience_seconds: float) -> object:
+def _believed_payload(task: str, given: Mapping[str, object]) -> object:
     """What the sender wants. Without keys, whoever reaches the broker is believed."""
     match dict(given):
         case {"too_large": why}:
@@ -111,7 +98,7 @@ def _believed_payload(task: str, given: Mapping[str, object], patience_seconds: 
         raise InvalidInputError(f"the arguments must be {right}, not {', '.join(given) or 'none'}", field="payload")
     keys = command_keys()
     if keys is not None:
-        now = in_transaction(engine(), database_now, patience_seconds)
+        now = in_transaction(engine(), database_now, PATIENCE_SECONDS)
         return proven_payload(task, given, keys, now)
     return payload_of(str(given["payload"])) if "signature" in given else given["payload"]
 

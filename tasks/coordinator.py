@@ -32,7 +32,7 @@ from tasks.decision_log import log_chunk
 from tasks.halves import in_halves
 from tasks.observed import CHUNKS_FAILED
 from tasks.redis.locks import Slot, Slots
-from tasks.redis.wake import Waker
+from tasks.redis.wake import Waker, events_of, route_key
 
 _log = structlog.get_logger(__name__)
 
@@ -109,13 +109,12 @@ class DeploymentCoordinator:
         return seen
 
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
-        self.waker.deployments(result.due - handler.targets)
-        if result.applied.drained or result.applied.promoted:
-            self.waker.traffic()
-        if result.applied.created:
-            self.waker.routes(RouteLifecycleType.START)
-        if result.applied.drained:
-            self.waker.routes(RouteLifecycleType.STOP)
+        applied, events = result.applied, events_of(result.due - handler.targets)
+        if applied.created:
+            events.add(route_key(RouteLifecycleType.START))
+        if applied.drained:
+            events.add(route_key(RouteLifecycleType.STOP))
+        self.waker.send(events, traffic=bool(applied.drained or applied.promoted))
 
     def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
         def work(connection: Connection) -> ChunkResult:

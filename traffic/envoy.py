@@ -1,6 +1,6 @@
 """The table as Envoy's resources: a cluster and its endpoints for each deployment, and one route configuration."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from traffic.envoy_routes import (
     ROUTE_CONFIGURATION,
     baseline_cluster,
     canary_cluster,
+    mirror_cluster,
     preview_cluster,
     route_configuration,
 )
@@ -43,20 +44,26 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
     clusters = {name: resource(cluster(name, service.rules.protocol)) for name, (service, _) in made.items()}
     endpoints = {name: resource(load_assignment(name, upstreams)) for name, (_, upstreams) in made.items()}
     without = {name for service in left for name in clusters_of(service)}
-    reached_alike = (
-        before is not None
-        and not gone
-        and all(service.name in was and _way(service) == _way(was[service.name]) for service in changed)
-    )
     return together(
         {
             ResourceKind.CLUSTERS: _patched(kept.by_kind[ResourceKind.CLUSTERS], without, clusters),
             ResourceKind.ENDPOINTS: _patched(kept.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
-            ResourceKind.ROUTES: kept.by_kind[ResourceKind.ROUTES]
-            if reached_alike
-            else {ROUTE_CONFIGURATION: resource(route_configuration(table))},
+            ResourceKind.ROUTES: _routes(table, kept.by_kind[ResourceKind.ROUTES], was, changed, gone),
         }
     )
+
+
+def _routes(
+    table: TrafficTable, kept: Named, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+) -> Named:
+    """The route configuration: only routes to deployments that are reached in another way are made again."""
+    others = {
+        service.name for service in changed if service.name not in was or _way(service) != _way(was[service.name])
+    }
+    before = kept.get(ROUTE_CONFIGURATION)
+    if before is not None and not gone and not others:
+        return kept
+    return {ROUTE_CONFIGURATION: route_configuration(table, before, others)}
 
 
 def _is_same(service: Service, before: Service | None) -> bool:
@@ -76,12 +83,13 @@ def _way(service: Service) -> tuple[Service, bool]:
 
 
 def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
-    """The clusters of a deployment with their endpoints; its preview, canary and baseline only while there are such."""
+    """The clusters of a deployment with their endpoints; those but the first only while there are such."""
     preview = {preview_cluster(service.name): service.preview} if service.preview else {}
     canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
     baseline = {baseline_cluster(service.name): service.baseline} if service.baseline is not None else {}
+    mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
     sides = {service.name: service.live, **canary, **baseline}
-    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview
+    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
 
 
 def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:

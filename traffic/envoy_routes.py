@@ -1,11 +1,14 @@
 """Envoy's route configuration: which request belongs to which deployment, when it is tried again, what is refused."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
+from uuid import UUID
 
-from domain.traffic.published import WHOLE, RequestRules
-from traffic.table import COOKIE_SECONDS, Service, TrafficTable
+from domain.traffic.published import WHOLE
+from traffic.envoy_retries import routed
+from traffic.resources import Resource, listing, resource
+from traffic.table import Service, TrafficTable
 from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
@@ -13,29 +16,30 @@ ROUTE_CONFIGURATION = "rollway"
 PREVIEW_HEADER = "x-rollway-preview"
 """A request with it, unless its value is "false", goes to the revision that is being rolled out."""
 
+COOKIE_SECONDS = 7 * 86_400
+"""How long a caller keeps the cookie of a canary."""
+
 _REQUEST_ID = "x-request-id"
 """Envoy gives each request one, a random UUID, whatever a client sent."""
-_IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE")
 _WANTS_PREVIEW = [
     {"name": PREVIEW_HEADER, "present_match": True},
     {"name": PREVIEW_HEADER, "string_match": {"exact": "false", "ignore_case": True}, "invert_match": True},
 ]
-_BACK_OFF = {
-    "retry_back_off": {"base_interval": "0.01s", "max_interval": "0.25s"},
-    "num_retries": 3,
-    "retry_host_predicate": [
-        {
-            "name": "envoy.retry_host_predicates.previous_hosts",
-            "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
-            },
-        }
-    ],
-    "host_selection_retry_max_attempts": 10,
-}
-# No condition looks at a status: what a replica answered, 5xx too, reaches the client untouched and only once.
-_RETRY_IDEMPOTENT = {"retry_on": "connect-failure,refused-stream,reset", **_BACK_OFF}
-_RETRY_UNSENT = {"retry_on": "connect-failure,refused-stream,reset-before-request", **_BACK_OFF}
+_ONLY_READS = [
+    {"name": ":method", "string_match": {"safe_regex": {"regex": "GET|HEAD|OPTIONS"}}},
+    {"name": "upgrade", "present_match": True, "invert_match": True},
+    {
+        "name": "accept",
+        "string_match": {"contains": "text/event-stream"},
+        "invert_match": True,
+        "treat_missing_header_as_empty": True,
+    },
+]
+
+
+def cookie_of(rollout: UUID) -> str:
+    """The name of the cookie of one canary. The last digits of an id are random; the first ones are a time."""
+    return f"rollway-canary-{rollout.hex[-12:]}"
 
 
 def preview_cluster(name: str) -> str:
@@ -53,25 +57,38 @@ def baseline_cluster(name: str) -> str:
     return f"{name}/baseline"
 
 
-def route_configuration(table: TrafficTable) -> dict[str, Any]:
-    """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first."""
+def mirror_cluster(name: str) -> str:
+    """The name of the cluster of the replicas that get copies of requests. What it counts are copies alone."""
+    return f"{name}/mirror"
+
+
+def route_configuration(table: TrafficTable, before: Resource | None = None, changed: Collection[str] = ()) -> Resource:
+    """A virtual host for the host names of each deployment, and another for all path prefixes, the longest first.
+
+    `before`: an older one, of which everything is kept but the routes to deployments that have `changed`.
+    """
+    old = before.entries if before else {}
+    old_prefixes = old[_BY_PREFIX][0].entries if before else {}
+    hosts = {
+        service.name: tuple(resource(host) for host in _virtual_hosts(service))
+        if before is None or service.name in changed
+        else old[service.name]
+        for service in table.services
+    }
     prefixes = [(prefix, service) for service in table.services for prefix in service.prefixes]
     prefixes.sort(key=lambda pair: (-len(pair[0].value), pair[0].value))
-    by_prefix = [route for prefix, service in prefixes for route in _by_prefix(prefix, service)]
-    return {
-        "name": ROUTE_CONFIGURATION,
-        "ignore_port_in_host_matching": True,
-        "virtual_hosts": [
-            *(host for service in table.services for host in _virtual_hosts(service)),
-            {
-                "name": "by-prefix",
-                "domains": ["*"],
-                "routes": [*by_prefix, _refusal({"prefix": "/"}, 404, _NOBODY)],
-            },
-        ],
+    by_prefix = {
+        prefix.value: tuple(resource(route) for route in _by_prefix(prefix, service))
+        if before is None or service.name in changed
+        else old_prefixes[prefix.value]
+        for prefix, service in prefixes
     }
+    by_prefix[""] = (resource(_refusal({"prefix": "/"}, 404, _NOBODY)),)
+    hosts[_BY_PREFIX] = (listing({"name": "by-prefix", "domains": [_BY_PREFIX]}, "routes", by_prefix),)
+    return listing({"name": ROUTE_CONFIGURATION, "ignore_port_in_host_matching": True}, "virtual_hosts", hosts)
 
 
+_BY_PREFIX = "*"
 _NOBODY = "Rollway: no deployment is reached by this host name or path. 'rollway status' lists those that exist.\n"
 
 
@@ -107,16 +124,31 @@ def _wanting_preview(match: dict[str, Any]) -> dict[str, Any]:
 
 
 def _live(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if service.mirrored:
+        return _mirrored(service, match, rewrite)
     if not service.weight:
-        return _routed({"cluster": service.name}, service, match, rewrite)
+        return routed({"cluster": service.name}, service, match, rewrite)
     beside = service.baseline_weight
     shares = [(service.name, WHOLE - service.weight - beside), (canary_cluster(service.name), service.weight)]
     if beside:
         shares.insert(1, (baseline_cluster(service.name), beside))
     weighted: dict[str, Any] = {"clusters": [{"name": name, "weight": weight} for name, weight in shares]}
-    if service.cookie:
-        return _sticky(service.cookie, weighted, service, match, rewrite)
-    return _routed({"weighted_clusters": weighted}, service, match, rewrite)
+    if service.sticky:
+        return _sticky(cookie_of(service.sticky), weighted, service, match, rewrite)
+    return routed({"weighted_clusters": weighted}, service, match, rewrite)
+
+
+def _mirrored(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Copies of what only reads and ends: no websocket and no event stream, whose copies would stay open unheard."""
+    copies = {
+        "cluster": mirror_cluster(service.name),
+        "runtime_fraction": {"default_value": {"numerator": service.mirrored, "denominator": "TEN_THOUSAND"}},
+        "disable_shadow_host_suffix_append": True,
+    }
+    where = {"cluster": service.name}
+    reads = {**match, "headers": [*match.get("headers", []), *_ONLY_READS]}
+    yield next(routed({**where, "request_mirror_policies": [copies]}, service, reads, rewrite))
+    yield from routed(where, service, match, rewrite)
 
 
 def _sticky(
@@ -132,52 +164,19 @@ def _sticky(
     by_hash = {"weighted_clusters": {**weighted, "use_hash_policy": True}}
     has_one = {"name": "cookie", "string_match": {"contains": f"{cookie}="}}
     known = {**match, "headers": [*match.get("headers", []), has_one]}
-    yield from _routed({**by_hash, "hash_policy": [{"cookie": {"name": cookie}}]}, service, known, rewrite)
+    yield from routed({**by_hash, "hash_policy": [{"cookie": {"name": cookie}}]}, service, known, rewrite)
     given = f"{cookie}=%REQ({_REQUEST_ID})%; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax"
     new = {**by_hash, "hash_policy": [{"header": {"header_name": _REQUEST_ID}}]}
-    for route in _routed(new, service, match, rewrite):
+    for route in routed(new, service, match, rewrite):
         yield {**route, "response_headers_to_add": [{"header": {"key": "set-cookie", "value": given}}]}
 
 
 def _preview(service: Service, match: dict[str, Any], rewrite: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """To the coming revision, or a refusal: a request that asks for a preview is never answered by what is live."""
     if service.preview:
-        yield from _routed({"cluster": preview_cluster(service.name)}, service, match, rewrite)
+        yield from routed({"cluster": preview_cluster(service.name)}, service, match, rewrite)
     else:
         yield _refusal(match, 503, f"Rollway: {service.name} has no revision to preview at the moment.\n")
-
-
-def _routed(
-    where: dict[str, Any], service: Service, match: dict[str, Any], rewrite: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    action = {
-        **where,
-        "metadata_match": {"filter_metadata": {"envoy.lb": {"serving": "yes"}}},
-        "timeout": f"{service.rules.timeout_seconds or 0:.3f}s",
-        "idle_timeout": f"{service.rules.idle_timeout_seconds or 0:.3f}s",
-        **rewrite,
-    }
-    methods = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(_IDEMPOTENT)}}}
-    idempotent = {**match, "headers": [*match.get("headers", []), methods]}
-    yield {"match": idempotent, "route": {**action, **_hedged(service.rules), "retry_policy": _retried(service.rules)}}
-    yield {"match": match, "route": {**action, "retry_policy": _RETRY_UNSENT}}
-
-
-def _retried(rules: RequestRules) -> dict[str, Any]:
-    seconds = _hedge_after(rules)
-    return {**_RETRY_IDEMPOTENT, "per_try_timeout": f"{seconds:.3f}s"} if seconds else _RETRY_IDEMPOTENT
-
-
-def _hedged(rules: RequestRules) -> dict[str, Any]:
-    """The first request goes on when a second one is sent: what is slow and not hung is not sent for nothing."""
-    return {"hedge_policy": {"hedge_on_per_try_timeout": True}} if _hedge_after(rules) else {}
-
-
-def _hedge_after(rules: RequestRules) -> float | None:
-    """At half of the time that a request may take, when that comes first, so that the second one has a half too."""
-    if rules.hedge_after_seconds is None or rules.timeout_seconds is None:
-        return rules.hedge_after_seconds
-    return min(rules.hedge_after_seconds, rules.timeout_seconds / 2)
 
 
 def _refusal(match: dict[str, Any], status: int, sentence: str) -> dict[str, Any]:

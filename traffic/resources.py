@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -18,10 +18,16 @@ class ResourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One cluster, the endpoints of one, or a route configuration. `version`: a hash of `content`, proto3 JSON."""
+    """One cluster, the endpoints of one, or a route configuration; or an entry of one. `content`: proto3 JSON.
+
+    `entries`: those of its field `listed`, in groups that are kept or made again as one; they are not in `content`.
+    `version`: a hash of all that.
+    """
 
     version: str
     content: Mapping[str, Any]
+    listed: str = ""
+    entries: Mapping[str, tuple["Resource", ...]] = field(default_factory=dict)
 
 
 Named = Mapping[str, Resource]
@@ -50,6 +56,12 @@ class Watermark:
 def resource(content: Mapping[str, Any]) -> Resource:
     """A resource of this content."""
     return Resource(_short_hash(json.dumps(content, separators=(",", ":"), sort_keys=True).encode()), content)
+
+
+def listing(content: Mapping[str, Any], listed: str, entries: Mapping[str, tuple[Resource, ...]]) -> Resource:
+    """A resource of this content, and of these entries of its field `listed`."""
+    versions = [entry.version for group in entries.values() for entry in group]
+    return Resource(_short_hash("\n".join((resource(content).version, *versions)).encode()), content, listed, entries)
 
 
 def together(by_kind: Mapping[ResourceKind, Named]) -> Resources:

@@ -6,13 +6,10 @@ from uuid import UUID
 
 from domain.model import RouteStatus
 from domain.traffic.published import DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
-from domain.traffic.shares import is_preview, sides
+from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.addresses import read_address
 from traffic.ways import Prefix, Ways, ways_to
 
-_COOKIE = "rollway-canary-"
-COOKIE_SECONDS = 7 * 86_400
-"""How long a caller keeps the cookie of a canary. Its name is that of one rollout, so it means nothing after that."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
 
 
@@ -38,9 +35,10 @@ class Service:
 
     `preview`: healthy replicas of the revision that is being rolled out, not in traffic yet. `canary`: those that get
     `weight` of 10,000 requests; where none should get any, those that get all, for proxies that hold an older weight.
-    None: there is no canary. `cookie`: the name of the one by which callers stay on their side. `draining`: replicas
-    that get no new request, and of which proxies still tell how many answers are under way. `baseline`: those that get
-    as many requests as the canary, or who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
+    None: there is no canary. `sticky`: the rollout by whose cookie callers stay on their side. `mirrored`: of how many
+    of 10,000 requests that only read the canary gets copies. `draining`: replicas that get no new request, and of which
+    proxies still tell how many answers are under way. `baseline`: those that get as many requests as the canary, or
+    who stands in for them, as with `canary`; `baseline_weight`: so many of 10,000.
     """
 
     name: str
@@ -52,7 +50,8 @@ class Service:
     preview: tuple[Upstream, ...]
     canary: tuple[Upstream, ...] | None = None
     weight: int = 0
-    cookie: str | None = None
+    sticky: UUID | None = None
+    mirrored: int = 0
     draining: tuple[Upstream, ...] = ()
     baseline: tuple[Upstream, ...] | None = None
     baseline_weight: int = 0
@@ -123,8 +122,8 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         preview=previewed,
         canary=share if deployment.has_canary else None,
         weight=weight,
-        # the last digits: the first ones are a time, which rollouts of one moment share
-        cookie=f"{_COOKIE}{deployment.sticky.hex[-12:]}" if deployment.sticky else None,
+        sticky=deployment.sticky,
+        mirrored=deployment.mirrored if canary else 0,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
         baseline=beside if deployment.baseline is not None else None,
@@ -133,7 +132,7 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
 
 
 def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str]) -> Iterator[Upstream]:
-    for route in _with_a_share(routes):
+    for route in with_a_share(routes):
         try:
             ip, port = read_address(route.address)
         except ValueError:
@@ -143,8 +142,3 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
         yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
-
-
-def _with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
-    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
-    return [route for route in routes if route.ratio > 0] or routes

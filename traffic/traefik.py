@@ -7,9 +7,9 @@ from typing import Any
 
 from domain.model import RouteStatus
 from domain.traffic.published import WHOLE, Protocol, RequestRules
-from traffic.envoy_routes import PREVIEW_HEADER
+from traffic.envoy_routes import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
-from traffic.table import COOKIE_SECONDS, Service, TrafficTable, Upstream
+from traffic.table import Service, TrafficTable, Upstream
 from traffic.ways import ANY_HOST
 
 _NOBODY = "_nobody"
@@ -74,8 +74,8 @@ def _split(service: Service, live: dict[str, Any]) -> dict[str, Any]:
         sides[f"{service.name}_baseline"] = {"loadBalancer": {"servers": servers}}
     weights = zip(sides, (WHOLE - service.weight - beside, service.weight, beside), strict=False)
     weighted: dict[str, Any] = {"services": [{"name": name, "weight": weight} for name, weight in weights]}
-    if service.cookie:
-        cookie = {"name": service.cookie, "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}
+    if service.sticky:
+        cookie = {"name": cookie_of(service.sticky), "maxAge": COOKIE_SECONDS, "httpOnly": True, "sameSite": "lax"}
         weighted["sticky"] = {"cookie": cookie}
     return {**sides, service.name: {"weighted": weighted}}
 

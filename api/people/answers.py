@@ -27,7 +27,7 @@ from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads import Document
 from api.people.resources import READS, WRITES, Read, Resource, Write
 from db.engine import in_transaction
-from db.views.documents import SNAPSHOT, plain
+from db.views.documents import begin_reading, plain
 from domain.errors import InvalidInputError, RollwayError, UnavailableError
 from domain.text import unstorable
 from domain.tokens import Token
@@ -139,7 +139,7 @@ def look(engine: Engine, read: Read, asked: Asked) -> Any:  # noqa: ANN401  # JS
     """What there is, as JSON has it."""
 
     def find(connection: Connection) -> Document:
-        connection.execute(SNAPSHOT)
+        begin_reading(connection)
         return read.find(connection, asked)
 
     found = in_transaction(engine, find)

@@ -16,7 +16,7 @@ from api.people.listeners import Document, Event, Listener, Telling, cursor_of, 
 from db.engine import in_transaction
 from db.tokens import still_valid
 from db.views.changes import Changes, caught_up, changes_since
-from db.views.documents import SNAPSHOT
+from db.views.documents import begin_reading
 from domain.tokens import Token
 
 _READ_SECONDS = 0.5
@@ -90,7 +90,7 @@ class ChangeReader:
         since = instant_of(last_event_id)
 
         def look(connection: Connection) -> Changes:
-            connection.execute(SNAPSHOT)
+            begin_reading(connection)
             return caught_up(connection, listener.names, since)
 
         cursor = self.cursor
@@ -121,7 +121,7 @@ class ChangeReader:
         return found, list(self._telling.new(found))
 
     def _changes(self, connection: Connection) -> Changes:
-        connection.execute(SNAPSHOT)
+        begin_reading(connection)
         known = self._last.states if self._last else {}
         return changes_since(connection, known, self._last.at if self._last else None)
 

@@ -144,7 +144,7 @@ async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[Req
 
 
 def _message(response: Response[Published]) -> Any:  # noqa: ANN401  (as above)
-    of_kind = response.table.messages[response.kind]
+    of_kind = response.table.messages.of[response.kind]
     return DiscoveryResponse(
         type_url=TYPE_URLS[response.kind],
         nonce=response.nonce,

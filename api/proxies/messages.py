@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 
 from google.protobuf import message_factory
@@ -10,10 +12,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from api.proxies.envoy_api import POOL, Cluster, ClusterLoadAssignment, Resource, RouteConfiguration
-from traffic.resources import ResourceKind, Resources
-
-Messages = Mapping[ResourceKind, Mapping[str, Any]]
+from api.proxies.envoy_api import POOL, Cluster, ClusterLoadAssignment, RouteConfiguration
+from api.proxies.envoy_api import Resource as DiscoveryResource
+from traffic.resources import Resource, ResourceKind, Resources
 
 _TYPES: Mapping[ResourceKind, Any] = {
     ResourceKind.CLUSTERS: Cluster,
@@ -24,23 +25,52 @@ TYPE_URLS = {kind: f"type.googleapis.com/{made.DESCRIPTOR.full_name}" for kind, 
 KINDS = {url: kind for kind, url in TYPE_URLS.items()}
 
 
-def messages_of(resources: Resources, before: Messages) -> Messages:
-    """A message for each resource; those of the same version are taken from `before`."""
-    return {
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """A message for each resource, by kind and name. `entries`: those that stand in one, encoded, by their version."""
+
+    of: Mapping[ResourceKind, Mapping[str, Any]]
+    entries: Mapping[str, bytes]
+
+
+NO_MESSAGES = Messages({kind: {} for kind in ResourceKind}, {})
+
+
+def messages_of(resources: Resources, before: Messages = NO_MESSAGES) -> Messages:
+    """A message for each resource; what is of the same version is taken from `before`."""
+    entries: dict[str, bytes] = {}
+
+    def message(kind: ResourceKind, name: str, found: Resource) -> Any:  # noqa: ANN401  (a class that protobuf makes)
+        made = DiscoveryResource(name=name, version=found.version)
+        made.resource.type_url = TYPE_URLS[kind]
+        made.resource.value = _encoded(_TYPES[kind], found, before.entries, entries)
+        return made
+
+    of = {
         kind: {
             name: old
-            if (old := before.get(kind, {}).get(name)) and old.version == found.version
-            else _message(kind, name, found.version, found.content)
+            if (old := before.of[kind].get(name)) and old.version == found.version
+            else message(kind, name, found)
             for name, found in named.items()
         }
         for kind, named in resources.by_kind.items()
     }
+    return Messages(of, entries or before.entries)
 
 
-def _message(kind: ResourceKind, name: str, version: str, content: Mapping[str, Any]) -> Any:  # noqa: ANN401  (a class that protobuf makes)
-    made = Resource(name=name, version=version)
-    made.resource.Pack(_TYPES[kind](**_fields(_TYPES[kind].DESCRIPTOR, content)), deterministic=True)
-    return made
+def _encoded(made: Any, found: Resource, known: Mapping[str, bytes], entries: dict[str, bytes]) -> bytes:  # noqa: ANN401  (as above)
+    """The message's bytes. Entries of a list may follow the rest as they were encoded before, and are noted."""
+    own: bytes = made(**_fields(made.DESCRIPTOR, found.content)).SerializeToString(deterministic=True)
+    parts = [own]
+    for entry in chain.from_iterable(found.entries.values()):
+        part = None if entry.entries else known.get(entry.version)
+        if part is None:
+            kind = message_factory.GetMessageClass(made.DESCRIPTOR.fields_by_name[found.listed].message_type)
+            within = kind.FromString(_encoded(kind, entry, known, entries))
+            part = made(**{found.listed: [within]}).SerializeToString(deterministic=True)
+        entries[entry.version] = part
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _fields(descriptor: Descriptor, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from api.fleet import FleetReader
 from api.proxies.access import Access
+from api.proxies.demand import DemandReader
 from api.proxies.measurer import Measurer
 from api.proxies.names import Names
 from api.proxies.notices import Notices
@@ -31,6 +32,7 @@ class Parts:
     whole_tables: WholeTables
     notices: Notices
     measurer: Measurer
+    demand: DemandReader
     names: Names
     observed: Observed
     fleet: FleetReader
@@ -52,6 +54,7 @@ class Parts:
             whole_tables=WholeTables(publisher, recorder),
             notices=Notices(redis_url, publisher.read_soon),
             measurer=Measurer(engine, publisher, observed, on_release),
+            demand=DemandReader(engine, publisher),
             names=names,
             observed=observed,
             fleet=FleetReader(engine, redis_url),
@@ -61,8 +64,8 @@ class Parts:
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on while the app serves."""
-        names = self.names.run(self.publisher.read_soon)
-        return [self.publisher.run(), self.recorder.run(), self.notices.run(), self.measurer.run(), names]
+        names, measured = self.names.run(self.publisher.read_soon), (self.measurer.run(), self.demand.run())
+        return [self.publisher.run(), self.recorder.run(), self.notices.run(), *measured, names]
 
 
 def parts_of(request: Request) -> Parts:

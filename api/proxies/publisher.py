@@ -135,7 +135,7 @@ class Publisher:
             snapshot = self._names.in_place(self._reader.read(connection))
         if before is None:
             resources = envoy_resources(table := derive_table(snapshot))
-            return _Loaded(snapshot, table, resources, messages_of(resources, {}))
+            return _Loaded(snapshot, table, resources, messages_of(resources))
         table = derive_table(snapshot, (before.snapshot, before.table))
         resources = envoy_resources(table, (before.table, before.resources))
         same = resources is before.resources

@@ -88,7 +88,7 @@ def autoscaling(
 ) -> None:
     """Show the autoscaling rules, or replace all of them. What is shown is what --set reads; the first that fires wins.
 
-    A rule is such as {metric: queue_length, source: pushed, comparator: '>', threshold: 10, step: 1, max_replicas: 8}.
+    A rule: {metric: requests_per_second, source: proxy, comparator: '>', threshold: 50, step: 1, max_replicas: 8}.
     """
     asked: dict[str, Any] = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
     if _changes(given, remove=remove):

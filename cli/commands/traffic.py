@@ -122,6 +122,9 @@ def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
     if service.baseline_weight and service.baseline:
         as_much = f"{service.baseline_weight / 100:g} % of the requests"
         yield from _upstreams("", "baseline", service.baseline, as_much)
+    if service.mirrored and service.canary:
+        reached = f"copies of {service.mirrored / 100:g} % of the requests that only read"
+        yield from _upstreams("", "mirror", service.canary, reached)
     if service.preview:
         yield from _upstreams("", "preview", service.preview, preview)
 

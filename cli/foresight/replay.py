@@ -17,7 +17,7 @@ from db.views.timeline import StepView, steps_of
 from domain.model import Deployment
 from domain.picture import picture
 from domain.recording import inputs_from_json
-from domain.replay import is_same_decision, replay_step
+from domain.replay import as_recorded, decided_again, is_same_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def _rollout(reader: Reader, asked: str) -> RolloutView:
 
 
 def _replayed(step: StepView) -> Replayed:
-    deployment, _ = inputs_from_json(step.inputs)
-    return Replayed(step, deployment, replay_step(step.inputs, step.phase))
+    deployment, now = inputs_from_json(step.inputs)
+    return Replayed(step, deployment, as_recorded(decided_again(deployment, now, step.phase)))
 
 
 def _document(replayed: Replayed) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _replayed(row: DictRow) -> ReplayReport:
     replayed = replay_step(row["inputs"], row["phase"])
     if is_same_decision(row["decision"], replayed):
         return ReplayReport(equal=1)
-    if records_a_failed_write(row["inputs"], row["decision"]):
+    if records_a_failed_write(row["inputs"]["deployment"]["phase_attempts"], row["decision"]):
         return ReplayReport(failed_writes=1)
     differing = DifferingStep(row["deployment"], row["rollout_id"], row["step_no"], row["decision"], replayed)
     return ReplayReport(differing=(differing,))

@@ -1,7 +1,7 @@
 """Commands that steer a deployment: the domain decides, one effect writes. Adding one is a line in RULES."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection, Cursor
@@ -11,7 +11,7 @@ from db.commands.locked import lock_claimed
 from db.commands.written import write_steered
 from db.freezes import frozen_now
 from db.outbox.written import write_events
-from db.replicas.secrets import UnaskedSecretsError, ask_references, secret_checks
+from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from domain.activation import ActivationRequest, activate
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Destroy, Scale
@@ -21,13 +21,20 @@ from domain.model import Deployment, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.past import EndedRollout, KnownRevision, way_back
 from domain.replicas.restarts import restarted_name
+from domain.replicas.secret_checks import SecretCheck
 from domain.steered import Asking, Steered
 from domain.steering import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
 from domain.strategies import parse_policy
 
-_REVISIONS = "SELECT id, name FROM revisions WHERE deployment_id = %s AND (name = %s OR id = %s)"
+# the revision of that name, and the one that is being deployed
+_REVISIONS = f"""
+    SELECT v.id, v.name, p.strategy, p.spec, p.limits, ARRAY({REFERENCES_TO_START}) AS secrets,
+           EXISTS (SELECT FROM freezes) AS may_be_frozen
+      FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
+     WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
+"""
 
-_POLICY = "SELECT strategy, spec, limits FROM policies WHERE deployment_id = %s"
+_POLICY = ("strategy", "spec", "limits")
 
 _ENDED = """
     SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.is_undo, o.desired_at_start,
@@ -74,11 +81,9 @@ def steer(connection: Connection, command: DeploymentCommand, asked: Collection[
 
 def case_of(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> "Case":
     """The command with its deployment, which is locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    drawn = connection.execute("SELECT uuidv7()")
     deployment, claim = lock_claimed(connection, command.deployment, command.expected_version)
-    ((rollout_id,),) = drawn.fetchall()
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
-    return Case(connection, deployment, command, Asking(why, claim.now, rollout_id), asked, claim.is_heard)
+    return Case(connection, deployment, command, Asking(why, claim.now, claim.next_id), asked, claim.is_heard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +97,42 @@ class Case:
     asked: Collection[str] | None
     is_heard: bool
 
-    def activation(self, revision: str, *, supersede: bool = False, desired: int | None = None) -> ActivationRequest:
-        """Of the revision with that name. Raises RevisionNotFoundError."""
-        known = (self.deployment.id, revision, self.deployment.deploying_revision_id)
-        revisions = self._rows().execute(_REVISIONS, known)
-        policies = self._rows().execute(_POLICY, (self.deployment.id,))
-        freeze = frozen_now(self.connection, self.deployment.name, self.asking.at)
-        ids = {row["name"]: row["id"] for row in revisions.fetchall()}
-        policy = policies.fetchone()
-        if revision not in ids:
+    def activation(
+        self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
+    ) -> ActivationRequest:
+        """Of the revision with that name. Raises RevisionNotFoundError.
+
+        `with_secrets`: what hosts say of those that it refers to counts. Raises UnaskedSecretsError.
+        """
+        deploying = self.deployment.deploying_revision_id
+        rows = self._rows().execute(_REVISIONS, (self.deployment.id, revision, deploying)).fetchall()
+        asked = next((row for row in rows if row["name"] == revision), None)
+        if asked is None:
             raise RevisionNotFoundError(
                 f"{self.deployment.name} has no revision {revision}; "
                 f"'rollway status {self.deployment.name}' lists them",
                 deployment=self.deployment.name,
                 revision=revision,
             )
-        deploying = self.deployment.deploying_revision_id
+        now = self.asking.at
         return ActivationRequest(
-            revision_id=ids[revision],
+            revision_id=asked["id"],
             revision_name=revision,
-            deploying_name=next((name for name, revision_id in ids.items() if revision_id == deploying), None),
-            policy=parse_policy(policy) if policy else None,
+            deploying_name=next((row["name"] for row in rows if row["id"] == deploying), None),
+            policy=parse_policy({name: asked[name] for name in _POLICY}) if asked["strategy"] else None,
             supersede=supersede,
             desired=desired,
-            frozen=freeze,
+            secrets=self._checks(asked["secrets"]) if with_secrets else (),
+            frozen=frozen_now(self.connection, self.deployment.name, now) if asked["may_be_frozen"] else None,
             through_freeze=isinstance(self.command, StartingCommand) and self.command.through_freeze,
         )
 
     def asked_for(self) -> ActivationRequest:
-        """What an activation names. Raises RevisionNotFoundError."""
+        """What an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""
         command = self.command
-        references = ask_references(self.connection, self.deployment.name, command.revision)
-        asked = self.activation(command.revision, supersede=command.supersede, desired=command.desired_replicas)
-        return self._with_secrets(asked, references.fetchall())
+        return self.activation(
+            command.revision, supersede=command.supersede, desired=command.desired_replicas, with_secrets=True
+        )
 
     def way_back(self) -> ActivationRequest | None:
         """To the revision that the command names, else to what ran before; None where a rollout can turn back.
@@ -151,8 +159,7 @@ class Case:
         names = dict[Any, str](rows)
         name = restarted_name(names[current], names.values())
         self.connection.execute(_SAME_AGAIN, (name, current))
-        references = ask_references(self.connection, self.deployment.name, name)
-        return self._with_secrets(self.activation(name), references.fetchall())
+        return self.activation(name, with_secrets=True)
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
         """Its revision, with the size that came with it, and its outcome."""
@@ -162,10 +169,10 @@ class Case:
         outcome = RolloutOutcome(row["outcome"]) if row["outcome"] else None
         return self.activation(row["name"], desired=row["desired"]), outcome
 
-    def _with_secrets(self, asked: ActivationRequest, references: Sequence[str]) -> ActivationRequest:
+    def _checks(self, references: Sequence[str]) -> tuple[SecretCheck, ...]:
         if self.asked is not None and not set(references) <= set(self.asked):
             raise UnaskedSecretsError(references)
-        return replace(asked, secrets=tuple(secret_checks(self.connection, references)) if references else ())
+        return tuple(secret_checks(self.connection, references)) if references else ()
 
     def _rows(self) -> Cursor[DictRow]:
         return self.connection.cursor(row_factory=dict_row)

@@ -1,6 +1,6 @@
 """Deployments locked for a cycle, each with what its row and its rollout say; `db.cycle.load` brings the rest."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ _CLAIM = f"""
 
 _CLAIM_THESE = f"{DEPLOYMENTS} WHERE d.id = ANY(%(ids)b) {IN_ID_ORDER}"
 
-_TIME_AND_SUBSCRIPTIONS = "SELECT clock_timestamp(), EXISTS (SELECT FROM subscriptions)"
+_BESIDE = "SELECT clock_timestamp(), EXISTS (SELECT FROM subscriptions), uuidv7()"
 
 _CLAIM_NAMED = f"{DEPLOYMENTS} WHERE d.name = %(name)s AND d.lifecycle <> 'destroyed' {IN_ID_ORDER}"
 
@@ -75,11 +75,15 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Locked deployments, the database's time after the locks were taken, and whether anybody subscribed to events."""
+    """Locked deployments, the database's time after the locks were taken, and whether anybody subscribed to events.
+
+    `next_id`: for a rollout that may begin; they sort by time.
+    """
 
     deployments: tuple[Claimed, ...]
     now: datetime
     is_heard: bool
+    next_id: UUID
 
     @property
     def ids(self) -> list[UUID]:
@@ -124,7 +128,11 @@ def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[
 def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
     cursor = connection.cursor(binary=True, row_factory=named_row(DeploymentRow))
     rows = cursor.execute(query, parameters).fetchall()
-    found, now, is_heard = _rollouts_and_time(connection, [row.rollout_id for row in rows if row.rollout_id])
+    asked = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
+    if ids := [row.rollout_id for row in rows if row.rollout_id]:
+        asked.execute(ROLLOUTS, {"ids": ids})
+    ((now, is_heard, next_id),) = connection.execute(_BESIDE).fetchall()
+    found = {row.id.int: row for row in asked.fetchall()} if ids else {}  # numbers are found faster than ids
     rollouts = {number: rollout_of(row) for number, row in found.items()}
     holds: Mapping[UUID, Hold] = {}
     if any(row.may_be_held for row in found.values()):
@@ -136,7 +144,7 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
         number = row.rollout_id.int if row.rollout_id else None
         counts = counts_of(found[number]) if number else None
         claimed.append(Claimed(row, rollouts[number] if number else None, counts, holds.get(row.id)))
-    return Claim(tuple(claimed), now, is_heard)
+    return Claim(tuple(claimed), now, is_heard, next_id)
 
 
 def _going_forward(
@@ -146,12 +154,3 @@ def _going_forward(
         if row.rollout_id is not None:
             number = row.rollout_id.int
             yield GoingForward(row, rollouts[number], found[number].through_freeze)
-
-
-def _rollouts_and_time(connection: Connection, ids: Sequence[UUID]) -> tuple[dict[int, RolloutRow], datetime, bool]:
-    """The first by the number of their id, since numbers are found faster than ids; all asked for at once."""
-    cursor = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
-    if ids:
-        cursor.execute(ROLLOUTS, {"ids": ids})
-    ((now, is_heard),) = connection.execute(_TIME_AND_SUBSCRIPTIONS).fetchall()
-    return {row.id.int: row for row in cursor.fetchall()} if ids else {}, now, is_heard

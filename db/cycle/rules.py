@@ -21,23 +21,26 @@ _RULE = columns("""
 """)
 
 _RULES = f"""
-    SELECT {", ".join(f"a.{column}" for column in _RULE.types)}, v.value, v.at, v.missing
+    SELECT {", ".join(f"a.{column}" for column in _RULE.types)}, v.value, v.at, v.missing, v.proxies, v.silent
       FROM autoscaling_rules a
       LEFT JOIN metric_values v ON v.deployment_id = a.deployment_id AND v.series = a.series
      WHERE a.deployment_id = ANY(%s)
      ORDER BY a.deployment_id, a.position
 """
 
-_VALUES = columns("deployment_id uuid, series text, value float8, at timestamptz, missing int4")
+_VALUES = columns("""
+    deployment_id uuid, series text, value float8, at timestamptz, missing int4, proxies int4, silent jsonb
+""")
 
 _STORE_VALUES = f"""
-    INSERT INTO metric_values AS v (deployment_id, series, value, at, missing)
-    SELECT u.deployment_id, u.series, u.value, u.at, u.missing
+    INSERT INTO metric_values AS v ({", ".join(_VALUES.types)})
+    SELECT u.*
       FROM {_VALUES}
      WHERE EXISTS (SELECT FROM autoscaling_rules a WHERE a.deployment_id = u.deployment_id AND a.series = u.series)
      ORDER BY u.deployment_id, u.series
     ON CONFLICT (deployment_id, series) DO UPDATE
-       SET value = excluded.value, at = excluded.at, missing = excluded.missing
+       SET value = excluded.value, at = excluded.at, missing = excluded.missing, proxies = excluded.proxies,
+           silent = excluded.silent
      WHERE v.at < excluded.at
 """
 
@@ -74,13 +77,19 @@ def replace_rules(connection: Connection, deployment_id: UUID, rules: Sequence[A
 
 def store_values(connection: Connection, values: Iterable[tuple[UUID, MetricValue]]) -> int:
     """Keep the values that some rule reads and that are newer than the ones known; returns how many. One statement."""
-    rows = [(deployment_id, value.series, value.value, value.at, value.missing) for deployment_id, value in values]
+    rows = [
+        (deployment_id, found.series, found.value, found.at, found.missing, found.proxies, Jsonb(found.silent))
+        for deployment_id, found in values
+    ]
     return connection.execute(_STORE_VALUES, _VALUES.arrays(rows)).rowcount if rows else 0
 
 
 def _rule_set(rows: Sequence[DictRow]) -> RuleSet:
     values = {row["series"]: row for row in rows if row["at"] is not None}
-    metrics = [MetricValue(series, row["value"], row["at"], row["missing"]) for series, row in values.items()]
+    metrics = [
+        MetricValue(series, row["value"], row["at"], row["missing"], row["proxies"], tuple(row["silent"]))
+        for series, row in values.items()
+    ]
     return RuleSet(tuple(map(_rule, rows)), tuple(metrics))
 
 

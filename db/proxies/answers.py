@@ -46,7 +46,7 @@ _NOTE_COUNTERS = f"""
 _INTERVALS = """
     SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, a.revision_id, a.done, a.failed, a.first_byte, a.cut
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
-     WHERE i.rollout_id = %s AND i.id > %s
+     WHERE i.rollout_id = %s
      ORDER BY i.id, a.revision_id
 """
 
@@ -88,14 +88,14 @@ def record_interval(
     return True
 
 
-def intervals_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[Interval]:
-    """The intervals of a rollout behind this one, in their order.
+def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval]:
+    """The intervals of a rollout, in their order.
 
     A quiet interval may have grown out of quiet ones before it, whose ids are gone then: its seconds are those of all.
     """
     found: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
-    for number, *fields, revision, done, failed, first_byte, cut in connection.execute(_INTERVALS, (rollout_id, after)):
+    for number, *fields, revision, done, failed, first_byte, cut in connection.execute(_INTERVALS, (rollout_id,)):
         found[number] = tuple(fields)
         if revision is not None:
             of[number][revision] = Answers(done, failed, tuple(first_byte), cut)

@@ -26,8 +26,8 @@ from domain.traffic.published import (
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
-_Canary: TypeAlias = tuple[int | None, UUID | None, bool, frozenset[UUID] | None]
-_NO_CANARY: _Canary = (None, None, False, None)
+_Canary: TypeAlias = tuple[int | None, UUID | None, int, bool, frozenset[UUID] | None]
+_NO_CANARY: _Canary = (None, None, 0, False, None)
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -60,10 +60,12 @@ _ENTRANCES = """
 _HAS_BASELINE = "coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false)"
 
 # what proxies were told of a canary that has ended they hold until they know the next table, and what its replicas
-# still answer they tell of its own cluster
+# still answer they tell of its own cluster; a stage without a weight is that of its mirror
 _CANARIES = f"""
     SELECT o.deployment_id, CASE WHEN o.outcome IS NULL THEN o.weight END AS weight,
            CASE WHEN o.spec @> '{{"sticky": true}}' THEN o.id END AS sticky,
+           CASE WHEN o.outcome IS NULL AND o.weight = 0 AND o.stage > 0
+                THEN (100 * substring(o.spec #>> '{{mirror,share}}' FROM '^[0-9.]+')::float)::int END AS mirrored,
            CASE WHEN {_HAS_BASELINE}
                 THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
                             WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
@@ -161,13 +163,15 @@ def _read(
         yield key, deployment, tuple(faults[key])
 
 
-def _canaries(rows: Iterable[tuple[UUID, int | None, UUID | None, list[UUID] | None]]) -> dict[UUID, _Canary]:
+def _canaries(
+    rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None]],
+) -> dict[UUID, _Canary]:
     """Of the youngest rollout; a baseline's cluster stays for as long as that of any."""
     found: dict[UUID, _Canary] = {}
-    for deployment_id, weight, sticky, baseline in rows:
+    for deployment_id, weight, sticky, mirrored, baseline in rows:
         had_none = found.get(deployment_id, _NO_CANARY)[-1] is None
         beside = None if had_none and baseline is None else frozenset(baseline or ())
-        found[deployment_id] = (weight, sticky, True, beside)
+        found[deployment_id] = (weight, sticky, mirrored or 0, True, beside)
     return found
 
 

@@ -1,10 +1,10 @@
 """Worker hosts: who is up, which routes they run, and what becomes of those of a host that fell silent."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection, Cursor
+from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
 from db.locked import changed, lock
@@ -27,14 +27,18 @@ _SIGN_OF_LIFE = """
            clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract
 """
 
+# two statements, since each is planned once: together they would be planned for neither
 _UNPLACED = f"""
     SELECT r.id AS route_id, r.deployment_id, v.spec->>'runtime' = 'external' AS is_external,
            ARRAY(SELECT DISTINCT s.host FROM host_secrets s
                   WHERE s.fault IS NOT NULL AND s.reference IN ({REFERENCES})) AS lacking
       FROM routes r JOIN revisions v ON v.id = r.revision_id
-     WHERE r.host IS NULL AND r.stopped_at IS NULL AND (r.deployment_id = ANY(%(owners)s) OR %(owners)s::uuid[] IS NULL)
-     ORDER BY r.id LIMIT %(limit)s
+     WHERE r.host IS NULL AND r.stopped_at IS NULL
 """
+
+_OLDEST_UNPLACED = f"{_UNPLACED} ORDER BY r.id LIMIT %(limit)s"
+
+_UNPLACED_OF = f"{_UNPLACED} AND r.deployment_id = ANY(%(owners)s) ORDER BY r.id LIMIT %(limit)s"
 
 _OF_DEPLOYMENT = f"""
     SELECT deployment_id, host, count(*)::int FROM routes
@@ -75,12 +79,14 @@ def show_sign_of_life(connection: Connection, host: str, address: str, clock_off
 
 def place_routes(connection: Connection, limit: int) -> int:
     """Give up to `limit` routes that have no host one that is up; returns how many got one."""
-    waiting = _unplaced(connection, None, limit).fetchall()
+    waiting = connection.cursor(row_factory=class_row(Unplaced)).execute(_OLDEST_UNPLACED, {"limit": limit}).fetchall()
     if not waiting:
         return 0
     owners = list({route.deployment_id for route in waiting})
     lock(connection, owners)
-    unplaced = _unplaced(connection, owners, limit)
+    unplaced = connection.cursor(row_factory=class_row(Unplaced)).execute(
+        _UNPLACED_OF, {"owners": owners, "limit": limit}
+    )
     offsets = connection.execute(OFFSETS)
     of_deployment = connection.execute(_OF_DEPLOYMENT, (owners,))
     of_all = connection.execute(_OF_ALL)
@@ -185,8 +191,3 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
 def _values(connection: Connection, query: str, parameters: Sequence[object] = ()) -> list[Any]:
     """The one column of the rows."""
     return connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall()
-
-
-def _unplaced(connection: Connection, owners: Iterable[UUID] | None, limit: int) -> Cursor[Unplaced]:
-    parameters = {"owners": None if owners is None else list(owners), "limit": limit}
-    return connection.cursor(row_factory=class_row(Unplaced)).execute(_UNPLACED, parameters)

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from psycopg import Connection, Cursor
-from psycopg.rows import scalar_row
+from psycopg import Connection
 
 from db.rows import columns, named_row
 from domain.replicas.clocks import hosts_in_time
@@ -14,12 +13,10 @@ from domain.replicas.secret_checks import SecretCheck
 REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
 """Of the revision `v`."""
 
-_OF_REVISION = f"""
-    SELECT DISTINCT reference
-      FROM deployments d JOIN revisions v ON v.deployment_id = d.id, LATERAL ({REFERENCES}) r (reference)
-     WHERE d.name = %(deployment)s AND d.lifecycle <> 'destroyed' AND v.spec->>'runtime' IS DISTINCT FROM 'external'
-       AND v.name = %(revision)s
+REFERENCES_TO_START = f"""
+    SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'
 """
+"""The same as far as hosts need them to start its replicas."""
 
 OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
 """By how much the clock of each host is off that is up; `hosts_in_time` says which of them may get replicas."""
@@ -75,12 +72,6 @@ class UnaskedSecretsError(Exception):
     def __init__(self, references: Sequence[str]) -> None:
         super().__init__(*references)
         self.references = references
-
-
-def ask_references(connection: Connection, deployment: str, revision: str) -> Cursor[str]:
-    """Ask what the revision of that name refers to; nothing when there is no such revision."""
-    named = {"deployment": deployment, "revision": revision}
-    return connection.cursor(row_factory=scalar_row).execute(_OF_REVISION, named)
 
 
 def ask_for_secrets(connection: Connection, references: Sequence[str]) -> None:

@@ -17,8 +17,9 @@ from db.views.timeline import revisions_of
 from domain.queries import GetDeployment, GetRollout, Query
 
 _REVISIONS = 20
-SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-"""What a read begins with: all of it is of one moment."""
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+_PLANNED_ANEW = "SET LOCAL plan_cache_mode = auto"
 
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
@@ -39,9 +40,15 @@ def rollout_document(connection: Connection[Any], rollout_id: UUID) -> dict[str,
     return asdict(rollout_of_id(connection, rollout_id))
 
 
+def begin_reading(connection: Connection[Any]) -> None:
+    """What a read for people begins with: all of it is of one moment, and filters that are left out cost nothing."""
+    connection.execute(_SNAPSHOT)
+    connection.execute(_PLANNED_ANEW)
+
+
 def answer_of(connection: Connection[Any], query: Query) -> dict[str, Any]:
     """What a query asks for, from one snapshot of Postgres, in values of JSON alone. Raises what finding it raises."""
-    connection.execute(SNAPSHOT)
+    begin_reading(connection)
     answer: dict[str, Any] = plain(_ANSWERS[type(query)](connection, query))
     return answer
 

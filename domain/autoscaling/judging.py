@@ -2,7 +2,7 @@
 
 no value, an old one, or one from before the last move    -> quiet
 the comparison does not hold                              -> quiet
-fewer replicas wanted while some did not answer           -> quiet
+fewer replicas wanted while some, or a proxy, did not say -> quiet
 the clamped count is the present one, or the wrong way    -> quiet
 the cooldown since the last move has not passed           -> quiet, until it has
 otherwise                                                 -> it fires; of several rules the first that fires wins
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 
-from domain.autoscaling.rule import AutoscalingRule, number_in_words
+from domain.autoscaling.rule import AutoscalingRule, MetricSource, number_in_words
 from domain.numbers import number_of
+
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,18 @@ class MetricSample:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """The value of a series at a time of the database's. `missing`: replicas that were asked and did not say."""
+    """The value of a series at a time of the database's.
+
+    `missing`: replicas that were asked and did not say, or proxies. `proxies`: how many should have said it, where they
+    tell it; `silent`: the node ids of those that did not.
+    """
 
     series: str
     value: float
     at: datetime
     missing: int = 0
+    proxies: int = 0
+    silent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,8 @@ def _judge(
 ) -> Scaling | Quiet:
     name = rule.metric_in_words
     if value is None:
-        return Quiet(f"{name} has no value yet")
+        told = ": no proxy has told it" if rule.source is MetricSource.PROXY else ""
+        return Quiet(f"{name} has no value yet{told}")
     if not isfinite(value.value):
         return Quiet(f"{name} is no number")
     age = (now - value.at).total_seconds()
@@ -111,12 +120,15 @@ def _judge(
     if not rule.comparator.holds(value.value, rule.threshold):
         return Quiet(
             f"{name} is {number_in_words(value.value)}, not {rule.comparator} {number_in_words(rule.threshold)}"
+            f"{_told_by(value)}"
         )
-    holds = f"{name} is {number_in_words(value.value)} {rule.comparator} {number_in_words(rule.threshold)}"
+    holds = (
+        f"{name} is {number_in_words(value.value)} {rule.comparator} {number_in_words(rule.threshold)}{_told_by(value)}"
+    )
     if last is not None and value.at <= last:
         return Quiet(f"{holds}, but was measured before the last move")
     if rule.step < 0 and value.missing:
-        return Quiet(f"{holds}, but {value.missing} of the replicas did not say, so none is taken away")
+        return Quiet(f"{holds}, but {_who_is_missing(value)}")
     to = min(max(desired + rule.step, rule.min_replicas), rule.max_replicas)
     if (to - desired) * rule.step <= 0:
         return Quiet(f"{holds}, but there are {number_of(desired, 'replica')} already ({_limit(rule)})")
@@ -128,3 +140,18 @@ def _judge(
 
 def _limit(rule: AutoscalingRule) -> str:
     return f"at most {rule.max_replicas}" if rule.step > 0 else f"at least {rule.min_replicas}"
+
+
+def _told_by(value: MetricValue) -> str:
+    if not value.proxies:
+        return ""
+    proxies = "the one proxy" if value.proxies == 1 else f"{value.proxies - value.missing} of {value.proxies} proxies"
+    return f", as {proxies} told"
+
+
+def _who_is_missing(value: MetricValue) -> str:
+    if not value.silent:
+        return f"{value.missing} of the replicas did not say, so none is taken away"
+    named, others = value.silent[:_MOST_NAMED], len(value.silent) - _MOST_NAMED
+    names = ", ".join(named) + (f" and {others} more" if others > 0 else "")
+    return f"{names} did not say, so no replica is taken away"

@@ -21,10 +21,18 @@ MetricNumber = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
 
 class MetricSource(StrEnum):
-    """Where a metric comes from: the Prometheus text page of replicas, or another service that pushes it."""
+    """Where a metric comes from: the Prometheus text page of replicas, another service that pushes it, or proxies."""
 
     REPLICAS = "replicas"
     PUSHED = "pushed"
+    PROXY = "proxy"
+
+
+class ProxyMetric(StrEnum):
+    """What proxies tell of a deployment."""
+
+    REQUESTS_PER_SECOND = "requests_per_second"
+    ANSWERS_UNDER_WAY = "answers_under_way"
 
 
 class Comparator(StrEnum):
@@ -79,15 +87,17 @@ class AutoscalingRule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: MetricName
-    """Its name, as replicas publish it or another service pushes it."""
+    """Its name, as replicas publish it or another service pushes it; of proxies: requests_per_second or
+    answers_under_way."""
     source: MetricSource = MetricSource.REPLICAS
-    """replicas: from the Prometheus text page of each; pushed: one number, by `rollway.push_metric`."""
+    """replicas: from the Prometheus text page of each; pushed: one number, by `rollway.push_metric`; proxy: as all live
+    proxies tell."""
     path: str = Field(default="/metrics", pattern=r"^/[!-~]*$", max_length=200)
     """Where replicas publish it."""
     labels: dict[_Label, _Label] = Field(default_factory=dict, max_length=10)
     """A replica's value is the sum of its samples that carry these labels."""
     aggregate: Aggregate = Aggregate.AVG
-    """How the values of the replicas become one."""
+    """How the values of the replicas become one; of what proxies tell only avg, for each replica, and sum, of all."""
     comparator: Comparator
     """How the value is held against the threshold."""
     threshold: MetricNumber
@@ -109,9 +119,23 @@ class AutoscalingRule(BaseModel):
             raise ValueError("step must not be 0: it is how many replicas come, or go when it is negative")
         if self.min_replicas > self.max_replicas:
             raise ValueError(f"min_replicas ({self.min_replicas}) must be at most max_replicas ({self.max_replicas})")
-        if self.source is MetricSource.PUSHED and not {"path", "labels", "aggregate"}.isdisjoint(self._chosen()):
-            raise ValueError("path, labels and aggregate are for source 'replicas'; a pushed metric is one number")
+        self._fits_its_source()
         return self
+
+    def _fits_its_source(self) -> None:
+        """Raises ValueError."""
+        chosen = self._chosen()
+        match self.source:
+            case MetricSource.PUSHED if not {"path", "labels", "aggregate"}.isdisjoint(chosen):
+                raise ValueError("path, labels and aggregate are for source 'replicas'; a pushed metric is one number")
+            case MetricSource.PROXY if self.metric not in set(ProxyMetric):
+                raise ValueError(f"metric must be {' or '.join(ProxyMetric)} where source is 'proxy'")
+            case MetricSource.PROXY if not {"path", "labels"}.isdisjoint(chosen):
+                raise ValueError("path and labels are for source 'replicas'; proxies tell of the deployment as a whole")
+            case MetricSource.PROXY if self.aggregate not in {Aggregate.AVG, Aggregate.SUM}:
+                raise ValueError("aggregate must be avg, for each replica, or sum, of all, where source is 'proxy'")
+            case _:
+                return
 
     def _chosen(self) -> set[str]:
         """Fields that differ from their defaults."""
@@ -120,8 +144,16 @@ class AutoscalingRule(BaseModel):
     @property
     def series(self) -> str:
         """What it reads, in words that are equal for two rules exactly when they read the same."""
-        if self.source is MetricSource.PUSHED:
-            return self.metric
+        match self.source:
+            case MetricSource.PUSHED:
+                return self.metric
+            case MetricSource.PROXY:
+                return f"{self.aggregate}({self.metric}) of proxies"
+            case MetricSource.REPLICAS:
+                return self._series_of_replicas
+
+    @property
+    def _series_of_replicas(self) -> str:
         return f"{self.aggregate}({self.metric}{_braced(self.labels)}) at {self.path}"
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -15,29 +16,37 @@ from domain.foresight.world import cycle
 from domain.model import Deployment, Verdict
 from domain.picture import picture
 from domain.recording import changes_from_json, inputs_from_json
-from domain.replay import decided_again, is_same_decision, records_a_failed_write, replay_step
+from domain.replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
 from domain.rollout import guard_of
+from domain.transitions import ClassifiedDecision
 
 _HOLDING = frozenset({"pause", "resume", "promote"})
 """What a person asks for who holds a rollout, or was waited for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedStep:
-    """A step as it is stored."""
+    """A step on record: the snapshot that it was decided from, the decision as it is stored, and what it did to routes.
+
+    Not the stored snapshot itself: of a rollout of thousands of replicas each step has one.
+    """
 
     number: int
     phase: str
     at: datetime
-    inputs: dict[str, Any]
     decision: dict[str, Any]
     deployment: Deployment
     changes: RouteChanges
 
     @classmethod
     def of(cls, number: int, phase: str, at: datetime, inputs: dict[str, Any], decision: dict[str, Any]) -> Self:
-        """With the snapshot that it was decided from, and what was done to routes, as values."""
-        return cls(number, phase, at, inputs, decision, inputs_from_json(inputs)[0], changes_from_json(decision))
+        """As it is stored."""
+        return cls(number, phase, at, decision, inputs_from_json(inputs)[0], changes_from_json(decision))
+
+    @cached_property
+    def again(self) -> ClassifiedDecision:
+        """The decision that this release makes of it."""
+        return decided_again(self.deployment, self.at, self.phase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterato
     Where a person ended the wait, or began one, it was the person who was waited for.
     """
     for step, following in pairwise(steps):
-        left = after(decided_again(step.inputs, step.phase), step.at)
+        left = after(step.again, step.at)
         found = cycle(left, step.at)
         steered = [act for act in acts if step.at < act.at <= following.at and act.what in _HOLDING]
         if found.verdict is Verdict.SKIPPED:
@@ -111,9 +120,9 @@ def replayed(steps: Sequence[RecordedStep]) -> dict[str, Any]:
     """How many steps are decided today as they were then; `refused`: Postgres did not write what was decided."""
     differing, refused = [], 0
     for step in steps:
-        if is_same_decision(step.decision, replay_step(step.inputs, step.phase)):
+        if is_same_decision(step.decision, as_recorded(step.again)):
             continue
-        if records_a_failed_write(step.inputs, step.decision):
+        if records_a_failed_write(step.deployment.phase_attempts, step.decision):
             refused += 1
         else:
             differing.append(step.number)

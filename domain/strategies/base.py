@@ -8,6 +8,7 @@ from uuid import UUID
 
 from domain.changes import Decision
 from domain.counts import RouteCounts
+from domain.holds import Hold
 from domain.model import Deployment, Rollout
 from domain.policy import StrategySpec
 from domain.strategies.budget import Budget
@@ -34,6 +35,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     @abstractmethod
     def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """The next step of the deployment's rollout: success, moved, wait or give up."""
+
+    def evaluate_held(self, deployment: Deployment, spec: SpecT, hold: Hold, now: datetime) -> StrategyCycleResult:  # noqa: ARG002
+        """What a hold leaves of a cycle: nothing, unless something leads out of trouble."""
+        return Decision.held(hold)
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""

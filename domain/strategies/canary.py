@@ -14,6 +14,7 @@ and each is kept complete, within the budget of a rolling update: n + surge live
        enough, or promote was asked                     -> the next weight; after the last one: the rest
     6  otherwise                                        -> look on: until then, or until a person says so
 
+Where it has a mirror, its first stage has the weight 0: it gets copies of requests for some time.
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
 soon as line 5 holds. The seconds of a step count from when every live proxy knew its weight.
 
@@ -34,12 +35,13 @@ from datetime import datetime
 from typing import ClassVar
 
 from domain.changes import Decision, RouteChanges, Stage
+from domain.holds import Hold
 from domain.model import Deployment, Rollout, RouteStatus, Verdict
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary_judge import Judgement, judged_until, judgement
-from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, percent, size_at, weight_of
+from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
@@ -63,6 +65,14 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         spec = rollout.policy.spec
         return (ends_at(rollout, spec) or judged_until(rollout, spec)) if isinstance(spec, CanarySpec) else None
 
+    def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
+        """Its requests go on, so its judge does: harm leads back at once."""
+        rollout = deployment.rollout
+        judged = judgement(rollout, spec, now) if rollout and rollout.weight else Judgement()
+        if judged.gives_up:
+            return Decision.give_up(judged.sentence)
+        return Decision.held(replace(hold, until=min(hold.until, judged.next_at or hold.until)))
+
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
         rollout = deployment.rollout
@@ -78,7 +88,7 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         fresh = wanted if spec.has_baseline else 0
         sides = _sides(deployment, buckets, self.budget_of(deployment, spec), (wanted, fresh), now)
         changes = _above_floor(deployment, sides[0].changes + sides[1].changes, self.budget_of(deployment, spec))
-        times = (buckets.next_change_at(now), *(side.recheck_at for side in sides))
+        times = (judged.next_at, over_at, buckets.next_change_at(now), *(side.recheck_at for side in sides))
         recheck_at = min((at for at in times if at is not None and at > now), default=None)
         if changes:
             said = _said(deployment, changes, self.budget_of(deployment, spec))
@@ -91,8 +101,8 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return Decision.wait(said, recheck_at)
         if is_over:
             return _next(rollout, spec, judged.sentence, now)
-        soonest = min((at for at in (over_at, recheck_at, judged.next_at) if at is not None), default=None)
-        return Decision.look_on(_looking(deployment.name, rollout, over_at, judged, now), soonest)
+        what = in_words(spec, rollout.weight)
+        return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
 
 
 def _sides(
@@ -133,11 +143,11 @@ def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) 
 
 
 def _next(rollout: Rollout, spec: CanarySpec, because: str, now: datetime) -> Decision:
-    if rollout.stage >= len(spec.steps):
+    if rollout.stage >= len(spec.stages):
         said, weight = "the last step of the canary is over: the rest follows", None
     else:
-        weight = weight_of(spec.steps[rollout.stage].weight)
-        said = f"the canary gets {percent(weight)} of the requests"
+        weight, _ = spec.stages[rollout.stage]
+        said = f"the canary gets {in_words(spec, weight)}"
     said = f"{said}, for {because}" if because else said
     return Decision.moved(said, RouteChanges(stage=Stage(rollout.stage + 1, weight)), now)
 
@@ -162,8 +172,8 @@ def _still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str
     )
 
 
-def _looking(name: str, rollout: Rollout, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
-    share = f"waiting: the canary has {percent(rollout.weight or 0)} of the requests"
+def _looking(name: str, what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
+    share = f"waiting: the canary has {what}"
     if over_at is not None:
         share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
     said = f"{share}; {judged.sentence}" if judged.sentence else share

@@ -34,7 +34,7 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
     otherwise                                        -> look on
     """
     settings = spec.judge
-    if settings is None or not rollout.stage:
+    if settings is None or not rollout.weight:
         return Judgement()
     found = judge(settings, rollout.evidence, rollout.weight_known_at or now, now)
     next_at = now + timedelta(seconds=EVERY_SECONDS)
@@ -49,7 +49,7 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
 
 def judged_until(rollout: Rollout, spec: CanarySpec) -> datetime | None:
     """When its judge gives up; None where none decides."""
-    if spec.judge is None or spec.judge.dry_run or not rollout.stage or rollout.weight_known_at is None:
+    if spec.judge is None or spec.judge.dry_run or not rollout.weight or rollout.weight_known_at is None:
         return None
     return over_at(spec.judge, rollout.weight_known_at)
 

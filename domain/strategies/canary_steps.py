@@ -21,6 +21,10 @@ def _check_percent(value: object) -> object:
     raise ValueError('must be a share of the requests from "0.01%" to "99.99%", such as "5%"')
 
 
+def _check_share(value: object) -> object:
+    return value if value == "100%" else _check_percent(value)
+
+
 def weight_of(percent: str) -> int:
     """Of 10,000 requests: 500 for "5%"."""
     return round(float(percent[:-1]) * 100)
@@ -28,6 +32,10 @@ def weight_of(percent: str) -> int:
 
 def _check_step(value: object) -> object:
     return {"weight": value} if isinstance(value, str) else value
+
+
+def _check_mirror(value: object) -> object:
+    return {"share": value} if isinstance(value, str) else value
 
 
 class CanaryStep(BaseModel):
@@ -39,6 +47,17 @@ class CanaryStep(BaseModel):
     """The share of the requests that the new revision gets."""
     seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
     """How long it has that share before the next step. Left out: until a person promotes it."""
+
+
+class Mirror(BaseModel):
+    """Copies of requests, before the first weight. The canary answers them, and nobody gets its answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: Annotated[str, BeforeValidator(_check_share), Field(description='"0.01%" to "100%"')]
+    """How many of the requests that only read are copied: GET, HEAD and OPTIONS."""
+    seconds: float = Field(default=60, gt=0, le=30 * 86400)
+    """How long before the first step."""
 
 
 class CanarySpec(RollingUpdateSpec):
@@ -56,8 +75,17 @@ class CanarySpec(RollingUpdateSpec):
     sticky: bool = False
     """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there."""
 
+    mirror: Annotated[Mirror | None, BeforeValidator(_check_mirror)] = None
+    """`{share: 10%, seconds: 60}`, or just `10%`: before the first step the canary gets copies of requests."""
+
     judge: Judge | None = None
     """What says from the answers of both revisions when a step is over. Left out: its seconds, or a person."""
+
+    @property
+    def stages(self) -> tuple[tuple[int, float | None], ...]:
+        """The weight and the seconds of each stage: that of its mirror, without a weight, and then its steps."""
+        mirrored = ((0, self.mirror.seconds),) if self.mirror else ()
+        return (*mirrored, *((weight_of(step.weight), step.seconds) for step in self.steps))
 
     @model_validator(mode="after")
     def _can_stand_beside(self) -> Self:
@@ -94,7 +122,7 @@ class CanarySpec(RollingUpdateSpec):
 
 def ends_at(rollout: Rollout, spec: CanarySpec) -> datetime | None:
     """When the seconds of the present step are over; None: not before a person says so, or it has not begun."""
-    seconds = spec.steps[rollout.stage - 1].seconds if 0 < rollout.stage <= len(spec.steps) else None
+    _, seconds = spec.stages[rollout.stage - 1] if 0 < rollout.stage <= len(spec.stages) else (0, None)
     if seconds is None or rollout.weight_known_at is None:
         return None
     return rollout.weight_known_at + timedelta(seconds=seconds)
@@ -109,8 +137,15 @@ def size_at(spec: CanarySpec, desired: int, stage: int) -> int:
     """How many replicas the canary has at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
     if spec.replicas != "auto":
         return min(spec.replicas, desired)
-    weight = weight_of(spec.steps[min(stage, len(spec.steps)) - 1].weight)
+    weight, _ = spec.stages[min(stage, len(spec.stages)) - 1]
     return max(1, -(-desired * weight // WHOLE))
+
+
+def in_words(spec: CanarySpec, weight: int) -> str:
+    """What the canary gets at this weight of its: 5 % of the requests."""
+    if spec.mirror and not weight:
+        return f"copies of {percent(weight_of(spec.mirror.share))} of the requests that only read"
+    return f"{percent(weight)} of the requests"
 
 
 def baseline(deployment: Deployment, rollout: Rollout) -> tuple[Route, ...]:

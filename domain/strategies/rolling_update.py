@@ -77,13 +77,14 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
-        drained = [*foreign, *buckets.replaceable(now)]
+        replaced = buckets.replaceable(now)
+        drained = [*foreign, *replaced]
         if not create and not drained:
             return Decision.wait(_blocked(buckets, budget), buckets.next_change_at(now))
         said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
-        # what was drained makes room at once; a wave waits for what it created anyway
-        again = drained and not (wave and create)
+        # what was drained makes room at once; a wave waits for what it created anyway, unless too many have failed now
+        again = replaced or (drained and not (wave and create))
         return Decision.moved(said, changes, now if again else buckets.next_change_at(now))
 
     def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> Decision | None:

@@ -88,8 +88,9 @@ class DeploymentInTraffic:
     """A deployment that is not destroyed, with its routes in id order.
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
-    the rollout by whose cookie callers stay on their side. `has_canary`: it has a canary, or had one just now.
-    `baseline`: the routes of its fresh baseline, which get as many; None: it has, and just now had, none.
+    the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
+    candidates get copies of. `has_canary`: it has a canary, or had one just now. `baseline`: the routes of its fresh
+    baseline, which get as many; None: it has, and just now had, none.
     """
 
     name: str
@@ -98,6 +99,7 @@ class DeploymentInTraffic:
     routes: tuple[RouteInTraffic, ...]
     weight: int | None = None
     sticky: UUID | None = None
+    mirrored: int = 0
     has_canary: bool = False
     baseline: frozenset[UUID] | None = None
 

@@ -45,3 +45,8 @@ def is_preview(route: RouteInTraffic) -> bool:
         and not route.is_parked
         and route.status is RouteStatus.HEALTHY
     )
+
+
+def with_a_share(routes: list[RouteInTraffic]) -> list[RouteInTraffic]:
+    """The routes that get requests: those with a ratio above 0, or all when no ratio is."""
+    return [route for route in routes if route.ratio > 0] or routes

@@ -10,6 +10,13 @@ branch_labels = None
 depends_on = None
 
 _UNDO: tuple[str, ...] = (
+    "ALTER TABLE metric_values DROP COLUMN silent, DROP COLUMN proxies",
+    "DELETE FROM metric_values WHERE series LIKE '% of proxies'",
+    "DELETE FROM autoscaling_rules WHERE source = 'proxy'",
+    """
+    ALTER TABLE autoscaling_rules DROP CONSTRAINT autoscaling_rules_source_check,
+        ADD CONSTRAINT autoscaling_rules_source_check CHECK (source IN ('replicas', 'pushed'))
+    """,
     "DROP TRIGGER rollout_weighed ON rollouts",
     "DROP TRIGGER rollout_begins_weighed ON rollouts",
     "DROP FUNCTION rollout_weighed",

@@ -206,7 +206,7 @@ CREATE TABLE receipts (
 );
 
 -- A canary. weight: how many of 10,000 requests its new revision gets, none where all replicas share them; stage: which of
--- its weights that is. weight_xid: the transaction that set it, weight_known_at: when every live proxy had acknowledged it.
+-- its weights that is. weight_xid: the transaction that set them, weight_known_at: when every live proxy had acknowledged it.
 ALTER TABLE rollouts ADD COLUMN stage integer DEFAULT 0 NOT NULL, ADD COLUMN weight integer, ADD COLUMN weight_xid xid8,
     ADD COLUMN weight_known_at timestamptz,
     ADD CONSTRAINT rollouts_weight_check CHECK (weight >= 0 AND weight < 10000);
@@ -220,8 +220,8 @@ END $$;
 
 CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
     FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
-CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight ON rollouts
-    FOR EACH ROW WHEN (NEW.weight IS DISTINCT FROM OLD.weight) EXECUTE FUNCTION rollout_weighed();
+CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight, stage ON rollouts
+    FOR EACH ROW WHEN ((NEW.weight, NEW.stage) IS DISTINCT FROM (OLD.weight, OLD.stage)) EXECUTE FUNCTION rollout_weighed();
 -- What all live proxies told of a draining route at the last look: answers under way, 0 for so many
 -- looks in a row.
 CREATE TABLE drain_looks (
@@ -275,3 +275,7 @@ CREATE TABLE proxy_counters (
     CONSTRAINT proxy_counters_pkey PRIMARY KEY (rollout_id, node_id),
     CONSTRAINT proxy_counters_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
+-- What proxies tell may move the count too. proxies: how many should have told a value; silent: the node ids of those that did not.
+ALTER TABLE autoscaling_rules DROP CONSTRAINT autoscaling_rules_source_check,
+    ADD CONSTRAINT autoscaling_rules_source_check CHECK (source IN ('replicas', 'pushed', 'proxy'));
+ALTER TABLE metric_values ADD COLUMN proxies integer DEFAULT 0 NOT NULL, ADD COLUMN silent jsonb DEFAULT '[]' NOT NULL;

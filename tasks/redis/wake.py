@@ -27,11 +27,14 @@ MOST_WAITING = 100
 _SEND = """
 for n = 1, #KEYS, 2 do
     if redis.call('SET', KEYS[n], 1, 'NX', 'EX', ARGV[1]) and redis.call('LLEN', KEYS[n + 1]) < tonumber(ARGV[2]) then
-        redis.call('LPUSH', KEYS[n + 1], ARGV[2 + (n + 1) / 2])
+        redis.call('LPUSH', KEYS[n + 1], ARGV[3 + (n + 1) / 2])
     end
 end
+if ARGV[3] ~= '' then
+    redis.call('PUBLISH', ARGV[3], '')
+end
 """
-"""For pairs of a mark and a queue: the message goes into a queue with room, where the mark was not set."""
+"""For pairs of a mark and a queue: the message goes into a queue with room, where no mark was set. Then a channel."""
 _log = structlog.get_logger(__name__)
 
 
@@ -43,13 +46,12 @@ class Waker:
 
     def deployments(self, statuses: Iterable[DeploymentLifecycleStatus]) -> None:
         """Wake the handlers that look at these statuses."""
-        self.send({str(event) for event in map(woken_by, statuses) if event is not None})
+        self.send(events_of(statuses))
 
     def after_change(self, statuses: Collection[DeploymentLifecycleStatus]) -> None:
         """Deployments that are in these statuses now were changed: wake their handlers, and proxies."""
         if statuses:
-            self.traffic()
-            self.deployments(statuses)
+            self.send(events_of(statuses), traffic=True)
 
     def routes(self, *kinds: RouteLifecycleType) -> None:
         """Wake these looks at routes; the worker that takes one for all hosts sends each host its own."""
@@ -59,28 +61,27 @@ class Waker:
         """Wake these looks on these hosts."""
         self.send(route_key(kind, host) for host in hosts for kind in kinds)
 
-    def traffic(self) -> None:
-        """Say that what proxies should know may have changed. The server for proxies also reads by itself."""
-        try:
-            self.client.publish(TRAFFIC_CHANNEL, b"")
-        except RedisError as error:
-            _log.warning("traffic not announced; it is read within a second", error=str(error))
+    def send(self, keys: Iterable[str], *, traffic: bool = False) -> None:
+        """Send the events of these keys, those that are queued already excepted: one round trip.
 
-    def send(self, keys: Iterable[str]) -> None:
-        """Send the events of these keys, those that are queued already excepted: one round trip."""
+        `traffic`: what proxies should know may have changed. Their server is told, which also reads by itself.
+        """
         messages = {key: _message(key) for key in keys}
-        if not messages:
+        if not messages and not traffic:
             return
         places = [place for key, (_, queue, _) in messages.items() for place in (_queued(key), f"{KEY_PREFIX}{queue}")]
         texts = [text for _, _, text in messages.values()]
         try:
-            self.client.eval(_SEND, len(places), *places, _QUEUED_SECONDS, MOST_WAITING, *texts)
+            channel = TRAFFIC_CHANNEL if traffic else ""
+            self.client.eval(_SEND, len(places), *places, _QUEUED_SECONDS, MOST_WAITING, channel, *texts)
         except RedisError as error:
             from tasks.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
 
             for key in messages:
                 WAKES_LOST.inc()
                 _log.warning("wake not sent; the next tick does it", key=key, error=str(error))
+            if traffic:
+                _log.warning("traffic not announced; it is read within a second", error=str(error))
             return
         for task, queue, _ in messages.values():
             after_task_publish.send(sender=task, routing_key=queue)
@@ -108,6 +109,11 @@ class Waker:
 
 def _queued(key: str) -> str:
     return f"{KEY_PREFIX}queued:{key}"
+
+
+def events_of(statuses: Iterable[DeploymentLifecycleStatus]) -> set[str]:
+    """The keys of the events whose handlers look at these statuses."""
+    return {str(event) for event in map(woken_by, statuses) if event is not None}
 
 
 def route_key(kind: RouteLifecycleType, host: str | None = None) -> str:

@@ -17,7 +17,7 @@ from db.replicas.hosts import (
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.silence import looks_until_degraded, looks_until_down
 from tasks.change import change_and_wake
-from tasks.redis.wake import Waker
+from tasks.redis.wake import Waker, route_key
 from tasks.replicas.signs_of_life import SIGN_OF_LIFE_SECONDS
 
 _FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
@@ -33,8 +33,7 @@ def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
         return placed, {kind: hosts_with_work(connection, kind) for kind in kinds}
 
     placed, hosts = in_transaction(engine, work)
-    for kind in kinds:
-        waker.routes_on(hosts[kind], kind)
+    waker.send(route_key(kind, host) for kind in kinds for host in hosts[kind])
     if placed == _AT_ONCE:
         waker.routes(RouteLifecycleType.START)
 

@@ -12,7 +12,7 @@ from tests.support.acknowledged import ack, publish, see, seen_now
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.edge import Edge
 from tests.support.pictures import PROVISIONING
-from tests.support.policies import BASELINE, CANARY, STICKY
+from tests.support.policies import BASELINE, CANARY, MIRRORING, STICKY
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
 from tests.support.weights import is_likely, set_weight, weigh
@@ -151,3 +151,21 @@ def test_a_caller_stays_on_one_side_while_the_weight_grows_and_a_cookie_without_
         assert {side(edge, **of_its_own)[0] for _ in range(50)} == {"old", "new"}, "nobody chooses a side by it"
         set_weight(edge, made, 0)
         assert {side(edge, cookie) for cookie in callers} == {("old", "")}
+
+
+def test_copies_of_what_only_reads_go_to_the_canary_and_its_answers_to_nobody(edge: Edge) -> None:
+    with replicas("old", "new") as (old, new):
+        new.status = 500
+        made = edge.make("■|■", old, new, name="copied", status=PROVISIONING, policy=MIRRORING)
+        eventually(lambda: edge.ask("/copied/").status_code == 200)
+        set_weight(edge, made, 0)
+        new.served.clear()  # until then all replicas shared the requests
+        for method in ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST"):
+            asked = [edge.ask("/copied/", method) for _ in range(40)]
+            assert {(answer.status_code, method == "HEAD" or answer.json()["replica"]) for answer in asked} == {
+                (200, method == "HEAD" or "old")
+            }
+        for header in ({"upgrade": "websocket", "connection": "upgrade"}, {"accept": "text/event-stream"}):
+            assert edge.ask("/copied/", **header).status_code == 200
+        eventually(lambda: set(new.served) == {"GET", "HEAD", "OPTIONS"}, what="copies of each")
+        assert all(is_likely(new.served[method], 40, 0.5) for method in new.served)

@@ -1,79 +1,14 @@
 """What a real Envoy has counted by revision, read by a real api process, as rows of a rollout."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import httpx
 
-from db.engine import in_transaction
-from db.proxies.answers import intervals_of
-from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Interval
-from tests.support.deployments import Made, write
+from domain.traffic.answers import FIRST_BYTE_MS
+from tests.support.deployments import write
 from tests.support.edge import Edge, api_process
+from tests.support.rolling import rolling, served
 from tests.support.waiting import eventually
-from tests.support.web_replicas import Replica, replicas
-
-DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
-
-
-@dataclass
-class Rolling:
-    """A rollout under way: a replica of the old revision and one of the new, both in traffic."""
-
-    edge: Edge
-    made: Made
-    old: Replica
-    new: Replica
-
-    def intervals(self) -> list[Interval]:
-        assert self.made.rollout_id is not None
-        return in_transaction(self.edge.routes.engine, partial(intervals_of, rollout_id=self.made.rollout_id))
-
-    def answers(self) -> tuple[Answers, Answers]:
-        """Those of the old and of the new revision, of all intervals."""
-        found = self.intervals()
-        old, new = (
-            sum((interval.of.get(revision, Answers()) for interval in found), Answers())
-            for revision in (self.made.v1, self.made.v2)
-        )
-        return old, new
-
-    def looked_at(self) -> None:
-        """Wait until all that was answered before this is in an interval."""
-        begun = self.intervals()[-1].id
-        eventually(lambda: self.intervals()[-1].id >= begun + 2)
-
-    def ask(self, times: int = 1) -> list[httpx.Response]:
-        return [self.edge.ask(f"/{self.made.name}/") for _ in range(times)]
-
-    def came(self) -> Callable[[], tuple[Answers, Answers]]:
-        """What has been answered since this call."""
-        self.looked_at()
-        before = self.answers()
-
-        def since() -> tuple[Answers, Answers]:
-            old, new = self.answers()
-            return old - before[0], new - before[1]
-
-        return since
-
-
-@contextmanager
-def rolling(edge: Edge) -> Iterator[Rolling]:
-    with replicas("old", "new") as (old, new):
-        this = Rolling(edge, edge.make("■|■", old, new, status=DEPLOYING), old, new)
-        eventually(lambda: this.ask()[0].status_code == 200)
-        eventually(lambda: {answer.json()["replica"] for answer in this.ask(20)} == {"old", "new"})
-        eventually(lambda: bool(this.intervals()) and this.intervals()[-1].reporting == 1)
-        yield this
-
-
-def served(this: Rolling) -> tuple[int, int]:
-    return this.old.served["GET"], this.new.served["GET"]
 
 
 def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_cut(edge: Edge) -> None:

@@ -3,7 +3,10 @@
 import pytest
 from sqlalchemy import Engine
 
+from db.engine import transaction
+from db.rows import columns
 from db.settings import DatabaseSettings
+from db.views.documents import begin_reading
 from domain.errors import InvalidInputError
 from tests.support.deployments import read
 
@@ -39,3 +42,22 @@ def test_no_session_waits_or_idles_for_ever_and_all_speak_utc(engine: Engine) ->
     names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "TimeZone", "application_name"]
     (row,) = read(engine, f"SELECT {', '.join(f'current_setting({name!r}) AS {name}' for name in names)}")
     assert list(row.values()) == ["8s", "2s", "30s", "UTC", "rollway"]
+
+
+def test_statements_are_planned_once_but_those_of_reads_for_people(engine: Engine) -> None:
+    mode = "SELECT current_setting('plan_cache_mode')"
+    with transaction(engine) as connection:
+        assert connection.execute(mode).fetchall() == [("force_generic_plan",)]
+    with transaction(engine) as connection:
+        begin_reading(connection)
+        assert connection.execute(mode).fetchall() == [("auto",)]
+    with transaction(engine) as connection:
+        assert connection.execute(mode).fetchall() == [("force_generic_plan",)]
+
+
+def test_a_statement_is_prepared_when_it_comes_a_second_time(engine: Engine) -> None:
+    with transaction(engine) as connection:
+        for number in (1, 2, 70_000):  # of types that psycopg tells apart
+            connection.execute(f"SELECT * FROM {columns('number int4')}", columns("number int4").arrays([(number,)]))
+        query = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%unnest%'"
+        assert connection.execute(query).fetchall() == [(1,)]

@@ -1,4 +1,4 @@
-"""A canary judged on the whole stack, under load: what fails goes back by itself, what is as good goes on by itself."""
+"""What proxies tell, on the whole stack, under load: canaries go back or on, and replicas come, by themselves."""
 
 import re
 import subprocess
@@ -120,3 +120,36 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
         "the canary gets 60 %",
         "the last step of the canary is over: the rest follows",
     ]
+
+
+def test_more_requests_than_a_replica_should_get_bring_a_further_one(running_fleet: Fleet, envoy: str) -> None:
+    fleet, name = running_fleet, "asked"
+    fleet.deploy_first(name, 2)
+    rule = {"metric": "requests_per_second", "source": "proxy", "comparator": ">", "threshold": 2.0, "step": 1}
+    fleet.ask("set_autoscaling_rules", deployment=name, rules=[{**rule, "max_replicas": 3}])
+    with asked(envoy, name) as callers:
+        fleet.wait_until_ready(name, "v1", 3)
+    assert set(callers.answers) == {(200, "v1")}
+    assert re.search(
+        r"requests_per_second is [\d.]+ > 2, as the one proxy told: from 2 to 3 replicas \(at most 3\)",
+        history(fleet, name),
+    )
+
+
+def test_idle_replicas_that_leave_together_are_asked_to_end_after_the_acknowledgement_and_two_looks(
+    running_fleet: Fleet, envoy: str
+) -> None:
+    fleet, name = running_fleet, "leaves"
+    fleet.deploy_first(name, 3)
+    eventually(lambda: plain_http.get(f"{envoy}/", headers={"Host": name}).is_success, what="a route")
+    fleet.ask("destroy", deployment=name)
+    query = """
+        SELECT r.drain_started_at, r.out_of_traffic_at, l.looked_at, r.stop_requested_at, l.idle_looks
+          FROM routes r JOIN deployments d ON d.id = r.deployment_id LEFT JOIN drain_looks l ON l.route_id = r.id
+         WHERE d.name = %s
+    """
+    eventually(lambda: all(row["stop_requested_at"] for row in fleet.rows(query, name)), what="all to be asked")
+    for row in fleet.rows(query, name):
+        *times, idle_looks = row.values()
+        assert times == sorted(times)
+        assert idle_looks >= 2

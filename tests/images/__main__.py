@@ -25,6 +25,7 @@ BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
 CANARY = {"strategy": "canary", "spec": {"steps": ["20%"], "judge": {}}}
 ASKED = ("checkout", "prices")
 PAUSE_SECONDS = 0.02
+STARTUP = "3"
 WIDE, NARROW = ViewportSize(width=1200, height=620), ViewportSize(width=400, height=760)
 
 
@@ -65,11 +66,11 @@ def prepare(fleet: Fleet) -> None:
         ("thumbnails", 6, CAREFUL),
     ):
         fleet.ask("create_deployment", deployment=name, desired_replicas=replicas, policy=policy, actor="ann")
-        fleet.add_revision(name, "v1", STARTUP_SECONDS="1.5")
+        fleet.add_revision(name, "v1", STARTUP_SECONDS=STARTUP)
         fleet.ask("activate_revision", deployment=name, revision="v1", actor="ann", reason="first day")
         fleet.wait_until_ready(name, "v1", replicas)
     for name in ("accounts", "search", "checkout", "prices"):
-        fleet.add_revision(name, "v2", **{"BROKEN": "start"} if name == "search" else {"STARTUP_SECONDS": "1.5"})
+        fleet.add_revision(name, "v2", **{"BROKEN": "start"} if name == "search" else {"STARTUP_SECONDS": STARTUP})
 
 
 @contextmanager

@@ -1,18 +1,19 @@
 """What must hold at every step that a handler takes. Each law is the sentence that is printed when it is broken."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from domain.after import outcome_of, routes_after
 from domain.backoff import next_start_at
-from domain.model import Deployment, Lifecycle, Route, RouteStatus, Verdict
+from domain.model import Deployment, Lifecycle, Rollout, Route, RouteStatus, Verdict
 from domain.policy import StrategySpec
-from domain.rollout import guard_of
+from domain.rollout import guard_of, is_judged
 from domain.strategies.budget import Budget
+from domain.strategies.canary_judge import EVERY_SECONDS
 from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.prove.laws import broken_by_row
 from tests.prove.state import State
-from tests.support.pictures import ROLLING_BACK
+from tests.support.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.safety import budget_of, counted, is_parked, target_of
 
 
@@ -131,8 +132,18 @@ def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> I
     runs = rollout is not None and (rollout.clock_stopped_at is None or due_at == rollout.deadline > state.now)
     if decision.clock_stopped and runs:
         yield "no clock runs while a person is waited for"
+    if rollout is not None and _is_judged(after.deployment, rollout) and (due_at is None or due_at > _soon(state)):
+        yield "a canary that is judged is looked at once a second"
     before = decision.deployment.rollout
     if before is None or before.clock_stopped_at is None or before.policy.limits.progress_timeout_seconds is not None:
         return
     if decision.verdict is Verdict.EXPIRED and before.clock_stopped_at < before.deadline:
         yield "time that a person took is not held against the rollout"
+
+
+def _is_judged(deployment: Deployment, rollout: Rollout) -> bool:
+    return is_judged(rollout) and deployment.status == PROVISIONING and deployment.paused_at is None
+
+
+def _soon(state: State) -> datetime:
+    return state.now + timedelta(seconds=EVERY_SECONDS)

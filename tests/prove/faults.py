@@ -15,8 +15,10 @@ from domain.steered import Asking, Steered
 from domain.strategies.blue_green import BlueGreenSpec, BlueGreenStrategy, _promoted
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, rounded_up
+from domain.strategies.canary_judge import Judgement, judgement
+from domain.strategies.canary_steps import CanarySpec
 from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStrategy
-from tests.prove.starts import Start
+from tests.prove.starts import QUICK_JUDGE, Start
 
 _WAVES, _GREEN, _RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, steering.retry
 
@@ -37,6 +39,10 @@ def rolling(n: int, s: int | str, u: int | str, *, size: int | None = None, **mo
 
 def blue_green(n: int, **spec: object) -> Start:
     return Start("blue_green", tuple(spec.items()), n)
+
+
+def canary(**spec: object) -> Start:
+    return Start("canary", tuple(spec.items()), 1)
 
 
 def _best_first(routes: Iterable[Route]) -> list[Route]:
@@ -78,6 +84,10 @@ def _size_lost(
 
 def _back_with_its_size(deployment: Deployment, now: datetime) -> Deployment:
     return replace(turned_back(deployment, now), desired_replicas=deployment.desired_replicas)
+
+
+def _seldom(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
+    return replace(judgement(rollout, spec, now), next_at=None)
 
 
 def _at_once(failures: StartFailures) -> datetime:
@@ -136,6 +146,7 @@ FAULTS = (
         _time_lost,
         rolling(1, 1, 0),
     ),
+    Fault("a judge is not looked at", ("domain.strategies.canary.judgement",), _seldom, canary(judge=QUICK_JUDGE)),
     Fault("a failed start is tried again at once", ("domain.backoff.next_start_at",), _at_once, rolling(1, 1, 0)),
     Fault(
         "what failed is never tried again", ("domain.strategies.converge.hold_back",), _never_again, rolling(1, 1, 0)

@@ -1,14 +1,15 @@
 """A state as a few bytes: equal for states in which the same is decided and from which the same can happen.
 
 revision      by its part: current 0, deploying 1, others by their first route; all are asked for alike
-route         status, traffic, revision, age as far as something compares it, time left parked; eldest first
+route         status, traffic, revision, age as far as something compares it, whether it is no older than a rollout with
+              a fresh baseline, time left parked; eldest first
 stopping      how many of each revision; their order decides nothing
 limits        the deadline, the time without progress, the time of scaling: far or passed
 other times   seconds that are left, 0 once they are over
 counters      failed routes up to 3, which is more than any limit of the starts
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from domain.backoff import next_start_at, proven_at
 from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model import Lifecycle, Rollout, Route, RouteStatus, StartFailures, TrafficStatus
 from domain.policy import DeploymentPolicy
+from domain.rollout import is_judged
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.state import State
 
@@ -25,6 +27,7 @@ LONG = 2 * 1800
 """Seconds that a person lets a rollout wait: longer than any of its limits."""
 MOST_FAILED = 3
 
+NEVER = datetime.max.replace(tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _STATUSES = {status: number for number, status in enumerate(RouteStatus)}
 _LIFECYCLES = {lifecycle: number for number, lifecycle in enumerate(Lifecycle)}
@@ -37,6 +40,8 @@ def spans(policy: DeploymentPolicy | None) -> list[float]:
     if policy is None:
         return []
     steps = [float(step.seconds) for step in getattr(policy.spec, "steps", ()) if step.seconds]
+    if judge := getattr(policy.spec, "judge", None):
+        steps += [judge.at_least.seconds, judge.at_most.seconds]
     return [seconds for name, seconds in policy.spec if name.endswith("_seconds") and seconds] + steps
 
 
@@ -46,7 +51,7 @@ def key_of(state: State) -> bytes:
     names: dict[UUID | None, int] = {deployment.current_revision_id: 0}
     if deployment.deploying_revision_id is not None:
         names[deployment.deploying_revision_id] = 1
-    longest = int(max(spans(state.policy), default=0))
+    longest, begun = int(max(spans(state.policy), default=0)), baseline_since(deployment.rollout)
     out: list[int] = []
     stopping: list[int] = []
     for route in deployment.routes:
@@ -56,7 +61,14 @@ def key_of(state: State) -> bytes:
         else:
             out += (_STATUSES[route.status], route.traffic is TrafficStatus.ACTIVE, name)
             out += (_age(route, longest, now), 0 if route.parked_until is None else 1 + _left(route.parked_until, now))
+            out.append(route.created_at >= begun)
     return bytes((*_row(state), len(out), *out, len(stopping), *sorted(stopping), *_past(state, names)))
+
+
+def baseline_since(rollout: Rollout | None) -> datetime:
+    """What is no older than this is of a fresh baseline."""
+    has_baseline = rollout is not None and getattr(rollout.policy.spec, "has_baseline", False)
+    return rollout.started_at if rollout and has_baseline else NEVER
 
 
 def _name(names: dict[UUID | None, int], revision: UUID | None) -> int:
@@ -96,6 +108,7 @@ def _rollout(rollout: Rollout, now: datetime, *, rolling_back: bool) -> tuple[in
         rollout.stage,
         0 if rollout.weight is None else 1 + bool(rollout.weight),
         _known(rollout, now),
+        told(rollout, now),
         not rolling_back and _passed(rollout.deadline, its_now),
         not rolling_back and progress_seconds is not None and _passed(progress_ends, its_now),
     )
@@ -107,6 +120,15 @@ def _known(rollout: Rollout, now: datetime) -> int:
         return 0
     longest = int(max(spans(rollout.policy), default=0))
     return 1 + min(longest, (now - rollout.weight_known_at) // _SECOND)
+
+
+def told(rollout: Rollout, now: datetime) -> int:
+    """What proxies have told its judge: 0 nothing that it goes by, 1 good of this weight, 2 harm of any."""
+    if not is_judged(rollout):
+        return 0
+    if any(seen.canary.failed for seen in rollout.evidence):
+        return 2
+    return int(any(seen.at > (rollout.weight_known_at or now) for seen in rollout.evidence))
 
 
 def _failed(failures: StartFailures, now: datetime) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from random import Random
 from uuid import UUID
 
 from domain.model import Route, RouteStatus, StartFailures
-from tests.prove.key import key_of
+from tests.prove.key import NEVER, baseline_since, key_of
 from tests.prove.search import moves
 from tests.prove.starts import starts
 from tests.prove.state import Left, State
@@ -48,7 +48,7 @@ def twin(state: State, chance: Random) -> State:
     ago = timedelta(seconds=chance.randint(-(10**6), 10**6))
     named = dict(zip((V1, V2, V3), chance.sample((V1, V2, V3), 3), strict=True))
     deployment, rollout, failures = state.deployment, state.deployment.rollout, state.deployment.start_failures
-    later = timedelta(seconds=chance.randint(0, 500))
+    later = timedelta(seconds=chance.randint(0, 500) if baseline_since(rollout) == NEVER else 0)
     return replace(
         state,
         now=state.now + ago,
@@ -78,6 +78,7 @@ def twin(state: State, chance: Random) -> State:
                 steps=chance.randint(0, 99),
                 clock_stopped_at=_moved(rollout.clock_stopped_at, ago),
                 weight_known_at=_moved(rollout.weight_known_at, ago),
+                evidence=tuple(replace(seen, at=seen.at + ago) for seen in rollout.evidence),
             ),
         ),
     )

@@ -45,6 +45,7 @@ COMMANDS: dict[str, Command] = {
     "pause": lambda state: steering.pause(state.deployment, asking(state.deployment, state.now)),
     "resume": lambda state: steering.resume(state.deployment, asking(state.deployment, state.now)),
     "promote": lambda state: steering.promote(state.deployment),
+    "promote in full": lambda state: steering.promote(state.deployment, full=True),
     "abort": lambda state: steering.abort(state.deployment, asking(state.deployment, state.now)),
     "undo": _undo,
     "retry": _retry,

@@ -11,6 +11,8 @@ from tests.support.people import activate_revision
 from tests.support.pictures import NOW, READY, V1, V2, resting
 
 COUNTING = (False, True)
+QUICK_JUDGE = {"at_least": {"requests": 1, "seconds": 0}, "at_most": {"seconds": 1}}
+"""A judge that needs little and gives up soon."""
 SPECS: dict[str, list[dict[str, Any]]] = {
     "rolling_update": [
         {"max_surge": surge, "max_unavailable": unavailable, "pacing": pacing, "count_stopping": counting}
@@ -32,7 +34,12 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         {"steps": ["5%"], "max_surge": surge, "max_unavailable": unavailable, "count_stopping": counting}
         for surge, unavailable, counting in ((1, 0, False), (1, 1, True), (2, 0, False))
     ]
-    + [{"steps": [{"weight": "5%", "seconds": 10}, "60%"]}],
+    + [{"steps": [{"weight": "5%", "seconds": 10}, "60%"]}]
+    + [
+        {"steps": ["5%"], "judge": {**QUICK_JUDGE, "if_undecided": undecided}}
+        for undecided in ("hold", "promote", "abort")
+    ]
+    + [{"steps": ["50%"], "max_surge": 2, "judge": {**QUICK_JUDGE, "baseline": "fresh"}}],
 }
 PROGRESS_SECONDS = 600
 FAILURE_BUDGET = 2
@@ -86,4 +93,6 @@ def starts(most: int) -> Iterator[Start]:
 
 
 def _said(name: str, value: object) -> str:
+    if isinstance(value, dict):
+        return f"{name} " + " ".join(f"{key}: {its}" for key, its in value.items() if key not in QUICK_JUDGE)
     return name if value is True else str(value) if isinstance(value, str) else f"{name} {value}"

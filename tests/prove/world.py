@@ -7,18 +7,22 @@ from datetime import datetime, timedelta
 from domain.after import after, routes_after
 from domain.backoff import next_start_at, proven_at
 from domain.foresight.world import cycle, with_status
-from domain.model import Route, RouteStatus
-from domain.rollout import weight_known
+from domain.judge.evidence import Evidence
+from domain.model import Rollout, Route, RouteStatus
+from domain.rollout import is_judged, weight_known
 from domain.strategies.buckets import grace_ends_at
+from domain.traffic.answers import Answers
 from domain.transitions import ClassifiedDecision, RevisionMove
 from tests.prove.decisions import broken_by_decision
-from tests.prove.key import FAR, LONG, spans
+from tests.prove.key import FAR, LONG, spans, told
 from tests.prove.laws import broken_by_waiting
 from tests.prove.state import Move, State, changed, still_held
 from tests.support.pictures import DESTROYED, PROVISIONING
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
 _SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
+MANY = 1000
+"""Answers that are enough for any judge."""
 
 
 def workers(state: State) -> Iterator[Move]:
@@ -83,11 +87,36 @@ def _without(state: State, gone: Route) -> State:
 
 
 def proxies(state: State) -> Iterator[Move]:
-    """The last live one acknowledges the weight of a canary."""
+    """The last live one acknowledges the weight of a canary; or they tell its judge what was answered."""
     known = weight_known(state.deployment, state.now)
     if known is not state.deployment:
         after = replace(known, version=known.version + 1)
         yield Move("every proxy knows the weight", changed(state, after), kind=True)
+    if _is_looked_at(state) and not told(_rollout(state), state.now):
+        yield _told("proxies tell of good answers", state, failed=0)
+    if state.left.misfortunes and _is_looked_at(state) and told(_rollout(state), state.now) <= 1:
+        harmed = _told("proxies tell of failures", state, failed=MANY)
+        yield harmed._replace(kind=False, state=replace(harmed.state, left=state.left.after_misfortune()))
+
+
+def _told(event: str, state: State, failed: int) -> Move:
+    """No row of the deployment changes by it, and nobody is woken."""
+    seen = Evidence(state.now, Answers(MANY, failed), Answers(MANY), 1, 1)
+    rollout = replace(_rollout(state), evidence=(seen,))
+    return Move(event, replace(state, deployment=replace(state.deployment, rollout=rollout)), kind=True)
+
+
+def _is_looked_at(state: State) -> bool:
+    """Its judge goes by what comes in from now on."""
+    rollout = state.deployment.rollout
+    known_at = rollout.weight_known_at if rollout and is_judged(rollout) else None
+    return known_at is not None and known_at < state.now
+
+
+def _rollout(state: State) -> Rollout:
+    rollout = state.deployment.rollout
+    assert rollout is not None
+    return rollout
 
 
 def time(state: State) -> Iterator[Move]:
@@ -100,7 +129,8 @@ def time(state: State) -> Iterator[Move]:
         yield Move("the deadline passes", changed(state, passed, misfortune=True))
     if state.is_due:
         return
-    resting = not any(route.status in _COMING_OR_GOING for route in deployment.routes)
+    coming = (route.status in _COMING_OR_GOING for route in deployment.routes)
+    resting = not any(coming) and not any(move.kind for move in proxies(state))
     at = min((at for at in _ends(state) if at > now), default=None)
     if at is not None and (due_at is None or at < due_at):
         yield _later(state, at, kind=resting, broken=broken_by_waiting(deployment, at))

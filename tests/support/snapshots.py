@@ -64,6 +64,7 @@ SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {
             "steps": st.sampled_from([["5%"], [{"weight": "5%", "seconds": 10}, "50%"], ["1%", "30%", "99.9%"]]),
             "replicas": st.sampled_from(["auto", "auto", 1, 3]),
+            "mirror": st.sampled_from([None, None, {"share": "10%", "seconds": 10}]),
             "max_surge": st.sampled_from([1, 1, 2, "25%", "100%"]),
             "max_unavailable": AMOUNTS,
             "min_ready_seconds": st.sampled_from([0, 0, 10]),

@@ -12,6 +12,7 @@ from domain.traffic.published import (
     RouteInTraffic,
     TrafficSnapshot,
 )
+from traffic.resources import Resource
 
 
 def route(number: int = 1, address: str | None = None, **settings: Any) -> RouteInTraffic:
@@ -56,3 +57,9 @@ def deployment(
 
 def snapshot(*deployments: DeploymentInTraffic, seen: str = "1:1:") -> TrafficSnapshot:
     return TrafficSnapshot(seen, deployments)
+
+
+def whole(found: Resource) -> dict[str, Any]:
+    """All that it says, with its entries."""
+    entries = [whole(entry) for group in found.entries.values() for entry in group]
+    return {**found.content, **({found.listed: entries} if found.listed else {})}

@@ -13,7 +13,7 @@ from domain.commands import COMMANDS
 from domain.errors import InvalidInputError
 from domain.queries import QUERIES
 from tasks.app import app
-from tasks.commands import TASKS, answer, answer_message
+from tasks.commands import TASKS, answer_message
 from tests.support.deployments import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING
 from tests.support.queues import drop_all, waiting
@@ -22,6 +22,10 @@ from tests.support.servers import EmbeddedServer
 pytestmark = pytest.mark.usefixtures("this_process_is_a_worker")
 
 NOBODYS = "00000000-0000-0000-0000-000000000000"
+
+
+def answer(task: str, payload: Any) -> dict[str, Any]:
+    return answer_message(task, {"payload": payload})
 
 
 def test_every_command_and_query_is_a_task_of_its_own_name_that_keeps_its_result() -> None:
@@ -86,13 +90,15 @@ def test_arguments_that_no_command_has_are_refused(given: dict[str, Any]) -> Non
 
 
 def test_without_postgres_a_command_is_answered_when_patience_ends(
-    postgres_server: EmbeddedServer, engine: Engine
+    postgres_server: EmbeddedServer, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_deployment(engine)
     payload = {"request_id": "r", "deployment": "web", "desired_replicas": 4}
     postgres_server.stop()
     try:
-        told = answer("rollway.scale", payload, patience_seconds=0.5)
+        with monkeypatch.context() as hurried:
+            hurried.setattr("tasks.commands.PATIENCE_SECONDS", 0.5)
+            told = answer("rollway.scale", payload)
     finally:
         postgres_server.start()
     assert json.loads(json.dumps(told))["error"]["code"] == "unavailable"

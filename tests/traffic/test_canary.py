@@ -9,7 +9,7 @@ import pytest
 
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import RouteInTraffic
-from tests.support.traffic_samples import deployment, route, snapshot
+from tests.support.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import Named, ResourceKind
@@ -72,48 +72,10 @@ def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_l
     assert known[CLUSTERS] == split[CLUSTERS]
     assert known[ENDPOINTS] == split[ENDPOINTS]
     assert known[ROUTES] == gone[ROUTES] != split[ROUTES]
-    routes = split[ROUTES]["rollway"].content
+    routes = whole(split[ROUTES]["rollway"])
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     shares = [action["weighted_clusters"]["clusters"] for action in actions]
     assert shares == [[{"name": "web", "weight": 9950}, {"name": "web/canary", "weight": 50}]] * len(actions)
-
-
-def sticky(*routes: RouteInTraffic, weight: int) -> TrafficTable:
-    given = replace(deployment(*routes), weight=weight, has_canary=True, sticky=UUID(int=0xABCDEF))
-    return derive_table(snapshot(given))
-
-
-COOKIE = "rollway-canary-000000abcdef"
-
-
-def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_who_has_none() -> None:
-    (host, *_) = (
-        envoy_resources(sticky(route(1), new(2), weight=500)).by_kind[ROUTES]["rollway"].content["virtual_hosts"]
-    )
-    live = [found for found in host["routes"] if "weighted_clusters" in found.get("route", {})]
-    assert all(found["route"]["weighted_clusters"]["use_hash_policy"] for found in live)
-    has_one = {"name": "cookie", "string_match": {"contains": f"{COOKIE}="}}
-    told = [
-        (
-            has_one in found["match"].get("headers", []),
-            found["route"]["hash_policy"],
-            "response_headers_to_add" in found,
-        )
-        for found in live
-    ]
-    assert told == [
-        *[(True, [{"cookie": {"name": COOKIE}}], False)] * 2,
-        *[(False, [{"header": {"header_name": "x-request-id"}}], True)] * 2,
-    ]
-    without = envoy_resources(sticky(route(1), new(2), weight=0)).by_kind[ROUTES]["rollway"].content
-    assert "cookie" not in str(without)
-
-
-def test_traefik_keeps_callers_by_its_own_cookie() -> None:
-    services = traefik_document(sticky(route(1), new(2), weight=500))["http"]["services"]
-    assert services["web"]["weighted"]["sticky"] == {
-        "cookie": {"name": COOKIE, "maxAge": 604_800, "httpOnly": True, "sameSite": "lax"}
-    }
 
 
 def test_traefik_gets_a_weighted_service() -> None:
@@ -161,7 +123,8 @@ def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> No
     split, none_yet = beside(*three, weight=500, fresh={2}), beside(route(1), new(3), weight=500, fresh=set())
     told, told_none = (envoy_resources(found).by_kind for found in (split, none_yet))
     assert set(told[ENDPOINTS]) == set(told_none[ENDPOINTS]) == {"web", "web/canary", "web/baseline"}
-    assert shares_of(told) == [("web", 9000), ("web/canary", 500), ("web/baseline", 500)]
+    in_order = [("web", 9000), ("web/baseline", 500), ("web/canary", 500)]
+    assert shares_of(told) == in_order, "the canary is last, so that its sticky callers stay"
     assert shares_of(told_none) == [("web", 9500), ("web/canary", 500)]
     services = traefik_document(split)["http"]["services"]
     assert services["web"]["weighted"]["services"] == [
@@ -175,7 +138,7 @@ def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> No
 
 
 def shares_of(told: Mapping[ResourceKind, Named]) -> list[tuple[str, int]]:
-    action = told[ROUTES]["rollway"].content["virtual_hosts"][0]["routes"][-1]["route"]
+    action = whole(told[ROUTES]["rollway"])["virtual_hosts"][0]["routes"][-1]["route"]
     return [(cluster["name"], cluster["weight"]) for cluster in action["weighted_clusters"]["clusters"]]
 
 

@@ -57,6 +57,7 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
     assert its.of_baseline("a.b", OLD) == Answers(7), "which are the old revision's too"
     assert its.of_baseline("web", OLD) == its.of_baseline("a.b", NEW) == Answers()
     assert its.counters("web", (OLD,)) == Counters(13, {OLD: Answers()})
+    assert (its.requests("a.b"), its.requests("web")) == (23, 0), "whoever answered them, previews left out"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_o
     body = json.dumps({"cluster_statuses": clusters}).encode()
     assert under_way(body) == {("web", "10.0.0.1", 8001): 6, ("web", "10.0.0.1", 8002): 0}
     assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%28%2F.%2A%29%3F%24"
+    assert clusters_page(map(str, range(501))) == "/clusters?format=json", "too many for a path"
     with pytest.raises(ValueError, match=r"."):
         under_way(b"no healthy upstream")
 

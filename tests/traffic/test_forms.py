@@ -7,7 +7,7 @@ import yaml
 
 from domain.model import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
-from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
+from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.bootstrap import envoy_bootstrap
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
@@ -47,7 +47,7 @@ def test_two_servers_agree_on_versions_whatever_they_knew_before() -> None:
 
 
 def test_a_request_may_be_silent_for_an_hour_and_take_as_long_as_it_likes() -> None:
-    routes = envoy_resources(table(deployment(route(1)))).by_kind[ROUTES]["rollway"].content
+    routes = whole(envoy_resources(table(deployment(route(1)))).by_kind[ROUTES]["rollway"])
     actions = [found["route"] for host in routes["virtual_hosts"] for found in host["routes"] if "route" in found]
     assert {(action["timeout"], action["idle_timeout"]) for action in actions} == {("0.000s", "3600.000s")}
 

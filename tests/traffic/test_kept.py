@@ -13,12 +13,13 @@ from traffic.envoy import envoy_resources
 from traffic.resources import ResourceKind
 from traffic.table import derive_table
 
+NEW = coming(3, traffic=TrafficStatus.ACTIVE, is_current=False)
 _ROUTES = (
     (),
     (route(1), route(2)),
     (route(1), replace(route(2), status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE)),
     (route(1), coming(3)),
-    (route(1), coming(3, traffic=TrafficStatus.ACTIVE)),
+    (route(1), NEW),
     (route(1, "host-7:80"),),
 )
 _ENTRANCES = (None, hosts("shop"), (*hosts("shop", "a b"), *prefixes("/shop/")), hosts("preview.web"))
@@ -68,3 +69,19 @@ def test_of_a_thousand_deployments_only_what_changed_is_made_again() -> None:
     assert told.by_kind[ResourceKind.ROUTES] is resources.by_kind[ResourceKind.ROUTES]
     endpoints, were = told.by_kind[ResourceKind.ENDPOINTS], resources.by_kind[ResourceKind.ENDPOINTS]
     assert [name for name in endpoints if endpoints[name] is not were[name]] == ["web7"]
+
+
+def test_a_weight_makes_again_the_routes_to_its_deployment_alone() -> None:
+    fleet = [deployment(route(number), name=f"web{number}") for number in range(100)]
+    fleet[7] = replace(deployment(route(7), NEW, name="web7"), weight=0, has_canary=True)
+    before = snapshot(*fleet)
+    table = derive_table(before)
+    resources = envoy_resources(table)
+    fleet[7] = replace(fleet[7], weight=500)
+    after = snapshot(*fleet)
+    told = envoy_resources(derive_table(after, (before, table)), (table, resources))
+    (routes,), (were,) = (of.by_kind[ResourceKind.ROUTES].values() for of in (told, resources))
+    assert [name for name, found in routes.entries.items() if found != were.entries[name]] == ["web7", "*"]
+    by_prefix, was = routes.entries["*"][0].entries, were.entries["*"][0].entries
+    assert [name for name, found in by_prefix.items() if found is not was[name]] == ["/web7/", ""]
+    assert routes.version != were.version

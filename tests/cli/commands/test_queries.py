@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.engine import transaction
 from db.locked import lock
-from tasks.commands import answer
+from tasks.commands import answer_message
 from tests.cli.conftest import Rollway
 from tests.support.deployments import make_deployment, read
 from tests.support.pictures import PROVISIONING
@@ -23,8 +23,8 @@ def test_a_query_tells_what_status_shows_even_of_a_deployment_that_somebody_hold
     made = make_deployment(engine, "■■■|◇", status=PROVISIONING)
     with transaction(engine) as holding:
         lock(holding, [made.id])
-        told = answer("rollway.get_deployment", {"deployment": "web", "actor": "ci"})
-        rollout = answer("rollway.get_rollout", {"rollout_id": str(made.rollout_id)})
+        told = answer_message("rollway.get_deployment", {"payload": {"deployment": "web", "actor": "ci"}})
+        rollout = answer_message("rollway.get_rollout", {"payload": {"rollout_id": str(made.rollout_id)}})
     shown = json.loads(rollway("status", "web", "--json").out)
     del shown["urls"], shown["deviations"]
     assert json.loads(json.dumps(told)) == {"ok": True, "result": {**shown, "now": told["result"]["now"]}}
@@ -44,5 +44,5 @@ def test_a_query_tells_what_status_shows_even_of_a_deployment_that_somebody_hold
     ],
 )
 def test_a_question_that_has_no_answer_is_refused(task: str, payload: Any, code: str) -> None:
-    told = answer(task, payload)
+    told = answer_message(task, {"payload": payload})
     assert (told["ok"], told["error"]["code"]) == (False, code)

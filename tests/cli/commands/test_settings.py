@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from sqlalchemy import Engine
 
+from stack.home import project_root
 from tests.cli.conftest import Rollway
+from tests.support.autoscaling import check
 from tests.support.deployments import make_deployment
 
 pytestmark = pytest.mark.usefixtures("servers")
@@ -44,6 +47,18 @@ def test_rules_are_set_act_on_what_is_pushed_and_go_again(rollway: Rollway, engi
     assert rollway("push-metric", "web", "queue", "9.5").out == "queue of web is 9.5 now; no rule acts on it\n"
     assert rollway("push-metric", "web", "queue", "11").out == "queue of web is 11 now; a rule acts on it\n"
     assert rollway("autoscaling", "web", "--remove").out == "web has no autoscaling rules from now on\n"
+
+
+def test_the_example_of_rules_for_proxies_is_taken_and_shown_and_status_says_what_they_see(
+    rollway: Rollway, engine: Engine
+) -> None:
+    make_deployment(engine)
+    example = str(project_root() / "examples/autoscaling/by_requests.yaml")
+    assert rollway("autoscaling", "web", "--set", example).out == "web has 3 autoscaling rules from now on\n"
+    assert yaml.safe_load(rollway("autoscaling", "web").out)[1]["metric"] == "answers_under_way"
+    check(engine)
+    said = rollway("status", "web").out
+    assert "requests_per_second has no value yet: no proxy has told it" in " ".join(said.split())
 
 
 def test_where_one_deployment_is_reached_is_set_alone(rollway: Rollway, engine: Engine) -> None:

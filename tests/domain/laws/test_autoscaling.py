@@ -3,12 +3,14 @@
 import math
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.autoscaling.demand import DemandLook, DemandSeries, Shown, value_of_demand, with_look
 from domain.autoscaling.judging import MetricValue, Quiet, Scaling, evaluate_rules, judge_rules
-from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator
+from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, ProxyMetric
 from tests.support.autoscaling_rules import ago
 from tests.support.pictures import NOW
 
@@ -105,3 +107,38 @@ def test_a_rule_alone_comes_to_rest_at_its_limit(rule: AutoscalingRule, desired:
         last = now
     assert counts in (sorted(counts), sorted(counts, reverse=True))
     assert len(set(counts)) == len(counts)
+
+
+NODES = frozenset({"a", "b", "c"})
+SHOWN = st.builds(Shown, st.integers(0, 9), st.integers(0, 900), st.integers(0, 9))
+SHOWN_BY_ALL = st.lists(st.dictionaries(st.sampled_from(sorted(NODES)), SHOWN), min_size=1, max_size=8)
+
+
+def begins_anew(node: str, shown: list[dict[str, Shown]]) -> bool:
+    """Whether it is not known how much a proxy was asked since the last look."""
+    *_, before, last = {}, *shown
+    if not {node} <= before.keys() & last.keys():
+        return True
+    return before[node].uptime > last[node].uptime or before[node].requests > last[node].requests
+
+
+@given(
+    SHOWN_BY_ALL, st.sampled_from(ProxyMetric), st.integers(0, 20), st.floats(0, 1000), st.sampled_from(["avg", "sum"])
+)
+def test_while_a_proxy_is_silent_no_replica_is_taken_away(
+    shown: list[dict[str, Shown]], metric: ProxyMetric, desired: int, threshold: float, how: str
+) -> None:
+    looks: tuple[DemandLook, ...] = ()
+    for number, by_node in enumerate(shown):
+        looks = with_look(looks, DemandLook(2.0 * number, NODES, by_node))
+    kind = {"metric": metric, "source": "proxy", "comparator": "<=", "threshold": threshold, "max_replicas": 20}
+    rule = AutoscalingRule.model_validate({**kind, "step": -1, "min_replicas": 0, "aggregate": how})
+    value = value_of_demand(DemandSeries(UUID(int=1), "web", desired, rule.series, metric, how == "avg"), looks, NOW)
+    (said,) = judge_rules([rule], [value] if value else [], desired, None, NOW)
+    silent = {node for node in NODES if node not in shown[-1]}
+    if metric is ProxyMetric.REQUESTS_PER_SECOND:
+        silent |= {node for node in NODES if begins_anew(node, shown)}
+    assert value is None or set(value.silent) == silent
+    assert not silent or isinstance(said, Quiet)
+    if silent and value and value.value <= threshold:
+        assert all(node in said.reason for node in silent)

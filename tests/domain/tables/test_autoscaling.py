@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.autoscaling.judging import Quiet, Scaling, evaluate_rules, judge_rules
-from tests.support.autoscaling_rules import DOWN, ago, rule, seen
+from domain.autoscaling.judging import MetricValue, Quiet, Scaling, evaluate_rules, judge_rules
+from tests.support.autoscaling_rules import DOWN, UP, ago, rule, seen
 from tests.support.pictures import NOW
 
 
@@ -99,6 +99,46 @@ def test_a_quiet_rule_says_why(kind: Any, value: Any, last: float | None, why: s
     (quiet,) = judge_rules([autoscaling_rule], metrics, 3, ago(last) if last is not None else None, NOW)
     assert isinstance(quiet, Quiet)
     assert quiet.reason == why
+
+
+HELD_BACK = "did not say, so no replica is taken away"
+PROXY: dict[str, Any] = {"metric": "requests_per_second", "source": "proxy"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "why"),
+    [
+        (PROXY, None, "requests_per_second has no value yet: no proxy has told it"),
+        (PROXY, (12, 4, ()), "requests_per_second is 12, not > 30, as 4 of 4 proxies told"),
+        (PROXY, (12, 1, ()), "requests_per_second is 12, not > 30, as the one proxy told"),
+        (
+            {**DOWN, **PROXY, "aggregate": "sum"},
+            (1.5, 4, ("edge-2",)),
+            f"sum of requests_per_second is 1.5 < 5, as 3 of 4 proxies told, but edge-2 {HELD_BACK}",
+        ),
+        (
+            {**DOWN, **PROXY, "metric": "answers_under_way"},
+            (0, 6, ("a", "b", "c", "d", "e")),
+            f"answers_under_way is 0 < 5, as 1 of 6 proxies told, but a, b, c and 2 more {HELD_BACK}",
+        ),
+    ],
+)
+def test_what_proxies_tell_is_said_with_how_many_did_and_who_did_not(kind: Any, told: Any, why: str) -> None:
+    proxy_rule = rule({**UP, **kind})
+    value, proxies, silent = told or (0, 0, ())
+    metrics = [MetricValue(proxy_rule.series, value, ago(1), len(silent), proxies, silent)] if told else []
+    (quiet,) = judge_rules([proxy_rule], metrics, 3, None, NOW)
+    assert isinstance(quiet, Quiet)
+    assert quiet.reason == why
+
+
+def test_a_silent_proxy_holds_back_no_further_replica() -> None:
+    up = rule({**UP, **PROXY})
+    scaling = evaluate_rules([up], [MetricValue(up.series, 31, ago(1), 1, 2, ("edge-2",))], 3, None, NOW)
+    assert scaling is not None
+    assert scaling.reason == (
+        "requests_per_second is 31 > 30, as 1 of 2 proxies told: from 3 to 5 replicas (at most 8)"
+    )
 
 
 def test_a_value_may_be_as_old_as_is_allowed_and_not_older() -> None:

@@ -10,6 +10,8 @@ from domain.autoscaling.judging import MetricSample, MetricValue, value_of_repli
 from tests.support.autoscaling_rules import BUSY, DOWN, rule
 from tests.support.pictures import NOW
 
+PROXY = {"metric": "requests_per_second", "source": "proxy"}
+
 
 def test_rules_share_a_series_exactly_when_they_read_the_same() -> None:
     assert rule().series == rule(DOWN).series == "avg(requests_in_flight) at /metrics"
@@ -22,6 +24,11 @@ def test_rules_share_a_series_exactly_when_they_read_the_same() -> None:
         rule(labels={"a": 'b",c="d'}),
         rule(labels={"a": "b", "c": "d"}),
         rule(source="pushed"),
+        rule(metric="requests_per_second"),
+        rule(metric="requests_per_second", source="pushed"),
+        rule(metric="requests_per_second", source="proxy"),
+        rule(metric="requests_per_second", source="proxy", aggregate="sum"),
+        rule(metric="answers_under_way", source="proxy"),
     ]
     assert len({other.series for other in others}) == len(others)
     assert rule(labels={"a": "1", "b": "2"}).series == rule(labels={"b": "2", "a": "1"}).series
@@ -50,6 +57,11 @@ def test_rules_share_a_series_exactly_when_they_read_the_same() -> None:
         ({"max_age_seconds": 0}, "max_age_seconds"),
         ({"source": "pushed", "aggregate": "sum"}, "path, labels and aggregate are for source 'replicas'"),
         ({"source": "pushed", "labels": {"a": "b"}}, "path, labels and aggregate are for source 'replicas'"),
+        ({"source": "proxy"}, "metric must be requests_per_second or answers_under_way where source is 'proxy'"),
+        ({**PROXY, "path": "/m"}, "path and labels are for source 'replicas'; proxies tell of the deployment"),
+        ({**PROXY, "labels": {"a": "b"}}, "path and labels are for source 'replicas'"),
+        ({**PROXY, "aggregate": "max"}, "aggregate must be avg, for each replica, or sum, of all, where source is"),
+        ({"source": "proxies"}, "source"),
         ({"labels": {"a": "\0"}}, "labels"),
         ({"colour": "red"}, "colour"),
     ],

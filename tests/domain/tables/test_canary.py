@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.changes import Stage
-from domain.errors import InvalidInputError, WrongStateError
+from domain.errors import WrongStateError
 from domain.evaluator import EVALUATOR
 from domain.foresight.why import why
 from domain.foresight.world import Fates, World, cycle
@@ -14,7 +14,6 @@ from domain.model import Deployment
 from domain.policy import DeploymentPolicy
 from domain.rollout import weight_known
 from domain.steering import abort, pause, promote, resume
-from domain.strategies import parse_policy
 from domain.strategies.budget import Budget
 from tests.support.people import activate_revision, asking
 from tests.support.pictures import (
@@ -30,12 +29,8 @@ from tests.support.pictures import (
     resting,
     rolling_update,
 )
+from tests.support.policies import canary
 from tests.support.simulation import applied
-
-
-def canary(**spec: Any) -> DeploymentPolicy:
-    return parse_policy({"strategy": "canary", "spec": spec})
-
 
 SHORT = canary(steps=["5%", "50%"])
 TIMED = canary(steps=[{"weight": "5%", "seconds": 60}, "50%"])
@@ -174,23 +169,6 @@ def test_a_whole_canary_as_a_film() -> None:
         "all 3 replicas run the new revision",
     ]
     assert (world.at - NOW).total_seconds() == 63
-
-
-@pytest.mark.parametrize(
-    ("spec", "field", "right"),
-    [
-        ({"steps": ["5"]}, "steps", 'such as "5%"'),
-        ({"steps": []}, "steps", "at least 1"),
-        ({"steps": ["50%", "5%"]}, "", "rising weights"),
-        ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
-        ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
-    ],
-)
-def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right: str) -> None:
-    with pytest.raises(InvalidInputError) as refused:
-        canary(**spec)
-    assert field in refused.value.message
-    assert right in refused.value.message
 
 
 def test_a_number_of_replicas_and_the_budget() -> None:

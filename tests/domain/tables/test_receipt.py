@@ -11,6 +11,7 @@ import pytest
 from domain.foresight.measured import RecordedAct, RecordedStep, extremes
 from domain.foresight.receipt import RecordedRollout, Sealed, checked, receipt, sealed
 from domain.policy import DeploymentPolicy, RolloutLimits
+from domain.recording import changes_from_json
 from tests.support.pictures import NOW, RECREATE, blue_green, deploying, rolling_update
 from tests.support.recorded import steps_of
 
@@ -84,7 +85,7 @@ def test_every_strategy_keeps_what_it_promised(policy: DeploymentPolicy) -> None
 def changed(step: RecordedStep, **changes: Any) -> RecordedStep:
     """The step as if this had been decided."""
     decision = {**step.decision, "changes": {**step.decision["changes"], **changes}}
-    return RecordedStep.of(step.number, step.phase, step.at, step.inputs, decision)
+    return replace(step, decision=decision, changes=changes_from_json(decision))
 
 
 def test_a_step_that_broke_a_budget_or_is_decided_otherwise_today_is_told() -> None:

@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 
 from domain.evaluator import EVALUATOR
-from domain.foresight.world import Fate, Fates, with_status
+from domain.foresight.world import Fate, Fates, cycle, with_status
 from domain.model import RouteStatus, StartFailures, Verdict
+from domain.policy import RolloutLimits
 from tests.domain.tables.test_rolling_update import IN_GRACE
 from tests.support.pictures import NOW, V2, deploying, happens, route_id
-from tests.support.simulation import world_of
+from tests.support.simulation import applied, world_of
 
 
 def test_the_next_look_is_at_whatever_comes_first() -> None:
@@ -27,6 +28,13 @@ def test_the_next_look_is_at_whatever_comes_first() -> None:
 def test_a_wait_for_a_sick_new_replica_ends_with_its_grace() -> None:
     decision = EVALUATOR.evaluate_one(deploying("|■■▲▲", status_for=IN_GRACE), NOW)
     assert decision.recheck_at == NOW + timedelta(seconds=25)
+
+
+def test_a_wave_that_replaces_a_sick_one_looks_again_at_once_for_it_may_have_been_one_too_many() -> None:
+    replacing = deploying("|■■▲", limits=RolloutLimits(failure_budget=1))
+    decision = EVALUATOR.evaluate_one(replacing, NOW)
+    assert (happens(replacing, decision), decision.recheck_at) == ("create 1, drain ▲", NOW)
+    assert cycle(applied(cycle(replacing, NOW), NOW), NOW).reason.startswith("1 new replica failed, the limit is 1")
 
 
 @pytest.mark.parametrize("pacing", ["wave", "continuous"])

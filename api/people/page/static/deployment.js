@@ -89,14 +89,15 @@ function take(deployment) {
   soon();
 }
 
+const waits = () => !["ready", "destroyed"].includes(shown.deployment.lifecycle);
+
 /** Why it waits, decided anew by the server, so asked when what is known here has changed, and not too often. */
 async function readWhy() {
   isAsking = true;
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
   isAsking = false;
-  const { deployment } = shown;
-  const waits = deployment.lifecycle !== "ready" && deployment.lifecycle !== "destroyed";
-  shown.why = (waits && (await insist(() => ask(`${PATH}/why`)))?.sentence) || "";
+  const told = waits() ? await insist(() => ask(`${PATH}/why`)) : undefined;
+  shown.why = waits() ? (told?.sentence ?? "") : "";
   soon();
 }
 

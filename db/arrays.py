@@ -1,0 +1,81 @@
+"""Columns of values as arrays in Postgres' binary form. psycopg would look for the type in the values of each list."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from struct import Struct
+from typing import Any, ClassVar
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Dumper, PyFormat, Transformer
+from psycopg.types.json import Jsonb
+
+_HEAD = Struct("!iiIii")
+_LENGTH = Struct("!i")
+_NULL = _LENGTH.pack(-1)
+
+Pack = Callable[[Any], bytes]
+"""One value in binary form, its length before it."""
+
+
+class Array:
+    """Values of one type of Postgres, None among them, as a parameter. Their types are not looked at again."""
+
+    element: ClassVar[int]
+    """The number of the type in Postgres."""
+    pack: ClassVar[Pack]
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[object]) -> None:
+        self.values = values
+
+
+class _ArrayDumper(Dumper):
+    format = pq.Format.BINARY
+
+    def dump(self, obj: Array) -> bytes:
+        """As `array_recv` of Postgres reads it: dimensions, nulls or none, type, length, first index; the values."""
+        pack = type(obj).pack
+        packed = [_NULL if value is None else pack(value) for value in obj.values]
+        return _HEAD.pack(1, _NULL in packed, obj.element, len(packed), 1) + b"".join(packed)
+
+
+def _array(name: str, pack: Pack) -> type[Array]:
+    """The arrays of one type, made known to psycopg."""
+    known = psycopg.postgres.types[name]
+    kind = type(f"{name}_array", (Array,), {"element": known.oid, "pack": staticmethod(pack), "__slots__": ()})
+    psycopg.adapters.register_dumper(kind, type(f"{name}_array_dumper", (_ArrayDumper,), {"oid": known.array_oid}))
+    return kind
+
+
+def _fixed(size: int, form: str) -> Pack:
+    pack = Struct(f"!i{form}").pack
+    return lambda value: pack(size, value)
+
+
+def _sized(dump: Callable[[Any], Any]) -> Pack:
+    def pack(value: object) -> bytes:
+        dumped: bytes = dump(value)
+        return _LENGTH.pack(len(dumped)) + dumped
+
+    return pack
+
+
+def _as_psycopg(example: object) -> Pack:
+    """What it makes of values such as this one."""
+    return _sized(Transformer().get_dumper(example, PyFormat.BINARY).dump)
+
+
+ARRAYS: Mapping[str, type[Array]] = {
+    "bool": _array("bool", _fixed(1, "?")),
+    "float8": _array("float8", _fixed(8, "d")),
+    "int4": _array("int4", _fixed(4, "i")),
+    "int8": _array("int8", _fixed(8, "q")),
+    "interval": _array("interval", _as_psycopg(timedelta())),
+    "jsonb": _array("jsonb", _as_psycopg(Jsonb(None))),
+    "text": _array("text", _sized(str.encode)),
+    "timestamptz": _array("timestamptz", _as_psycopg(datetime.now().astimezone())),
+    "uuid": _array("uuid", lambda value: b"\0\0\0\x10" + value.int.to_bytes(16)),
+}
+"""By the name of the type."""

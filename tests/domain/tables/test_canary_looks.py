@@ -1,0 +1,59 @@
+"""When a canary is looked at, and what its judge may do while something else holds it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.evaluator import EVALUATOR
+from domain.foresight.world import cycle
+from domain.holds import Hold
+from domain.judge.evidence import Evidence
+from domain.model import Deployment, Verdict
+from domain.rollout import ROLLING_BACK
+from domain.traffic.answers import Answers
+from tests.domain.tables.test_canary import FIRST, SECOND, TIMED, at_stage
+from tests.support.pictures import NOW
+from tests.support.policies import canary
+
+JUDGED = canary(steps=["5%", "50%"], judge={})
+SECOND_LATER = NOW + timedelta(seconds=1)
+HARM = Evidence(NOW - timedelta(seconds=1), Answers(50, 40), Answers(950), 1, 1)
+FROZEN = Hold("held by the freeze f; then it goes on by itself", NOW + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("picture", "rollout"),
+    [
+        ("■■■|■", {**FIRST, "weight_known_at": None}),  # a proxy is silent: the others send it requests already
+        ("■■|■◇", SECOND),
+        ("■■■|■", FIRST),
+    ],
+)
+def test_a_judge_looks_once_a_second_from_the_first_request_whatever_else_is_waited_for(
+    picture: str, rollout: dict[str, Any]
+) -> None:
+    decision = EVALUATOR.evaluate_one(at_stage(picture, 3, JUDGED, **rollout), NOW)
+    assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, SECOND_LATER)
+
+
+def test_the_end_of_a_steps_seconds_is_looked_at_also_while_a_replica_is_waited_for() -> None:
+    waiting = at_stage("■■■|◇", 3, TIMED, **FIRST)
+    assert EVALUATOR.evaluate_one(waiting, NOW).recheck_at == SECOND_LATER
+
+
+def frozen(**rollout: Any) -> Deployment:
+    return replace(at_stage("■■■|■", 3, JUDGED, **rollout), hold=FROZEN)
+
+
+def test_harm_goes_back_in_a_freeze_too_for_what_leads_out_of_trouble_waits_for_nobody() -> None:
+    decision = cycle(frozen(**FIRST, evidence=(HARM,)), NOW)
+    assert (decision.verdict, decision.to) == (Verdict.GIVE_UP, ROLLING_BACK)
+    assert decision.reason.startswith("canary 40 of 50 failed, control 0 of 950")
+
+
+def test_until_then_a_frozen_canary_that_has_requests_is_looked_at_once_a_second() -> None:
+    held = EVALUATOR.evaluate_one(frozen(**FIRST), NOW)
+    assert (held.reason, held.recheck_at, held.waits_for_person) == (FROZEN.reason, SECOND_LATER, True)
+    assert EVALUATOR.evaluate_one(frozen(), NOW).recheck_at == FROZEN.until, "it has none yet"
