@@ -11,7 +11,7 @@ from domain.replicas.runtime_spec import DockerResources, DockerSpec, ExternalSp
 from domain.strategies import STRATEGIES
 from domain.traffic.entrances import TrafficSettings
 from reference.markdown import page, prose, table
-from reference.models import rows_of
+from reference.models import inner, rows_of
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "a document": DeploymentFile,
@@ -61,4 +61,9 @@ def _strategy(name: str) -> str:
     said = f"### `policy.spec` of `{name}`\n\n{prose(spec.__doc__)}\n"
     example = (_EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8").strip()
     rows = table(HEADS, (row.cells for row in rows_of(spec)))
+    rows += "".join(f"\n{_within(*place)}" for place in inner(spec, "spec"))
     return f"{said}{rows}\n[{name}.yaml](../../examples/{name}.yaml):\n\n```yaml\n{example}\n```\n"
+
+
+def _within(place: str, model: type[BaseModel]) -> str:
+    return f"#### `{place}`\n\n{prose(model.__doc__)}\n" + table(HEADS, (row.cells for row in rows_of(model)))

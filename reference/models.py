@@ -1,9 +1,9 @@
 """What a Pydantic model says of its fields: default, what is right there, and what each means."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
@@ -44,6 +44,21 @@ def rows_of(model: type[BaseModel], *, without: frozenset[str] = frozenset()) ->
     ]
 
 
+def inner(model: type[BaseModel], place: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The models that fields of this one hold, at whatever depth, each behind its place, such as spec.judge."""
+    for name, field in model.model_fields.items():
+        for found in _models(field.annotation):
+            yield f"{place}.{name}", found
+            yield from inner(found, f"{place}.{name}")
+
+
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
 def _default(model: type[BaseModel], name: str) -> str:
     field = model.model_fields[name]
     if field.is_required():
@@ -51,8 +66,11 @@ def _default(model: type[BaseModel], name: str) -> str:
     value = field.get_default(call_default_factory=False)
     if value in (None, "", PydanticUndefined):
         return "none"
-    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    return f"`{json.dumps(plain, default=str)}`"
+    return f"`{json.dumps(value, default=_plain)}`"
+
+
+def _plain(value: object) -> object:
+    return value.model_dump(mode="json", exclude_none=True) if isinstance(value, BaseModel) else str(value)
 
 
 def right(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

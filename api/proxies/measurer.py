@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -15,7 +16,7 @@ from api.proxies.observed import Observed
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.engine import in_transaction
 from db.proxies.drains import note_drain_looks, routes_to_look_at
-from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, record_look
+from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from domain.traffic.answers import Counters
 from traffic.counted import COUNTERS_PAGE, Counted, clusters_page, counted, under_way
 
@@ -23,6 +24,7 @@ EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
 _LOOK_SECONDS = 0.5
 _log = structlog.get_logger(__name__)
+Answered = TypeVar("Answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Measurer:
         if not drains or not work.proxies:
             return
         page = clusters_page({name for name, *_ in drains.values()})
-        found = await proxies.ask_all(work.proxies, page, under_way)
+        found = await self._ask(proxies, work, page, under_way)
         if len(found) < len(work.proxies):
             return
         busy = {route: sum(its.get(where, 0) for its in found.values()) for route, where in drains.items()}
@@ -89,12 +91,21 @@ class Measurer:
     async def _count(self, proxies: Asking, work: _Work) -> None:
         if not work.rollouts:
             return
-        told = await proxies.ask_all(work.proxies, COUNTERS_PAGE, counted)
+        told = await self._ask(proxies, work, COUNTERS_PAGE, counted)
         self._observed.proxies_reporting.set(len(told))
         for rollout in work.rollouts:
             counters = {node: _counters_of(rollout, page) for node, page in told.items()}
             write = partial(record_look, rollout=rollout, told=counters, live=len(work.proxies))
             await asyncio.to_thread(in_transaction, self._engine, write)
+
+    async def _ask(
+        self, proxies: Asking, work: _Work, page: str, read: Callable[[bytes], Answered]
+    ) -> dict[str, Answered]:
+        """What is on this page of each proxy that tells, by node id; who tells for the first time is written down."""
+        told = await proxies.ask_all(work.proxies, page, read)
+        if new := {proxy.node_id for proxy in work.proxies if not proxy.has_told} & told.keys():
+            await asyncio.to_thread(in_transaction, self._engine, partial(note_told, node_ids=new))
+        return told
 
 
 def _due(connection: Connection) -> _Work:

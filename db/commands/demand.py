@@ -26,7 +26,7 @@ _SERIES = """
 
 # One that was heard of lately may still send requests, though it counts as gone. Of two with one id one would be asked.
 _PROXIES = f"""
-    SELECT node_id, stats_address, coalesce({IS_LIVE}, false) AND NOT is_doubled AS is_asked
+    SELECT node_id, stats_address, told_at IS NOT NULL, coalesce({IS_LIVE}, false) AND NOT is_doubled AS is_asked
       FROM proxies p
      WHERE {IS_LIVE} OR p.last_seen_at > clock_timestamp() - interval '10 minutes'
      ORDER BY node_id
@@ -49,7 +49,7 @@ def demanded(connection: Connection[Any]) -> Demanded | None:
         return None
     now = database_now(connection)
     proxies = connection.execute(_PROXIES).fetchall()
-    asked = [LiveProxy(node, stats_address) for node, stats_address, is_asked in proxies if is_asked]
+    asked = [LiveProxy(*proxy) for *proxy, is_asked in proxies if is_asked]
     return Demanded(series, asked, frozenset(node for node, *_ in proxies), now)
 
 

@@ -30,11 +30,12 @@ _RELEASE = f"""
 _SEEN = columns("node_id text, kind text, silence_seconds float8, is_doubled bool, stats_address text")
 
 _NOTE_PROXIES = f"""
-    INSERT INTO proxies (node_id, kind, silence_seconds, is_doubled, stats_address)
+    INSERT INTO proxies AS p (node_id, kind, silence_seconds, is_doubled, stats_address)
     SELECT * FROM {_SEEN} ORDER BY node_id
     ON CONFLICT (node_id) DO UPDATE
        SET last_seen_at = clock_timestamp(), kind = excluded.kind, silence_seconds = excluded.silence_seconds,
-           is_doubled = excluded.is_doubled, stats_address = excluded.stats_address
+           is_doubled = excluded.is_doubled, stats_address = excluded.stats_address,
+           told_at = CASE WHEN p.stats_address = excluded.stats_address THEN p.told_at END
 """
 
 _ACKS = columns("node_id text, version text, seen text")

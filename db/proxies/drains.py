@@ -37,9 +37,10 @@ _NOTE = f"""
 
 _TOLD = f"""
     SELECT clock_timestamp(),
-           (SELECT coalesce(bool_and(stats_address IS NOT NULL), false) FROM proxies p WHERE {IS_LIVE}),
-           l.route_id, l.under_way, l.idle_looks
-      FROM (SELECT) every_time LEFT JOIN drain_looks l ON l.route_id = ANY(%s)
+           coalesce(live.tell, false), coalesce(live.have_told, false), l.route_id, l.under_way, l.idle_looks
+      FROM (SELECT bool_and(stats_address IS NOT NULL) AS tell, bool_and(told_at IS NOT NULL) AS have_told
+              FROM proxies p WHERE {IS_LIVE}) live
+      LEFT JOIN drain_looks l ON l.route_id = ANY(%s)
 """
 
 
@@ -48,10 +49,12 @@ class Told:
     """What proxies told of draining routes, as of the database's time `now`: the last look at each that there was.
 
     `do_proxies_tell`: there are live proxies, and each has a port where it tells what is under way.
+    `have_proxies_told`: each is known to tell there.
     """
 
     now: datetime
     do_proxies_tell: bool
+    have_proxies_told: bool
     looks: Mapping[UUID, DrainLook]
 
 
@@ -70,4 +73,5 @@ def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> To
     """What proxies told of these routes: one statement."""
     rows = connection.execute(_TOLD, (list(route_ids),)).fetchall()
     looks = {route_id: DrainLook(under_way, idle_looks) for *_, route_id, under_way, idle_looks in rows if route_id}
-    return Told(rows[0][0], rows[0][1], looks)
+    now, do_tell, have_told, *_ = rows[0]
+    return Told(now, do_tell, have_told, looks)

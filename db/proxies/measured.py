@@ -1,5 +1,6 @@
 """What proxies are asked to tell: the rollouts whose next interval is due, and where the live proxies are."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -27,7 +28,11 @@ _DUE = """
      ORDER BY o.id
 """
 
-_LIVE = f"SELECT node_id, stats_address FROM proxies p WHERE {IS_LIVE} ORDER BY node_id"
+_LIVE = f"""
+    SELECT node_id, stats_address, told_at IS NOT NULL AS has_told FROM proxies p WHERE {IS_LIVE} ORDER BY node_id
+"""
+
+_NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY(%s) AND told_at IS NULL"
 
 
 class DueRollout(NamedTuple):
@@ -46,10 +51,14 @@ class DueRollout(NamedTuple):
 
 
 class LiveProxy(NamedTuple):
-    """`stats_address`: host:port where it tells what it has counted; None for one that does not."""
+    """`stats_address`: host:port where it tells what it has counted; None for one that does not.
+
+    `has_told`: it is known to tell there.
+    """
 
     node_id: str
     stats_address: str | None
+    has_told: bool
 
 
 def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueRollout]:
@@ -60,6 +69,11 @@ def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueR
 def live_proxies(connection: Connection[Any]) -> list[LiveProxy]:
     """Those that count, by node id."""
     return connection.cursor(row_factory=named_row(LiveProxy)).execute(_LIVE).fetchall()
+
+
+def note_told(connection: Connection[Any], node_ids: Collection[str]) -> None:
+    """These proxies tell what they have counted: from now on they are waited for where they are silent."""
+    connection.execute(_NOTE_TOLD, (sorted(node_ids),))
 
 
 def record_look(connection: Connection[Any], rollout: DueRollout, told: dict[str, Counters], live: int) -> bool:

@@ -11,8 +11,9 @@
     otherwise                                                     -> wait
 
 Its proxies tell when each live one has a port for it. Then a replica is idle when all of them said at two looks in a
-row that no answer of it is under way; until the first look, which takes a second, 5 s are waited. What has been told
-once counts on when there are no more looks: a proxy that falls silent is not a quiet one.
+row that no answer of it is under way. The first look takes a second: it is waited for as for an idle one where each
+proxy has told before, and else, since none may come, for 5 s. What has been told once counts on when there are no more
+looks: a proxy that falls silent, or whose server does, is not a quiet one.
 
 A failed replica is in nobody's way any more and skips the waits for its traffic. Of a replica whose runtime gives no
 answer nothing is known, so it counts as running, unless it was never started.
@@ -57,7 +58,8 @@ class LeavingRoute:
 
     `running` is None while its runtime gives no answer; `is_unheard`: its runtime gave none when it was asked to end.
     `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
-    `stop_requested_at`: when it was first asked to end, heard or not. `do_proxies_tell`: each live one.
+    `stop_requested_at`: when it was first asked to end, heard or not. `do_proxies_tell`: each live one
+    has a port for it; `have_proxies_told`: and has told there before.
     """
 
     status: RouteStatus
@@ -68,6 +70,7 @@ class LeavingRoute:
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
     do_proxies_tell: bool = False
+    have_proxies_told: bool = False
     look: DrainLook | None = None
 
 
@@ -131,7 +134,7 @@ def _drain(route: LeavingRoute, times: DrainTimes) -> timedelta:
     match route.look:
         case _ if times.drain_max is None or not route.do_proxies_tell:
             return times.drain
-        case None:
+        case None if not route.have_proxies_told:
             return max(times.drain, _FIRST_LOOK)
         case DrainLook(is_idle=True):
             return timedelta(0)

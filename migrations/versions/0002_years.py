@@ -27,7 +27,7 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE proxy_counters",
     "DROP TABLE answers",
     "DROP TABLE intervals",
-    "ALTER TABLE proxies DROP COLUMN stats_address",
+    "ALTER TABLE proxies DROP COLUMN told_at, DROP COLUMN stats_address",
     "DROP TABLE drain_looks",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
     "DROP TABLE deployment_group_members",

@@ -142,6 +142,7 @@ class Stops:
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
             do_proxies_tell=told.do_proxies_tell,
+            have_proxies_told=told.have_proxies_told,
             look=told.looks.get(route.id),
         )
 

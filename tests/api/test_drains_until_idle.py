@@ -53,6 +53,8 @@ def test_an_answer_under_way_is_told_until_it_ends_and_no_new_request_comes(
         asked = leaves.served["GET"]
         assert [plain_http.get(url).status_code for _ in range(10)] == [503] * 10, "all of them leave"
         eventually(lambda: told(edge, made.routes[0]) == (1, 0))
+        query = "SELECT told_at IS NOT NULL AS known FROM proxies WHERE node_id = 'edge-1'"
+        assert read(edge.routes.engine, query) == [{"known": True}], "it is waited for from now on"
         assert answer.result().json()["replica"] == "leaves"
         eventually(lambda: is_idle(edge, made.routes[0]))
         assert leaves.served["GET"] == asked

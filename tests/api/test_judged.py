@@ -24,6 +24,8 @@ def judged(at_least: int) -> dict[str, Any]:
 def judging(edge: Edge, at_least: int) -> Iterator[Rolling]:
     """A canary that has its weight, which every proxy knows, and a coordinator that goes on."""
     with rolling(edge, policy=judged(at_least)) as this:
+        unhedged = "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s"
+        write(edge.routes.engine, unhedged, this.made.id)  # or a slow machine asks a replica for another's answer too
         write(edge.routes.engine, "UPDATE rollouts SET weight = 0 WHERE id = %s", this.made.rollout_id)
         edge.routes.tell()
         with cycling(edge.routes.engine):

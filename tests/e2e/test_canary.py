@@ -106,9 +106,11 @@ def test_a_canary_that_fails_everything_costs_few_requests_and_the_history_says_
 def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_request(
     running_fleet: Fleet, envoy: str
 ) -> None:
+    """It is compared with a fresh baseline."""
     fleet, name = running_fleet, "good"
     quickly = {"at_least": {"requests": 5, "seconds": 0}, "errors": {"allowed": "40%"}}
-    fleet.deploy_first(name, 2, canary("20%", "60%", **quickly))
+    policy = canary("20%", "50%", baseline="fresh", **quickly)
+    fleet.deploy_first(name, 2, {**policy, "spec": {**policy["spec"], "max_surge": 2}})
     fleet.add_revision(name, "v2")
     with asked(envoy, name) as callers:
         fleet.activate(name, "v2")
@@ -116,8 +118,9 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
     assert set(callers.answers) == {(200, "v1"), (200, "v2")}
     assert last_ended(fleet, name, "completed")
     went_on = [reason for reason in reasons(fleet, name) if "canary 0 of" in reason]
+    assert all(re.search(r"canary 0 of \d+ failed, baseline 0 of \d+", reason) for reason in went_on)
     assert [re.split(" of the requests, for |, for canary", reason)[0] for reason in went_on] == [
-        "the canary gets 60 %",
+        "the canary gets 50 %",
         "the last step of the canary is over: the rest follows",
     ]
 

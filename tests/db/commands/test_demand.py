@@ -92,7 +92,7 @@ def test_a_proxy_that_may_still_send_requests_is_expected_to_tell_and_only_who_l
     write(engine, silent, 2, "late")
     write(engine, silent, 11, "old")
     known = found(engine)
-    assert known.asked == [("edge", "10.0.0.1:9902"), ("mute", None)]
+    assert known.asked == [("edge", "10.0.0.1:9902", False), ("mute", None, False)]
     assert known.expected == {"edge", "mute", "late", "doubled"}
 
 

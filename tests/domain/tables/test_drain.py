@@ -77,6 +77,9 @@ def test_a_replica_leaves_step_by_step(leaving: LeavingRoute, seconds: float, st
         (ACKNOWLEDGED, 7, StopStep.ASK),
         (TOLD, 9.9, StopStep.WAIT),  # until the first look
         (TOLD, 10, StopStep.ASK),
+        (replace(TOLD, have_proxies_told=True), 104.9, StopStep.WAIT),  # they tell, and their server may be away
+        (replace(TOLD, have_proxies_told=True), 105, StopStep.ASK),
+        (replace(TOLD, do_proxies_tell=False, have_proxies_told=True), 7, StopStep.ASK),
         (BUSY, 104.9, StopStep.WAIT),
         (BUSY, 105, StopStep.ASK),
         (replace(BUSY, do_proxies_tell=False), 7, StopStep.ASK),

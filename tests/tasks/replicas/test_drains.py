@@ -1,6 +1,7 @@
 """A replica is asked to end when proxies told that its last answer has ended, or after the longest time for that."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from sqlalchemy import Engine
 from db.engine import in_transaction
 from db.proxies.acks import Ack, SeenProxy, note_acks, note_proxies, note_publisher
 from db.proxies.drains import note_drain_looks, routes_to_look_at, told_of_drains
+from db.proxies.measured import note_told
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import ask, read, write
@@ -83,3 +85,16 @@ def test_where_one_proxy_does_not_tell_the_fixed_time_counts(
     write(engine, "UPDATE proxies SET acked_snapshot = (SELECT acked_snapshot FROM proxies WHERE node_id = 'edge')")
     assert not in_transaction(engine, lambda connection: told_of_drains(connection, ())).do_proxies_tell
     assert is_asked(engine, here, draining)
+
+
+@pytest.mark.parametrize("drain_max", [60.0])
+def test_where_each_proxy_has_told_before_the_first_look_is_waited_for_though_their_server_is_away(
+    engine: Engine, here: HostReplicas, draining: UUID
+) -> None:
+    in_transaction(engine, partial(note_told, node_ids=["edge"]))
+    assert in_transaction(engine, lambda connection: told_of_drains(connection, ())).have_proxies_told
+    write(engine, "UPDATE routes SET out_of_traffic_at = clock_timestamp() - interval '6 seconds'")
+    assert not is_asked(engine, here, draining), "answers may be under way"
+    moved = replace(EDGE, stats_address="127.0.0.1:9903")
+    in_transaction(engine, partial(note_proxies, seen=[moved]))
+    assert is_asked(engine, here, draining), "it is not known to tell there"
