@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support import plain_http
+from tests.support.deployments import write
 from tests.support.stack import ROOT, Fleet
 from tests.support.waiting import eventually
 
