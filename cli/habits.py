@@ -117,8 +117,14 @@ def hint_for_words(given: Sequence[str]) -> str | None:
     for count in (2, 1):
         typed = " ".join(words[:count])
         if len(words) >= count and typed in HABITS:
-            return f"'rollway {typed}' is '{_named(HABITS[typed], words[count:])}' here"
+            return f"'rollway {typed}' is '{_named(HABITS[typed] + _further(typed, given), words[count:])}' here"
     return None
+
+
+def _further(typed: str, given: Sequence[str]) -> str:
+    """An undo that names a revision says so here as well; kubectl's numbers are no names."""
+    is_named = any(word.startswith("--to-revision") for word in given)
+    return " --to REVISION" if is_named and HABITS[typed].startswith("rollway undo") else ""
 
 
 def hint_for_option(given: Sequence[str], option: str) -> str | None:

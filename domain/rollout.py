@@ -90,8 +90,9 @@ def without_weight(rollout: Rollout) -> Rollout:
 
 
 def is_judged(rollout: Rollout) -> bool:
-    """Whether a judge looks at what proxies count."""
-    return bool(rollout.weight) and getattr(rollout.policy.spec, "judge", None) is not None
+    """Whether a judge looks at what proxies count, or copies of requests are answered."""
+    looks = "judge" if rollout.weight else "mirror" if rollout.weight == 0 and rollout.stage else None
+    return looks is not None and getattr(rollout.policy.spec, looks, None) is not None
 
 
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:

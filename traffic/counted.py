@@ -10,11 +10,13 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters
-from traffic.envoy_routes import baseline_cluster, preview_cluster
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters
+from traffic.envoy_routes import MIRROR_STATISTICS, baseline_cluster, preview_cluster
 
 _STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
-COUNTERS_PAGE = f"{_STATS}^(rollway%5C.|server%5C.uptime$)"
+COUNTERS_PAGE = (
+    f"{_STATS}^(rollway%5C.|server%5C.uptime$|cluster%5C.{MIRROR_STATISTICS}%5C..*upstream_rq_(completed|5..)$)"
+)
 REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 """What `Counted.requests` needs alone: a fraction of the other page."""
 LONGEST_MS = 86_400_000
@@ -24,6 +26,7 @@ _MOST_NAMED = 500
 """Names in a path, of which Envoy takes 60 KiB."""
 _UNDER_WAY = {"rq_active", "rq_pending_active"}
 _NAME = re.compile(r"rollway\.(done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
+_COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
 
 class _Bucket(BaseModel):
@@ -80,12 +83,13 @@ class _Clusters(BaseModel):
 class Counted:
     """All that one proxy has counted since it began, `uptime` seconds ago: by cluster, then by revision id.
 
-    `refused`: by cluster, the requests that no replica was there for.
+    `refused`: by cluster, the requests that no replica was there for. `copies`: by deployment.
     """
 
     uptime: int
     of: Mapping[str, Mapping[UUID, Answers]]
     refused: Mapping[str, int]
+    copies: Mapping[str, Copies] = field(default_factory=dict)
 
     def counters(self, deployment: str, revisions: Collection[UUID]) -> Counters:
         """Of these revisions of a deployment, without what was answered to who asked for a preview."""
@@ -95,7 +99,8 @@ class Counted:
             revision: sum((self.of.get(name, none).get(revision, Answers()) for name in clusters), Answers())
             for revision in revisions
         }
-        return Counters(self.uptime, of, sum(self.refused.get(name, 0) for name in clusters))
+        refused = sum(self.refused.get(name, 0) for name in clusters)
+        return Counters(self.uptime, of, refused, self.copies.get(deployment, Copies()))
 
     def of_baseline(self, deployment: str, revision: UUID) -> Answers:
         """Of the replicas of this revision that a canary is compared with: a part of the revision's."""
@@ -145,7 +150,16 @@ def counted(page: bytes) -> Counted:
         if revision:
             of[cluster][UUID(revision)] = values.answers
     refused = {cluster: values.answers.done for (cluster, revision), values in found.items() if not revision}
-    return Counted(uptime, of, refused)
+    return Counted(uptime, of, refused, _copies(stats))
+
+
+def _copies(stats: Iterable[_Stat]) -> dict[str, Copies]:
+    found: defaultdict[str, Copies] = defaultdict(Copies)
+    for stat in stats:
+        if match := _COPIES.fullmatch(stat.name):
+            value = int(stat.value)
+            found[match[1]] += Copies(value) if match[2] == "completed" else Copies(failed=value)
+    return found
 
 
 def clusters_page(deployments: Iterable[str]) -> str:

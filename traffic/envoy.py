@@ -7,6 +7,7 @@ from typing import Any
 from domain.model import RouteStatus
 from domain.traffic.published import Protocol
 from traffic.envoy_routes import (
+    MIRROR_STATISTICS,
     ROUTE_CONFIGURATION,
     baseline_cluster,
     canary_cluster,
@@ -41,7 +42,7 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
         return kept
     left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
     made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
-    clusters = {name: resource(cluster(name, service.rules.protocol)) for name, (service, _) in made.items()}
+    clusters = {name: resource(_cluster_of(name, service)) for name, (service, _) in made.items()}
     endpoints = {name: resource(load_assignment(name, upstreams)) for name, (_, upstreams) in made.items()}
     without = {name for service in left for name in clusters_of(service)}
     return together(
@@ -90,6 +91,14 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
     mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
     sides = {service.name: service.live, **canary, **baseline}
     return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
+
+
+def _cluster_of(name: str, service: Service) -> dict[str, Any]:
+    """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
+    made = cluster(name, service.rules.protocol)
+    if name != mirror_cluster(service.name):
+        return made
+    return {**made, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
 
 
 def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:

@@ -16,6 +16,8 @@ ROUTE_CONFIGURATION = "rollway"
 PREVIEW_HEADER = "x-rollway-preview"
 """A request with it, unless its value is "false", goes to the revision that is being rolled out."""
 
+MIRROR_STATISTICS = "rollway_mirror"
+"""What the names of statistics of such clusters begin with; no deployment's name has an underscore."""
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 
@@ -58,7 +60,7 @@ def baseline_cluster(name: str) -> str:
 
 
 def mirror_cluster(name: str) -> str:
-    """The name of the cluster of the replicas that get copies of requests. What it counts are copies alone."""
+    """The name of the cluster of the replicas that get copies of requests."""
     return f"{name}/mirror"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from domain.model import RouteStatus
-from domain.traffic.published import DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
+from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.addresses import read_address
 from traffic.ways import Prefix, Ways, ways_to
@@ -111,7 +111,8 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         for routes in (live, canary or live, baseline or live, preview, leaving)
     )
     taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
-    weight = (deployment.weight or 0) if canary else 0
+    given = deployment.canary or Canary()
+    weight = (given.weight or 0) if canary else 0
     return Service(
         name=deployment.name,
         hosts=ways.hosts,
@@ -120,13 +121,13 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         rules=deployment.rules,
         live=upstreams,
         preview=previewed,
-        canary=share if deployment.has_canary else None,
+        canary=share if deployment.canary else None,
         weight=weight,
-        sticky=deployment.sticky,
-        mirrored=deployment.mirrored if canary else 0,
+        sticky=given.sticky,
+        mirrored=given.mirrored if canary else 0,
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
-        baseline=beside if deployment.baseline is not None else None,
+        baseline=beside if given.baseline is not None else None,
         baseline_weight=weight if baseline else 0,
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 from psycopg import Connection
 
 from db.cycle.claim import Claimed
-from db.cycle.evidence import evidence_of
 from db.cycle.rules import NO_RULES, rules_of
+from db.evidence import evidence_of
 from db.statuses import PRESENT
 from domain.errors import UnreadableError
 from domain.model import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus

@@ -9,7 +9,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.rows import columns
-from domain.traffic.answers import Answers, Counters, Interval
+from domain.traffic.answers import Answers, Copies, Counters, Interval
 
 # two servers for proxies may read the counters at once: who writes first has counted, and the other writes nothing
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('rollway intervals'), hashtext(%s::text))"
@@ -19,14 +19,15 @@ _LAST_ID = "SELECT coalesce(max(id), 0) FROM intervals WHERE rollout_id = %s"
 # nothing has happened before and nothing since: one row for it all, however long a rollout waits
 _GROW = """
     UPDATE intervals i SET id = %(id)s, at = %(at)s, seconds = i.seconds + %(seconds)s
-     WHERE rollout_id = %(rollout_id)s AND id = %(id)s - 1 AND refused = 0
+     WHERE rollout_id = %(rollout_id)s AND id = %(id)s - 1 AND refused = 0 AND copies = 0
        AND reporting = %(reporting)s AND live = %(live)s
        AND NOT EXISTS (SELECT FROM answers a WHERE a.rollout_id = i.rollout_id AND a.interval_id = i.id)
 """
 
 _INTERVAL = """
-    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused)
-    VALUES (%(rollout_id)s, %(id)s, %(at)s, %(seconds)s, %(reporting)s, %(live)s, %(refused)s)
+    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed)
+    VALUES (%(rollout_id)s, %(id)s, %(at)s, %(seconds)s, %(reporting)s, %(live)s, %(refused)s, %(copies)s,
+            %(copies_failed)s)
 """
 
 _ANSWERS = """
@@ -34,17 +35,23 @@ _ANSWERS = """
     VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 
-_COUNTED = columns("node_id text, uptime int4, refused int8, of_revisions jsonb")
+_COUNTED = columns("node_id text, uptime int4, refused int8, copies int8, copies_failed int8, of_revisions jsonb")
 
 _NOTE_COUNTERS = f"""
-    INSERT INTO proxy_counters (rollout_id, node_id, uptime, refused, of_revisions)
+    INSERT INTO proxy_counters (rollout_id, node_id, uptime, refused, copies, copies_failed, of_revisions)
     SELECT %(rollout_id)s, u.* FROM {_COUNTED} ORDER BY node_id
     ON CONFLICT (rollout_id, node_id) DO UPDATE
-       SET uptime = excluded.uptime, refused = excluded.refused, of_revisions = excluded.of_revisions
+       SET uptime = excluded.uptime, refused = excluded.refused, copies = excluded.copies,
+           copies_failed = excluded.copies_failed, of_revisions = excluded.of_revisions
+"""
+
+_COUNTERS = """
+    SELECT node_id, uptime, of_revisions, refused, copies, copies_failed FROM proxy_counters WHERE rollout_id = %s
 """
 
 _INTERVALS = """
-    SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, a.revision_id, a.done, a.failed, a.first_byte, a.cut
+    SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, i.copies, i.copies_failed,
+           a.revision_id, a.done, a.failed, a.first_byte, a.cut
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
      WHERE i.rollout_id = %s
      ORDER BY i.id, a.revision_id
@@ -70,8 +77,10 @@ def record_interval(
         "reporting": interval.reporting,
         "live": interval.live,
         "refused": interval.refused,
+        "copies": interval.copies.done,
+        "copies_failed": interval.copies.failed,
     }
-    is_quiet = not interval.of and not interval.refused
+    is_quiet = not interval.of and not interval.refused and not interval.copies.done
     if not (is_quiet and connection.execute(_GROW, values).rowcount):
         connection.execute(_INTERVAL, values)
     with connection.cursor() as cursor:
@@ -82,7 +91,10 @@ def record_interval(
                 for revision, answers in interval.of.items()
             ],
         )
-    rows = [(node, its.uptime, its.refused, Jsonb(_to_json(its))) for node, its in counted.items()]
+    rows = [
+        (node, its.uptime, its.refused, its.copies.done, its.copies.failed, Jsonb(_to_json(its)))
+        for node, its in counted.items()
+    ]
     if rows:
         connection.execute(_NOTE_COUNTERS, _COUNTED.arrays(rows, rollout_id=rollout_id))
     return True
@@ -100,17 +112,16 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
         if revision is not None:
             of[number][revision] = Answers(done, failed, tuple(first_byte), cut)
     return [
-        Interval(number, at, seconds, of[number], reporting, live, refused)
-        for number, (at, seconds, reporting, live, refused) in found.items()
+        Interval(number, at, seconds, of[number], reporting, live, refused, Copies(*copies))
+        for number, (at, seconds, reporting, live, refused, *copies) in found.items()
     ]
 
 
 def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Counters]:
     """What each proxy's counters showed at the last look of this rollout, by node id."""
-    query = "SELECT node_id, uptime, refused, of_revisions FROM proxy_counters WHERE rollout_id = %s"
     return {
-        node: Counters(uptime, _from_json(of_revisions), refused)
-        for node, uptime, refused, of_revisions in connection.execute(query, (rollout_id,))
+        node: Counters(uptime, _from_json(of_revisions), refused, Copies(*copies))
+        for node, uptime, of_revisions, refused, *copies in connection.execute(_COUNTERS, (rollout_id,))
     }
 
 

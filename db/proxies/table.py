@@ -6,7 +6,7 @@ A row of a newer release may have a kind or a status that this one does not know
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -15,6 +15,7 @@ from psycopg.rows import kwargs_row
 from db.statuses import RUNNING
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.published import (
+    Canary,
     DeploymentInTraffic,
     Entrance,
     EntranceKind,
@@ -26,8 +27,6 @@ from domain.traffic.published import (
 
 _KINDS = {kind.value: kind for kind in EntranceKind}
 _TRAFFIC = {traffic.value: traffic for traffic in TrafficStatus}
-_Canary: TypeAlias = tuple[int | None, UUID | None, int, bool, frozenset[UUID] | None]
-_NO_CANARY: _Canary = (None, None, 0, False, None)
 
 _ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -133,7 +132,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
 
 
 def _read(
-    connection: Connection, ids: Collection[UUID], canaries: Mapping[UUID, _Canary]
+    connection: Connection, ids: Collection[UUID], canaries: Mapping[UUID, Canary]
 ) -> Iterator[tuple[UUID, DeploymentInTraffic, tuple[str, ...]]]:
     """These deployments, each with what of it cannot be read."""
     cursor, wanted = connection.cursor(binary=True), (list(ids),)
@@ -158,20 +157,20 @@ def _read(
             tuple(entrances[key]),
             replace(RequestRules(*rules), protocol=known_protocol(protocol)),
             tuple(routes[key]),
-            *canaries.get(key, _NO_CANARY),
+            canaries.get(key),
         )
         yield key, deployment, tuple(faults[key])
 
 
 def _canaries(
     rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None]],
-) -> dict[UUID, _Canary]:
+) -> dict[UUID, Canary]:
     """Of the youngest rollout; a baseline's cluster stays for as long as that of any."""
-    found: dict[UUID, _Canary] = {}
+    found: dict[UUID, Canary] = {}
     for deployment_id, weight, sticky, mirrored, baseline in rows:
-        had_none = found.get(deployment_id, _NO_CANARY)[-1] is None
+        had_none = found.get(deployment_id, Canary()).baseline is None
         beside = None if had_none and baseline is None else frozenset(baseline or ())
-        found[deployment_id] = (weight, sticky, mirrored or 0, True, beside)
+        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside)
     return found
 
 

@@ -75,11 +75,13 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
 def _told(deployment: Deployment, awaited: Awaited, end: End, now: datetime) -> Why:
     left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
     since = f", since {awaited.blocked_by}" if awaited.blocked_by else ""
-    then = f"in {duration(timedelta(seconds=left))} {end.what}" if left else end.what
+    follows = f"; in {duration(timedelta(seconds=left))} {end.what}" if left else f"; {end.what}"
+    if awaited.kind is WaitsFor.NOTHING and left is None:
+        follows = ""
     return Why(
         deployment=deployment.name,
         state=str(deployment.status),
-        sentence=f"{awaited.words}{since}; {then}",
+        sentence=f"{awaited.words}{since}{follows}",
         waits_for=awaited.kind,
         name=awaited.name,
         blocked_by=awaited.blocked_by,

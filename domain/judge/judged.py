@@ -16,6 +16,7 @@ from enum import StrEnum
 from domain.judge.evalues import Counts, good_enough, harm
 from domain.judge.evidence import Evidence, failures, slow_ones
 from domain.judge.settings import Errors, Judge, Slow, part, times
+from domain.traffic.published import WHOLE
 
 
 class Found(StrEnum):
@@ -43,10 +44,15 @@ class _Measure:
     count: Callable[[Sequence[Evidence]], list[Counts]]
 
 
-def judge(settings: Judge, evidence: Sequence[Evidence], since: datetime, now: datetime) -> Judged:
-    """Of all evidence of a canary, whose present weight every live proxy has known `since`."""
+def judge(
+    settings: Judge, evidence: Sequence[Evidence], since: datetime, now: datetime, *, had_copies: bool = False
+) -> Judged:
+    """Of all evidence of a canary, whose present weight every live proxy has known `since`.
+
+    `had_copies`: they were judged before, and take a part of the chance of a false abort.
+    """
     counted = [(measure, measure.count(evidence)) for measure in _measures(settings)]
-    limit = math.log(len(counted) / part(settings.chance_of_false_abort))
+    limit = _harm_limit(settings, had_copies=had_copies)
     for measure, counts in counted:
         shown = harm(counts, times(measure.settings.worse_than))
         if shown >= limit:
@@ -68,6 +74,32 @@ def judge(settings: Judge, evidence: Sequence[Evidence], since: datetime, now: d
     if now >= over_at(settings, since):
         return Judged(Found.GIVEN_UP, sentence)
     return Judged(Found.UNDECIDED, f"{sentence}; {enough}" if enough else sentence)
+
+
+def judge_copies(settings: Judge | None, evidence: Sequence[Evidence], share: int, since: datetime) -> Judged:
+    """Of copies, `share` of 10,000 requests that only read, of which every live proxy has known `since`.
+
+    Nobody counts which failures of the old revision were of such requests. All of them are taken for that, which speaks
+    for the canary. A copy fails when its original does, more often than by chance: that speaks for it too, so the
+    chance of a false abort holds.
+    """
+    here = [seen for seen in evidence if seen.at > since]
+    done, failed = sum(seen.copies.done for seen in here), sum(seen.copies.failed for seen in here)
+    said = _with_proxies(f"{failed:,} of {done:,} copies failed", here)
+    if settings is None or settings.errors is None:
+        return Judged(Found.UNDECIDED, said)
+    counts = [Counts(share, seen.copies.failed, WHOLE, seen.old_failed) for seen in here]
+    shown = harm(counts, times(settings.errors.worse_than))
+    if shown < _harm_limit(settings, had_copies=True):
+        return Judged(Found.UNDECIDED, said)
+    old = sum(seen.old_failed for seen in here)
+    return Judged(Found.HARM, f"{said}, and {old:,} of all requests; {_chance('no worse', shown)}")
+
+
+def _harm_limit(settings: Judge, *, had_copies: bool) -> float:
+    """The logarithm of what an e-value must reach: the chance is shared out among all that may abort a canary."""
+    tests = len(_measures(settings)) + (had_copies and settings.errors is not None)
+    return math.log(tests / part(settings.chance_of_false_abort))
 
 
 def over_at(settings: Judge, since: datetime) -> datetime:

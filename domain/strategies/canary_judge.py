@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from domain.judge.judged import Found, Judged, judge, over_at
+from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
 from domain.judge.settings import Judge
 from domain.model import Rollout
 from domain.numbers import duration
-from domain.strategies.canary_steps import CanarySpec
+from domain.strategies.canary_steps import CanarySpec, Mirror, weight_of
 
 EVERY_SECONDS = 1
 
@@ -23,9 +23,19 @@ class Judgement:
     next_at: datetime | None = None
 
 
-def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
-    """Of a canary that has a weight.
+def _of_copies(rollout: Rollout, spec: CanarySpec, mirror: Mirror, now: datetime) -> Judgement:
+    since, next_at = rollout.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
+    found = judge_copies(spec.judge, rollout.evidence, weight_of(mirror.share), since)
+    if spec.judge is None or not spec.judge.dry_run:
+        return Judgement(found.sentence, gives_up=found.found is Found.HARM, next_at=next_at)
+    return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
 
+
+def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
+    """Of a canary that has a weight, or gets copies.
+
+    copies, and harm                                 -> give up
+    copies                                           -> how many failed is said
     no judge, or no weight yet                       -> nothing is said
     a dry run                                        -> it is said, and decides nothing
     harm; or undecided for good, and then: abort     -> give up
@@ -34,9 +44,12 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
     otherwise                                        -> look on
     """
     settings = spec.judge
+    if spec.mirror and rollout.stage and not rollout.weight:
+        return _of_copies(rollout, spec, spec.mirror, now)
     if settings is None or not rollout.weight:
         return Judgement()
-    found = judge(settings, rollout.evidence, rollout.weight_known_at or now, now)
+    since = rollout.weight_known_at or now
+    found = judge(settings, rollout.evidence, since, now, had_copies=spec.mirror is not None)
     next_at = now + timedelta(seconds=EVERY_SECONDS)
     if settings.dry_run:
         return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)

@@ -42,6 +42,29 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
+class Copies:
+    """Answers of a canary to copies of requests. `failed`: those with a 5xx other than 503.
+
+    A copy is sent once, and 503 is what a proxy says where a replica does not answer: an original is sent again then.
+    """
+
+    done: int = 0
+    failed: int = 0
+
+    def __add__(self, other: Self) -> "Copies":
+        return Copies(self.done + other.done, self.failed + other.failed)
+
+    def since(self, before: "Copies") -> "Copies":
+        """Those that came after; where fewer are counted, all did: the counters of a mirror go with it."""
+        if self.done < before.done or self.failed < before.failed:
+            return self
+        return Copies(self.done - before.done, self.failed - before.failed)
+
+
+NO_COPIES = Copies()
+
+
+@dataclass(frozen=True, slots=True)
 class Counters:
     """What one proxy has counted since it began, `uptime` seconds ago, of each revision.
 
@@ -51,6 +74,7 @@ class Counters:
     uptime: int
     of: Mapping[UUID, Answers]
     refused: int = 0
+    copies: Copies = NO_COPIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +93,7 @@ class Interval:
     reporting: int
     live: int
     refused: int = 0
+    copies: Copies = NO_COPIES
 
 
 def counted_since(before: Counters | None, now: Counters) -> Counters:
@@ -82,7 +107,7 @@ def counted_since(before: Counters | None, now: Counters) -> Counters:
     refused = now.refused - before.refused
     is_same = now.uptime >= before.uptime and refused >= 0 and before.of.keys() <= now.of.keys()
     if is_same and all(answers.is_possible for answers in between.values()):
-        return Counters(now.uptime, between, refused)
+        return Counters(now.uptime, between, refused, now.copies.since(before.copies))
     return now
 
 
@@ -115,4 +140,5 @@ def next_interval(last: tuple[int, datetime], before: Mapping[str, Counters], lo
     parts = [counted_since(before.get(node), counters) for node, counters in look.counters.items()]
     of, refused = together(parts)
     seconds = max(0.0, (look.at - since).total_seconds())
-    return Interval(number + 1, look.at, seconds, of, len(parts), look.live, refused)
+    copies = sum((part.copies for part in parts), Copies())
+    return Interval(number + 1, look.at, seconds, of, len(parts), look.live, refused, copies)

@@ -84,24 +84,30 @@ class RouteInTraffic:
 
 
 @dataclass(frozen=True, slots=True)
-class DeploymentInTraffic:
-    """A deployment that is not destroyed, with its routes in id order.
+class Canary:
+    """How requests are shared out with a canary that there is, or was just now.
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
     the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
-    candidates get copies of. `has_canary`: it has a canary, or had one just now. `baseline`: the routes of its fresh
-    baseline, which get as many; None: it has, and just now had, none.
+    candidates get copies of. `baseline`: the routes of its fresh baseline, which get as many as the candidates; None:
+    it has, and just now had, none.
     """
+
+    weight: int | None = None
+    sticky: UUID | None = None
+    mirrored: int = 0
+    baseline: frozenset[UUID] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentInTraffic:
+    """A deployment that is not destroyed, with its routes in id order."""
 
     name: str
     entrances: tuple[Entrance, ...]
     rules: RequestRules
     routes: tuple[RouteInTraffic, ...]
-    weight: int | None = None
-    sticky: UUID | None = None
-    mirrored: int = 0
-    has_canary: bool = False
-    baseline: frozenset[UUID] | None = None
+    canary: Canary | None = None
 
 
 @dataclass(frozen=True, slots=True)

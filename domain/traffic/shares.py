@@ -23,14 +23,15 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     a weight, and none but candidates  the candidates
     """
     active = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
-    if deployment.weight is None:
+    given = deployment.canary
+    if given is None or given.weight is None:
         return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
     live = [route for route in old if route.is_current] or old
     if not live:
         return Sides(active, [], [])
     canary = [route for route in active if route.is_candidate]
-    fresh = [route for route in live if route.id in (deployment.baseline or ())]
+    fresh = [route for route in live if route.id in (given.baseline or ())]
     fresh.sort(key=lambda route: route.status is not RouteStatus.HEALTHY)
     baseline = fresh[: len(canary)]
     rest = [route for route in live if route not in baseline]

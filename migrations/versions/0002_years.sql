@@ -246,8 +246,11 @@ CREATE TABLE intervals (
     reporting integer NOT NULL,
     live integer NOT NULL,
     refused integer NOT NULL,
+    copies integer NOT NULL, -- of requests, that a canary answered before its first weight
+    copies_failed integer NOT NULL,
     CONSTRAINT intervals_pkey PRIMARY KEY (rollout_id, id),
-    CONSTRAINT intervals_counts_check CHECK (id > 0 AND seconds >= 0 AND refused >= 0 AND reporting BETWEEN 0 AND live),
+    CONSTRAINT intervals_counts_check CHECK (id > 0 AND seconds >= 0 AND least(refused, copies, copies_failed) >= 0
+        AND reporting BETWEEN 0 AND live),
     CONSTRAINT intervals_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
 -- first_byte: how many took how long to their first byte; FIRST_BYTE_MS in domain/traffic/answers.py are the bucket's edges
@@ -271,6 +274,8 @@ CREATE TABLE proxy_counters (
     node_id text NOT NULL,
     uptime integer NOT NULL,
     refused bigint NOT NULL,
+    copies bigint NOT NULL,
+    copies_failed bigint NOT NULL,
     of_revisions jsonb NOT NULL,
     CONSTRAINT proxy_counters_pkey PRIMARY KEY (rollout_id, node_id),
     CONSTRAINT proxy_counters_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE

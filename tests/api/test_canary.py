@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from typing import LiteralString
 
 import pytest
 from sqlalchemy import Engine
@@ -153,13 +154,19 @@ def test_a_caller_stays_on_one_side_while_the_weight_grows_and_a_cookie_without_
         assert {side(edge, cookie) for cookie in callers} == {("old", "")}
 
 
-def test_copies_of_what_only_reads_go_to_the_canary_and_its_answers_to_nobody(edge: Edge) -> None:
+def test_copies_of_what_only_reads_go_to_the_canary_are_counted_apart_and_its_answers_go_to_nobody(edge: Edge) -> None:
+    engine = edge.routes.engine
+
+    def told(query: LiteralString) -> dict[str, int]:
+        return read(engine, query, made.rollout_id)[0]
+
     with replicas("old", "new") as (old, new):
-        new.status = 500
         made = edge.make("■|■", old, new, name="copied", status=PROVISIONING, policy=MIRRORING)
         eventually(lambda: edge.ask("/copied/").status_code == 200)
         set_weight(edge, made, 0)
+        eventually(lambda: told("SELECT count(*) AS looks FROM proxy_counters WHERE rollout_id = %s")["looks"])
         new.served.clear()  # until then all replicas shared the requests
+        new.status = 500
         for method in ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST"):
             asked = [edge.ask("/copied/", method) for _ in range(40)]
             assert {(answer.status_code, method == "HEAD" or answer.json()["replica"]) for answer in asked} == {
@@ -169,3 +176,7 @@ def test_copies_of_what_only_reads_go_to_the_canary_and_its_answers_to_nobody(ed
             assert edge.ask("/copied/", **header).status_code == 200
         eventually(lambda: set(new.served) == {"GET", "HEAD", "OPTIONS"}, what="copies of each")
         assert all(is_likely(new.served[method], 40, 0.5) for method in new.served)
+        copies = "SELECT sum(copies) AS n, sum(copies_failed) AS failed FROM intervals WHERE rollout_id = %s"
+        all_failed = {"n": new.served.total(), "failed": new.served.total()}
+        eventually(lambda: told(copies) == all_failed, what="copies are counted")
+        assert told("SELECT sum(failed) AS failed FROM answers WHERE rollout_id = %s") == {"failed": 0}

@@ -1,13 +1,19 @@
 """What a real Envoy has counted by revision, read by a real api process, as rows of a rollout."""
 
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 
-from domain.traffic.answers import FIRST_BYTE_MS
+from domain.judge.evidence import LEAST_FOR_A_PERCENTILE, Evidence
+from domain.judge.judged import Found, Judged, judge
+from domain.judge.settings import Judge, Slow
+from domain.traffic.answers import Answers
 from tests.support.deployments import write
 from tests.support.edge import Edge, api_process
-from tests.support.rolling import rolling, served
+from tests.support.rolling import Rolling, rolling, served
 from tests.support.waiting import eventually
 
 
@@ -34,17 +40,36 @@ def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_c
         assert (came()[0].failed, came()[1].failed, came()[1].done) == (0, 3, 3)
 
 
-def test_a_stream_is_as_fast_as_its_first_byte(edge: Edge) -> None:
-    with rolling(edge) as this:
+NOTHING = Answers()
+SLOW = Judge(errors=None, slow=Slow(), chance_of_false_abort="0.1%")
+
+
+def judged(this: Rolling) -> Judged:
+    """What a judge of slow answers finds of all intervals."""
+    found, old, new = this.intervals(), this.made.v1, this.made.v2
+    evidence = [Evidence(seen.at, seen.of.get(new, NOTHING), seen.of.get(old, NOTHING), 1, 1) for seen in found]
+    return judge(SLOW, evidence, found[0].at, found[-1].at)
+
+
+def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(edge: Edge) -> None:
+    with rolling(edge) as this, ThreadPoolExecutor(30) as callers:
+
+        def ask_until(condition: Callable[[], bool]) -> None:
+            def asked() -> bool:
+                list(callers.map(lambda _: this.ask(), range(30)))
+                return condition()
+
+            eventually(asked, 60)
+
         came = this.came()
-        this.old.seconds, this.old.trickles = 0.05, 1.5
-        this.new.seconds = 1.0
-        while not all(sum(answers.first_byte) for answers in came()):
-            this.ask()
-        old, new = came()
-        assert old.done == sum(old.first_byte) > 0
-        assert sum(old.first_byte[: FIRST_BYTE_MS.index(700) + 1]) == old.done
-        assert sum(new.first_byte[: FIRST_BYTE_MS.index(700) + 1]) == 0
+        this.old.seconds, this.new.seconds = 0.4, 0.05
+        ask_until(lambda: sum(came()[0].first_byte) >= LEAST_FOR_A_PERCENTILE)
+        streams, this.new.trickles = came()[1].done, 1.5
+        ask_until(lambda: came()[1].done >= streams + 30)
+        assert judged(this).found is not Found.HARM, "its end comes late, and its first byte does not"
+        this.new.seconds, this.new.trickles = 2.5, 0.0
+        ask_until(lambda: judged(this).found is Found.HARM)
+        assert re.search(r"canary \d+ of \d+ were slow, control ", judged(this).sentence)
 
 
 def test_a_proxy_that_begins_anew_counts_anew_and_one_that_tells_nothing_is_named(edge: Edge) -> None:

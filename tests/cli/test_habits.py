@@ -18,7 +18,11 @@ def test_no_hint_stands_for_a_command_that_exists_and_each_leads_to_one() -> Non
     ("line", "hint"),
     [
         ("rollout status web", "'rollway rollout status' is 'rollway status web --watch' here"),
-        ("rollout undo deployment/web --to-revision=3", "'rollway rollout undo' is 'rollway undo web' here"),
+        (
+            "rollout undo deployment/web --to-revision=3",
+            "'rollway rollout undo' is 'rollway undo web --to REVISION' here",
+        ),
+        ("rollout undo web", "'rollway rollout undo' is 'rollway undo web' here"),
         ("rollout restart deployment web", "'rollway rollout restart' is 'rollway restart web' here"),
         ("describe deployment web", "'rollway describe' is 'rollway status web' here"),
         ("get pods", "'rollway get pods' is 'rollway routes NAME' here"),

@@ -12,7 +12,7 @@ from db.proxies.acks import SeenProxy, note_proxies, note_publisher
 from db.proxies.answers import counters_of, intervals_of, record_interval
 from db.proxies.measured import due_rollouts, live_proxies, record_look
 from domain.model import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters, Interval
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters, Interval
 from tests.support.deployments import Made, make_deployment, write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
@@ -22,12 +22,13 @@ SOME = Answers(412, 9, (403, *(0 for _ in FIRST_BYTE_MS)), 2)
 
 def interval(made: Made, number: int, *, quiet: bool = False, reporting: int = 2) -> Interval:
     of = {} if quiet else {made.v1: SOME, made.v2: Answers(number, 0)}
-    return Interval(number, BEGAN + timedelta(seconds=2 * number), 2, of, reporting, 2)
+    copies = Copies() if quiet else Copies(5, 1)
+    return Interval(number, BEGAN + timedelta(seconds=2 * number), 2, of, reporting, 2, copies=copies)
 
 
 def record(engine: Engine, made: Made, *intervals: Interval) -> list[bool]:
     assert made.rollout_id is not None
-    counted = {"edge": Counters(9, {made.v1: SOME}, 4)}
+    counted = {"edge": Counters(9, {made.v1: SOME}, 4, Copies(70, 7))}
     work = partial(record_interval, rollout_id=made.rollout_id, counted=counted)
     return [in_transaction(engine, partial(work, interval=interval)) for interval in intervals]
 
@@ -44,7 +45,7 @@ def test_intervals_are_read_as_they_were_written(engine: Engine) -> None:
     assert recorded(engine, made) == written
     assert made.rollout_id is not None
     counted = in_transaction(engine, partial(counters_of, rollout_id=made.rollout_id))
-    assert counted == {"edge": Counters(9, {made.v1: SOME}, 4)}
+    assert counted == {"edge": Counters(9, {made.v1: SOME}, 4, Copies(70, 7))}
 
 
 def test_an_interval_is_written_once_whoever_else_writes_it(engine: Engine) -> None:

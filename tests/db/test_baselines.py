@@ -10,7 +10,7 @@ from db.engine import in_transaction
 from db.proxies.measured import due_rollouts
 from db.proxies.table import read_traffic
 from db.set_back import count_from_now
-from domain.traffic.published import DeploymentInTraffic
+from domain.traffic.published import Canary, DeploymentInTraffic
 from tests.support.deployments import Made, make_deployment, read, write
 from tests.support.pictures import PROVISIONING
 from tests.support.policies import BASELINE, CANARY
@@ -35,7 +35,8 @@ def told(engine: Engine) -> DeploymentInTraffic:
 
 
 def baseline(engine: Engine) -> frozenset[UUID] | None:
-    return told(engine).baseline
+    canary = told(engine).canary
+    return canary.baseline if canary else None
 
 
 def test_it_is_what_is_no_older_than_the_rollout_as_long_as_that_goes_forward(engine: Engine, web: Made) -> None:
@@ -44,7 +45,7 @@ def test_it_is_what_is_no_older_than_the_rollout_as_long_as_that_goes_forward(en
     assert baseline(engine) == frozenset()
     write(engine, "UPDATE deployments SET sub_step = 'provisioning'")
     write(engine, "UPDATE rollouts SET spec = spec - 'judge'")
-    assert (baseline(engine), told(engine).has_canary) == (None, True)
+    assert (baseline(engine), told(engine).canary is not None) == (None, True)
 
 
 def test_its_cluster_stays_for_a_minute_and_as_long_as_old_replicas_still_answer(engine: Engine, web: Made) -> None:
@@ -55,12 +56,12 @@ def test_its_cluster_stays_for_a_minute_and_as_long_as_old_replicas_still_answer
     write(engine, ENDED, 50)
     assert baseline(engine) == frozenset()
     write(engine, ENDED, 70)
-    assert (baseline(engine), told(engine).has_canary) == (None, False)
+    assert (baseline(engine), told(engine).canary is not None) == (None, False)
     leaving = (
         "UPDATE routes SET status = 'terminating', traffic_status = 'inactive', drain_started_at = now() WHERE id = %s"
     )
     write(engine, leaving, web.routes[1])
-    assert (baseline(engine), told(engine).has_canary) == (frozenset(), True)
+    assert (baseline(engine), told(engine).canary is not None) == (frozenset(), True)
 
 
 @pytest.mark.usefixtures("web")
@@ -73,7 +74,7 @@ def test_it_stays_too_when_a_canary_without_one_takes_its_place(engine: Engine) 
     """
     write(engine, ENDED, 1)
     write(engine, copied, Jsonb(CANARY["spec"]))
-    assert (told(engine).weight, baseline(engine)) == (0, frozenset())
+    assert told(engine).canary == Canary(0, baseline=frozenset())
 
 
 @pytest.mark.usefixtures("web")

@@ -94,6 +94,6 @@ def test_a_weight_is_forgotten_a_minute_after_its_rollout(engine: Engine) -> Non
     web = make_deployment(engine, "■|■", n=1, name="web", status=PROVISIONING, policy=CANARY)
     reader = TrafficReader()
     change(engine, "UPDATE rollouts SET stage = 1, ended_at = now(), outcome = 'completed'", web)
-    assert named(read(engine, reader), web).has_canary
+    assert named(read(engine, reader), web).canary
     change(engine, "UPDATE rollouts SET ended_at = ended_at - interval '2 minutes'", web)
-    assert not named(read(engine, reader), web).has_canary
+    assert not named(read(engine, reader), web).canary

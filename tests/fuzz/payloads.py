@@ -14,6 +14,7 @@ from tests.support.payloads import GIVEN
 
 _SPECS: tuple[Mapping[str, Any], ...] = (
     {"command": ["serve"], "env": {"A": "1"}, "health_check": {"path": "/up", "interval_seconds": 1}},
+    {"command": ["serve"], "health_check": {"protocol": "grpc", "service": "shop.Cart"}},
     {"command": ["serve"], "env": {"A": {"secret": "file:/run/secrets/a"}, "B": {"secret": "command:/bin/b c"}}},
     {"runtime": "docker", "docker": {"image": "web:1", "resources": {"memory": "512m"}, "volumes": {"/a": "/b"}}},
     {"runtime": "external", "external": {"task": "fleet.replica", "queue": "gpu"}},

@@ -6,12 +6,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from domain.tokens import Role
+from tests.support import plain_http
 from tests.support.browser import MISSING, browser, chromium, log_in
 from tests.support.databases import copy_of, migrated_template
+from tests.support.edge import api_process, envoy_process
 from tests.support.people_api import People, people_process
 from tests.support.servers import embedded_postgres, embedded_redis
 from tests.support.stack import Fleet
@@ -19,6 +22,10 @@ from tests.support.stack import Fleet
 FOLDER = Path("docs/images")
 CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
+CANARY = {"strategy": "canary", "spec": {"steps": ["20%"], "judge": {}}}
+ASKED = ("checkout", "prices")
+PAUSE_SECONDS = 0.02
+STARTUP = "3"
 WIDE, NARROW = ViewportSize(width=1200, height=620), ViewportSize(width=400, height=760)
 
 
@@ -49,17 +56,46 @@ def stack(folder: Path) -> Iterator[tuple[Fleet, People]]:
 
 
 def prepare(fleet: Fleet) -> None:
-    """Services in the states that people meet."""
+    """Services in the states that people meet, which take their time to start."""
     for name, replicas, policy in (
-        ("checkout", 4, CAREFUL),
+        ("checkout", 3, CAREFUL),
         ("accounts", 3, BLUE_GREEN),
+        ("prices", 3, CANARY),
         ("search", 3, CAREFUL),
         ("mail", 2, CAREFUL),
         ("thumbnails", 6, CAREFUL),
     ):
-        fleet.deploy_first(name, replicas, policy)
-    for name in ("accounts", "search", "checkout"):
-        fleet.add_revision(name, "v2", **{"BROKEN": "start"} if name == "search" else {"STARTUP_SECONDS": "1.5"})
+        fleet.ask("create_deployment", deployment=name, desired_replicas=replicas, policy=policy, actor="ann")
+        fleet.add_revision(name, "v1", STARTUP_SECONDS=STARTUP)
+        fleet.ask("activate_revision", deployment=name, revision="v1", actor="ann", reason="first day")
+        fleet.wait_until_ready(name, "v1", replicas)
+    for name in ("accounts", "search", "checkout", "prices"):
+        fleet.add_revision(name, "v2", **{"BROKEN": "start"} if name == "search" else {"STARTUP_SECONDS": STARTUP})
+
+
+@contextmanager
+def callers(fleet: Fleet, redis_url: str, folder: Path) -> Iterator[None]:
+    """An Envoy, and somebody who asks through it all the while, so that there is something to tell."""
+    api = api_process(fleet.database, redis_url, folder)
+    envoy = envoy_process(api, folder)
+    over = Event()
+
+    def ask() -> None:
+        while not over.wait(PAUSE_SECONDS):
+            for name in ASKED:
+                plain_http.get(f"{envoy.url}/", headers={"Host": name})
+
+    asking = Thread(target=ask)
+    api.start()
+    envoy.start()
+    try:
+        asking.start()
+        yield
+    finally:
+        over.set()
+        asking.join()
+        for process in (envoy, api):
+            process.end(kill=True)
 
 
 def take(chrome: Browser, fleet: Fleet, people: People) -> None:
@@ -70,14 +106,25 @@ def take(chrome: Browser, fleet: Fleet, people: People) -> None:
     page.get_by_text("as past replicas took").wait_for()
     page.get_by_label("Reason").fill("ticket 7")
     page.screenshot(path=FOLDER / "plan.png")
-    fleet.ask("activate_revision", deployment="accounts", revision="v2", actor="bob", reason="ticket 9")
-    fleet.ask("activate_revision", deployment="search", revision="v2", actor="eve", reason="a faster index")
     page.locator("#ask-do").click()
-    page.locator(".wave").nth(2).wait_for()
+    page.locator(".wave:not(.coming)").nth(2).wait_for()
+    page.get_by_text(re.compile(r"v1: 0 of [1-9]")).wait_for()
     page.screenshot(path=FOLDER / "deployment.png", full_page=True)
+    for name, actor, reason in (
+        ("accounts", "bob", "ticket 9"),
+        ("search", "eve", "an index"),
+        ("prices", "dan", "ticket 12"),
+    ):
+        fleet.ask("activate_revision", deployment=name, revision="v2", actor=actor, reason=reason)
     page.get_by_role("link", name="Deployments").click()
     page.get_by_role("region", name="Waits for a person").wait_for()
     page.screenshot(path=FOLDER / "fleet.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
+    page.get_by_role("link", name=re.compile("prices")).click()
+    page.get_by_text(re.compile(r"canary 0 of [1-9]")).first.wait_for()
+    page.get_by_text(re.compile(r"v2: 0 of [1-9]")).wait_for()
+    page.set_viewport_size({**WIDE, "height": 860})
+    page.screenshot(path=FOLDER / "canary.png")
+    page.get_by_role("link", name="Deployments").click()
     dark_and_narrow(page)
     context.close()
 
@@ -85,6 +132,7 @@ def take(chrome: Browser, fleet: Fleet, people: People) -> None:
 def dark_and_narrow(page: Page) -> None:
     """The same at night, and on a telephone."""
     page.emulate_media(color_scheme="dark")
+    page.get_by_role("region", name="Waits for a person").wait_for()
     page.screenshot(path=FOLDER / "fleet-dark.png", clip={"x": 0, "y": 0, "width": 1200, "height": 430})
     page.set_viewport_size(NARROW)
     page.get_by_role("link", name=re.compile("search")).click()
@@ -101,7 +149,8 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, stack(Path(folder)) as (fleet, people), browser(program) as chrome:
         prepare(fleet)
-        take(chrome, fleet, people)
+        with callers(fleet, fleet.environment["REDIS_URL"], Path(folder)):
+            take(chrome, fleet, people)
     return 0
 
 

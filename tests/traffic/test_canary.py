@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.published import RouteInTraffic
+from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.traffic_samples import deployment, route, snapshot, whole
 from traffic.envoy import envoy_resources
 from traffic.prometheus import prometheus_targets
@@ -26,15 +26,13 @@ def new(number: int, **settings: Any) -> RouteInTraffic:
 
 
 def table(*routes: RouteInTraffic, weight: int | None, has_canary: bool = True) -> TrafficTable:
-    return derive_table(snapshot(replace(deployment(*routes), weight=weight, has_canary=has_canary)))
+    return derive_table(snapshot(replace(deployment(*routes), canary=Canary(weight) if has_canary else None)))
 
 
 def beside(*routes: RouteInTraffic, weight: int | None, fresh: set[int]) -> TrafficTable:
     """With a fresh baseline, of these numbers."""
-    made = replace(
-        deployment(*routes), weight=weight, has_canary=True, baseline=frozenset(UUID(int=number) for number in fresh)
-    )
-    return derive_table(snapshot(made))
+    canary = Canary(weight, baseline=frozenset(UUID(int=number) for number in fresh))
+    return derive_table(snapshot(replace(deployment(*routes), canary=canary)))
 
 
 def numbers(of: tuple[Any, ...] | None) -> list[int]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from domain.traffic.published import RouteInTraffic
+from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
 from traffic.envoy import envoy_resources
@@ -12,7 +12,7 @@ from traffic.traefik import traefik_document
 
 
 def sticky(*routes: RouteInTraffic, weight: int) -> TrafficTable:
-    given = replace(deployment(*routes), weight=weight, has_canary=True, sticky=UUID(int=0xABCDEF))
+    given = replace(deployment(*routes), canary=Canary(weight, sticky=UUID(int=0xABCDEF)))
     return derive_table(snapshot(given))
 
 
@@ -43,7 +43,7 @@ def test_envoy_tells_callers_apart_by_a_hash_of_their_cookie_and_gives_one_to_wh
 
 
 def mirrored(*routes: RouteInTraffic) -> TrafficTable:
-    given = replace(deployment(*routes), weight=0, has_canary=True, mirrored=1000)
+    given = replace(deployment(*routes), canary=Canary(0, mirrored=1000))
     return derive_table(snapshot(given))
 
 

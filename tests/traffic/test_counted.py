@@ -8,10 +8,11 @@ from uuid import UUID
 import pytest
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters
 from tests.support.traffic_samples import deployment, route, snapshot
 from traffic.counted import LONGEST_MS, clusters_page, counted, under_way
 from traffic.envoy import clusters_of, load_assignment
+from traffic.envoy_routes import MIRROR_STATISTICS
 from traffic.table import derive_table
 
 OLD, NEW = UUID(int=1), UUID(int=2)
@@ -21,6 +22,11 @@ NOBODY = ""
 
 def stat(kind: str, cluster: str, revision: UUID | str, value: int) -> dict[str, Any]:
     return {"name": f"rollway.{kind}.cluster.{cluster}.revision.{revision}", "value": value}
+
+
+def copies(deployment: str, **of: int) -> list[dict[str, Any]]:
+    names = {kind: f"cluster.{MIRROR_STATISTICS}.{deployment}.upstream_rq_{kind}" for kind in of}
+    return [{"name": names[kind], "value": value} for kind, value in of.items()]
 
 
 def histogram(cluster: str, revision: UUID, counts: tuple[int, ...]) -> dict[str, Any]:
@@ -50,10 +56,13 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             stat("done", "other.revision.a.b", OLD, 80),
             stat("done", "a.b", NOBODY, 2),
             stat("done", NOBODY, NOBODY, 6),
+            *copies("a.b", completed=40, **{"500": 5, "502": 1, "503": 30, "5xx": 36}),
+            *copies("a.b.c", completed=9),
             histograms=[histogram("a.b", OLD, FAST)],
         )
     )
-    assert its.counters("a.b", (OLD, NEW)) == Counters(13, {OLD: Answers(16, 3, FAST, 1), NEW: Answers(5)}, 2)
+    of_both = {OLD: Answers(16, 3, FAST, 1), NEW: Answers(5)}
+    assert its.counters("a.b", (OLD, NEW)) == Counters(13, of_both, 2, Copies(40, 6))
     assert its.of_baseline("a.b", OLD) == Answers(7), "which are the old revision's too"
     assert its.of_baseline("web", OLD) == its.of_baseline("a.b", NEW) == Answers()
     assert its.counters("web", (OLD,)) == Counters(13, {OLD: Answers()})

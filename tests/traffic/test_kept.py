@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.published import DeploymentInTraffic
+from domain.traffic.published import Canary, DeploymentInTraffic
 from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.envoy import envoy_resources
 from traffic.resources import ResourceKind
@@ -23,15 +23,13 @@ _ROUTES = (
     (route(1, "host-7:80"),),
 )
 _ENTRANCES = (None, hosts("shop"), (*hosts("shop", "a b"), *prefixes("/shop/")), hosts("preview.web"))
-_WEIGHTS = ((None, False), (None, True), (0, True), (500, True))
+_CANARIES = (None, Canary(), Canary(0), Canary(500))
 DEPLOYMENTS = st.builds(
-    lambda name, routes, entrances, weight: replace(
-        deployment(*routes, name=name, entrances=entrances), weight=weight[0], has_canary=weight[1]
-    ),
+    lambda name, routes, entrances, canary: replace(deployment(*routes, name=name, entrances=entrances), canary=canary),
     st.sampled_from(["web", "api", "shop"]),
     st.sampled_from(_ROUTES),
     st.sampled_from(_ENTRANCES),
-    st.sampled_from(_WEIGHTS),
+    st.sampled_from(_CANARIES),
 )
 FLEETS = st.lists(st.lists(DEPLOYMENTS, max_size=3, unique_by=lambda each: each.name), min_size=2, max_size=5)
 
@@ -73,11 +71,11 @@ def test_of_a_thousand_deployments_only_what_changed_is_made_again() -> None:
 
 def test_a_weight_makes_again_the_routes_to_its_deployment_alone() -> None:
     fleet = [deployment(route(number), name=f"web{number}") for number in range(100)]
-    fleet[7] = replace(deployment(route(7), NEW, name="web7"), weight=0, has_canary=True)
+    fleet[7] = replace(deployment(route(7), NEW, name="web7"), canary=Canary(0))
     before = snapshot(*fleet)
     table = derive_table(before)
     resources = envoy_resources(table)
-    fleet[7] = replace(fleet[7], weight=500)
+    fleet[7] = replace(fleet[7], canary=Canary(500))
     after = snapshot(*fleet)
     told = envoy_resources(derive_table(after, (before, table)), (table, resources))
     (routes,), (were,) = (of.by_kind[ResourceKind.ROUTES].values() for of in (told, resources))

@@ -3,13 +3,14 @@
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from domain.tokens import Role
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import ask, make_deployment, read, start_all
 from tests.support.people_api import People
-from tests.support.pictures import READY
+from tests.support.pictures import PROVISIONING, READY
 
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 2, "max_unavailable": 0}}
 RULE = {"metric": "queue_length", "source": "pushed", "comparator": ">", "threshold": 9, "step": 1, "max_replicas": 8}
@@ -62,6 +63,24 @@ def test_two_revisions_are_held_against_each_other_and_a_value_is_shown_to_who_h
         assert len(guest.get("/v1/deployments", params={"prefix": name[:-2]}).json()["items"]) == 1
 
 
+def test_a_plan_is_made_of_each_button_and_refused_as_the_button_would_be(people: People) -> None:
+    name = make_deployment(people.engine, "■■|■", name=f"web-{uuid4().hex[:6]}", status=PROVISIONING).name
+    with people.client(Role.VIEWER, name) as guest:
+
+        def planned(**asked: object) -> httpx.Response:
+            return guest.get(f"/v1/deployments/{name}/plan", params={key: str(value) for key, value in asked.items()})
+
+        for asked in ({"command": "abort"}, {"command": "undo"}, {"command": "scale", "desired_replicas": 2}):
+            answer = planned(**asked)
+            assert (answer.status_code, answer.json()["ends_ready"]) == (200, True), answer.text
+        assert planned(command="pause").status_code == 200
+        assert planned(command="resume").json()["code"] == "wrong_state"
+        assert planned(command="scale").json()["field"] == "desired_replicas"
+        assert planned().json()["field"] == "revision"
+        assert planned(command="destroy").json()["field"] == "command"
+        assert planned(command="abort", revision="v1").json()["field"] == "revision"
+
+
 def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: People, web: str) -> None:
     make_deployment(people.engine, "■", n=1, name="secret", status=READY)
     with people.client(Role.VIEWER, web) as limited, people.client(Role.VIEWER) as whole:
@@ -78,7 +97,8 @@ def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people:
     for _ in range(3):
         run_until_quiet(coordinator)
         start_all(people.engine)
-    ((rollout,),) = (row.values() for row in read(people.engine, "SELECT id FROM rollouts"))
+    query = "SELECT id FROM rollouts WHERE deployment_id = %s"
+    ((rollout,),) = (row.values() for row in read(people.engine, query, made.id))
     with people.client(Role.VIEWER, made.name) as mine, people.client(Role.VIEWER, "shop") as foreign:
         shown = mine.get(f"/v1/rollouts/{rollout}/receipt").json()
         assert (shown["receipt"]["outcome"], shown["seal"]) == ("completed", None)

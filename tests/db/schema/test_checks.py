@@ -58,9 +58,9 @@ BROKEN: dict[LiteralString, str] = {
     ),
     f"UPDATE routes SET parked_until = now() {A_ROUTE}": "routes_parked_is_out_of_traffic_check",
     f"INSERT INTO drain_looks SELECT id, 1, 2 FROM routes {A_ROUTE}": "drain_looks_counts_check",
-    "INSERT INTO intervals SELECT id, 1, now(), 2, 3, 2, 0 FROM rollouts": "intervals_counts_check",
+    "INSERT INTO intervals SELECT id, 1, now(), 2, 3, 2, 0, 0, 0 FROM rollouts": "intervals_counts_check",
     """
-    WITH i AS (INSERT INTO intervals SELECT id, 1, now(), 2, 2, 2, 0 FROM rollouts RETURNING rollout_id)
+    WITH i AS (INSERT INTO intervals SELECT id, 1, now(), 2, 2, 2, 0, 0, 0 FROM rollouts RETURNING rollout_id)
     INSERT INTO answers SELECT rollout_id, 1, rollout_id, 1, -1, 0, '{}' FROM i
     """: "answers_counts_check",
     "INSERT INTO rollout_steps SELECT id, 1, 'x', now(), 'perhaps', '{}', '{}' FROM rollouts": (

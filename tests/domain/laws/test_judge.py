@@ -45,6 +45,29 @@ def test_a_canary_that_is_no_worse_is_hardly_ever_aborted(rate: float, how: str)
     assert aborted <= max(0.013, 1.5 / RUNS)
 
 
+def copied(chance: np.random.Generator, rate: float, canary: float, *, alike: bool) -> list[Counts]:
+    """Some 100 requests an interval, of which every tenth is copied; `alike`: what fails fails on both sides."""
+    found = []
+    for requests in chance.poisson(100, INTERVALS):
+        fails, is_copied = chance.random(requests), chance.random(requests) < 0.1
+        copy_fails = fails if alike else chance.random(requests)
+        found.append(Counts(1000, int(((copy_fails < canary) & is_copied).sum()), 10_000, int((fails < rate).sum())))
+    return found
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.5])
+def test_a_canary_whose_copies_are_no_worse_is_hardly_ever_aborted(rate: float, alike: bool) -> None:  # noqa: FBT001
+    name = f"copies {rate} {alike}"
+    aborted = share(name, lambda chance: harm(copied(chance, rate, rate, alike=alike), 1) >= LIMIT_ABORT)
+    assert aborted <= max(0.013, 1.5 / RUNS)
+
+
+def test_a_canary_that_fails_its_copies_is_aborted_before_any_caller_meets_it() -> None:
+    found = share("copies", lambda chance: harm(copied(chance, 0.01, 0.2, alike=True), 1) >= LIMIT_ABORT, 20)
+    assert found > 0.9
+
+
 def callers(chance: np.random.Generator, *, sticky: bool) -> list[Counts]:
     """Some 5 callers an interval ask 20 times each; 1 % of them fail each time, whoever answers."""
     found = []

@@ -100,7 +100,7 @@ function planned(found) {
   const learned = span ? `Takes ${span}, as past replicas took.` : "How long it takes is not learned yet.";
   const time = found.waves.length ? learned : "No replica moves.";
   const waves = found.waves.slice(0, MOST_WAVES).map((wave) => h("li", {}, picture(wave.picture), h("span", {}, wave.why)));
-  const more = found.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${found.waves.length - MOST_WAVES} more waves`) : null;
+  const more = found.waves.length > MOST_WAVES ? h("li", { class: "dim" }, `and ${found.waves.length - MOST_WAVES} more`) : null;
   return [
     h("strong", {}, found.guarantee), h("span", { class: "dim" }, ` ${time}`),
     h("ol", {}, waves, more),

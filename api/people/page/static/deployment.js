@@ -15,7 +15,9 @@ const RECORDS = 50;
 const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], plan: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
+const REQUESTS_PAUSE = 5000;
 let isPlanning = false;
+let plannedAt = 0;
 let isDrawing = false;
 let isAsking = false;
 
@@ -87,14 +89,15 @@ function take(deployment) {
   soon();
 }
 
+const waits = () => !["ready", "destroyed"].includes(shown.deployment.lifecycle);
+
 /** Why it waits, decided anew by the server, so asked when what is known here has changed, and not too often. */
 async function readWhy() {
   isAsking = true;
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
   isAsking = false;
-  const { deployment } = shown;
-  const waits = deployment.lifecycle !== "ready" && deployment.lifecycle !== "destroyed";
-  shown.why = (waits && (await insist(() => ask(`${PATH}/why`)))?.sentence) || "";
+  const told = waits() ? await insist(() => ask(`${PATH}/why`)) : undefined;
+  shown.why = waits() ? (told?.sentence ?? "") : "";
   soon();
 }
 
@@ -107,7 +110,7 @@ async function readCycles(id) {
   if (items.length && !isPlanning) readPlan();
 }
 
-/** Held against its plan by the server, which makes that plan anew: so not at once for each of many steps. */
+/** Held against its plan by the server, with the requests so far; not at once for each of many steps. */
 async function readPlan() {
   isPlanning = true;
   if (shown.plan) await new Promise((resolve) => setTimeout(resolve, PLAN_PAUSE));
@@ -117,6 +120,7 @@ async function readPlan() {
   const plan = await insist(() => ask(`/v1/rollouts/${id}/plan`));
   if (shown.rollout?.id !== id) return;
   shown.plan = plan ?? null;
+  plannedAt = Date.now();
   soon();
 }
 
@@ -175,7 +179,9 @@ document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
   tick();
-  if (shown.deployment?.rollout) soon();
+  if (!shown.deployment?.rollout) return;
+  soon();
+  if (shown.plan && !isPlanning && Date.now() - plannedAt > REQUESTS_PAUSE) readPlan();
 }, 1000);
 follow((kind, document) => {
   const name = kind === "history" ? document.deployment : document.name;

@@ -84,7 +84,7 @@ function row(wave, planned, offset, span, whole, isLast) {
   const [own] = wave;
   const after = wave.at(-1);
   const happened = h("i", { class: "happened", place: { left: percent(offset, whole), width: percent(span, whole) } });
-  const takes = planned?.takes && !planned.waits_for_person ? ` Planned: ${spanWords(planned.takes)}.` : "";
+  const takes = planned && !planned.waits_for_person && takesTime(planned) ? `; planned: ${spanWords(planned.takes)}` : "";
   return h(
     "li",
     { "data-key": `step-${own.step_no}`, class: isLast ? "wave now" : "wave" },
@@ -108,7 +108,7 @@ function comingRow(planned, whole) {
     h("span", { class: "track", "aria-hidden": "true" }, bar(planned, whole)),
     h("span", { class: "span" }, ""),
     h("span", { class: "dim reason" }, "Planned", planned.waits_for_person ? ", waits for a person" : "",
-      planned.takes ? `: ${spanWords(planned.takes)}` : "", "."),
+      takesTime(planned) ? `: ${spanWords(planned.takes)}` : ""),
   );
 }
 
@@ -122,6 +122,9 @@ function bar(planned, whole) {
   if (!planned?.begins || !planned.takes) return null;
   return h("i", { class: "planned", place: { left: percent(1000 * planned.begins.p50, whole), width: percent(1000 * planned.takes.p50, whole) } });
 }
+
+/** A wave that only moves traffic, or ends the rollout, is over at once. */
+const takesTime = ({ takes }) => takes && takes.p90 >= 0.05;
 
 const percent = (part, whole) => `${Math.min(100, (100 * part) / whole).toFixed(2)}%`;
 

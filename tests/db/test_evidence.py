@@ -14,7 +14,7 @@ from domain.judge.evidence import Evidence
 from domain.model import Verdict
 from domain.recording import inputs_json
 from domain.replay import replay_step
-from domain.traffic.answers import Answers, Interval
+from domain.traffic.answers import Answers, Copies, Interval
 from tests.support.deployments import make_deployment, write
 from tests.support.pictures import PROVISIONING
 from tests.support.policies import BASELINE
@@ -57,10 +57,13 @@ def test_with_a_fresh_baseline_a_judge_compares_with_its_answers_alone(engine: E
     with transaction(engine) as connection:
         claim = claim_these(connection, [made.id])
         answers = {made.v1: Answers(90, 9), made.v2: Answers(10, 1), made.rollout_id: Answers(12, 2)}
-        record_interval(connection, made.rollout_id, Interval(1, claim.now, 1.0, answers, 1, 1), {})
+        interval = Interval(1, claim.now, 1.0, answers, 1, 1, copies=Copies(7, 3))
+        record_interval(connection, made.rollout_id, interval, {})
         (deployment,) = load(connection, claim.deployments)
     assert deployment.rollout
-    assert deployment.rollout.evidence == (Evidence(claim.now, Answers(10, 1), Answers(12, 2), 1, 1),)
+    assert deployment.rollout.evidence == (
+        Evidence(claim.now, Answers(10, 1), Answers(12, 2), 1, 1, Copies(7, 3), old_failed=9),
+    )
 
 
 def test_without_a_judge_nothing_is_read(engine: Engine) -> None:

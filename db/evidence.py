@@ -8,15 +8,16 @@ from uuid import UUID
 from psycopg import Connection
 
 from domain.judge.evidence import Evidence
-from domain.traffic.answers import Answers
+from domain.traffic.answers import Answers, Copies
 
 _EVIDENCE = """
-    SELECT i.rollout_id, i.at, i.reporting, i.live, n.done, n.failed, n.first_byte, n.cut,
-           o.done, o.failed, o.first_byte, o.cut
+    SELECT i.rollout_id, i.at, i.reporting, i.live, i.copies, i.copies_failed, coalesce(p.failed, 0),
+           n.done, n.failed, n.first_byte, n.cut, o.done, o.failed, o.first_byte, o.cut
       FROM intervals i JOIN rollouts r ON r.id = i.rollout_id
       LEFT JOIN answers n ON (n.rollout_id, n.interval_id, n.revision_id) = (i.rollout_id, i.id, r.to_revision_id)
       LEFT JOIN answers o ON (o.rollout_id, o.interval_id) = (i.rollout_id, i.id)
        AND o.revision_id = CASE WHEN r.spec #>> '{judge,baseline}' = 'fresh' THEN r.id ELSE r.from_revision_id END
+      LEFT JOIN answers p ON (p.rollout_id, p.interval_id, p.revision_id) = (i.rollout_id, i.id, r.from_revision_id)
      WHERE i.rollout_id = ANY(%(ids)b)
      ORDER BY i.rollout_id, i.id
 """
@@ -26,8 +27,10 @@ def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[U
     """Of these rollouts, by their ids, the oldest interval first."""
     found: defaultdict[UUID, list[Evidence]] = defaultdict(list)
     rows = connection.cursor(binary=True).execute(_EVIDENCE, {"ids": list(rollouts)}).fetchall()
-    for rollout_id, at, reporting, live, *sides in rows:
-        found[rollout_id].append(Evidence(at, _answers(*sides[:4]), _answers(*sides[4:]), reporting, live))
+    for rollout_id, at, reporting, live, copies, copies_failed, old_failed, *sides in rows:
+        of_copies = Copies(copies, copies_failed)
+        both = _answers(*sides[:4]), _answers(*sides[4:])
+        found[rollout_id].append(Evidence(at, *both, reporting, live, of_copies, old_failed))
     return {rollout_id: tuple(seen) for rollout_id, seen in found.items()}
 
 
