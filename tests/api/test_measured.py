@@ -62,12 +62,12 @@ def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(edge: Edge) -> N
             eventually(asked, 60)
 
         came = this.came()
-        this.old.seconds, this.new.seconds = 0.4, 0.05
+        this.old.seconds, this.new.seconds = 0.2, 0.05
         ask_until(lambda: sum(came()[0].first_byte) >= LEAST_FOR_A_PERCENTILE)
-        streams, this.new.trickles = came()[1].done, 1.5
-        ask_until(lambda: came()[1].done >= streams + 30)
+        streams, this.new.trickles = came()[1].done, 0.8
+        ask_until(lambda: came()[1].done >= streams + 20)
         assert judged(this).found is not Found.HARM, "its end comes late, and its first byte does not"
-        this.new.seconds, this.new.trickles = 2.5, 0.0
+        this.new.seconds, this.new.trickles = 2.0, 0.0
         ask_until(lambda: judged(this).found is Found.HARM)
         assert re.search(r"canary \d+ of \d+ were slow, control ", judged(this).sentence)
 
