@@ -27,9 +27,10 @@ _TRANSACTIONS = """
 
 _COUNTERS = """
     SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database())::float8,
-           (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables WHERE relname <> 'hosts')::float8,
+           (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables
+             WHERE relname NOT IN ('hosts', 'beat'))::float8,
            (SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) FROM pg_stat_user_tables
-             WHERE relname = 'hosts')::float8
+             WHERE relname IN ('hosts', 'beat'))::float8
 """
 
 

@@ -131,11 +131,11 @@ def test_the_alarm_wakes_for_what_falls_due_and_for_nothing_else(engine: Engine,
     make_deployment(engine, "■■■|", name="due", status=PROVISIONING)
     make_deployment(engine, "", name="later", status=PENDING)
     write(engine, "UPDATE deployments SET due_at = now() + interval '1 minute' WHERE name = 'later'")
-    app.tasks["rollway.wake_what_is_due"](interval=1.0)
+    app.tasks["rollway.wake_what_is_due"](interval=60.0)
     assert [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")] == ["deploying"]
     drop_all(client, "lifecycle")
     client.delete("rollway:queued:deploying/provisioning")
-    app.tasks["rollway.wake_what_is_due"](interval=1.0)
+    app.tasks["rollway.wake_what_is_due"](interval=60.0)
     assert (drop_all(client, "lifecycle"), len(read(engine, "SELECT FROM beat"))) == (0, 1), "the second beat's"
 
 

@@ -55,7 +55,7 @@ def test_nothing_else_wakes_the_handlers_of_a_change() -> None:
     The coordinator wakes what follows its own decisions, the alarm what is due, retention what was due
     while it was held there, the Celery task a command's deployment.
     """
-    knows = re.compile(r"\bstatuses_of\(|\.after_change\(|\.deployments\(")
+    knows = re.compile(r"\bstatuses_of\(|\bevents_of\(|\.after_change\(|\.deployments\(")
     found = {
         str(path.relative_to(ROOT))
         for folder in ("tasks", "api", "cli")

@@ -31,7 +31,7 @@ HOPS = {
     "classify": ("domain/transitions.py", "classify"),
     "apply": ("db/cycle/applier.py", "apply"),
     "log": ("tasks/decision_log.py", "log_chunk"),
-    "wake": ("tasks/redis/wake.py", "routes"),
+    "wake": ("tasks/redis/wake.py", "send"),
 }
 """The function in which each hop begins. Beat and the task before them run in processes of their own."""
 

@@ -1,6 +1,7 @@
 """`rollway status`, `history` and `routes` against a real Postgres."""
 
 import json
+import re
 
 import pytest
 from sqlalchemy import Engine
@@ -40,14 +41,14 @@ def test_a_page_says_what_the_rollout_waits_for_and_how_long_it_may(rollway: Rol
     assert "■■|◇  3 wanted, 1 provisioning, 2 healthy" in page
     assert "waiting: 1 new starting" in page
     assert "v1 → v2" in page
-    assert "by test, begun 0 s ago; 30 min left; 0 of 3 failures" in page
+    assert re.search(r"by test, begun \d+ s ago; .* left; 0 of 3 failures", page)
 
 
 def test_work_that_nobody_does_is_called_out(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine)
     change(engine, "due_at = now() - interval '40 seconds'")
     for arguments in (["status"], ["status", "web"]):
-        assert "due for 40 s, but no worker has looked" in rollway(*arguments).out
+        assert re.search(r"due for \d+ s, but no worker has looked", rollway(*arguments).out)
 
 
 def test_a_deployment_with_a_revision_waits_for_a_worker_and_not_for_a_revision(

@@ -43,7 +43,6 @@ def _asks_docker(thread: threading.Thread) -> bool:
     return thread.name.startswith(("docker replicas", "liveness"))
 
 
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # the SDK leaves one open whose other end broke
 def test_an_engine_that_hangs_holds_up_nobody(
     engine: Engine, waker: Waker, client: redis.Redis, runtimes: Runtimes, hanging: DockerRuntime, prober: Prober
 ) -> None:
