@@ -48,7 +48,7 @@ def plan(connection: Connection, asked: Asked) -> Document:
 
 def learned(connection: Connection, asked: Asked) -> Document:
     """What past replicas teach, in seconds: with it a client makes plans and rehearsals of its own."""
-    return asdict(learned_shown(connection, named(connection, asked).id))
+    return asdict(learned_shown(connection, named(connection, asked)))
 
 
 def receipt(connection: Connection, asked: Asked) -> Document:

@@ -7,13 +7,16 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.evidence import evidence_of
 from db.failures import start_failures
 from db.rows import named_row
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
 from domain.errors import RolloutNotFoundError
 from domain.foresight.learned import Learned
+from domain.judge.evidence import Evidence
 from domain.model import Deployment, Route, StartFailures
+from domain.rollout import is_judged
 
 _REMEMBERED = 300
 """So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
@@ -60,16 +63,20 @@ class Foreseeable:
         """The deployment of the view, with its failing starts."""
         names = [field.name for field in fields(Route)]
         routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.routes)
-        deployment = replace(view.snapshot, start_failures=past.start_failures, routes=routes)
+        rollout = view.snapshot.rollout
+        if rollout is not None:
+            rollout = replace(rollout, evidence=past.evidence)
+        deployment = replace(view.snapshot, start_failures=past.start_failures, routes=routes, rollout=rollout)
         return cls(deployment, past.learned, view.now)
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedView:
-    """What a deployment's past replicas teach, and those of its starts that fail."""
+    """What a deployment's past replicas teach, those of its starts that fail, and what proxies told of its canary."""
 
     learned: Learned
     start_failures: StartFailures | None
+    evidence: tuple[Evidence, ...] = ()
 
 
 def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Learned:
@@ -87,13 +94,16 @@ def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetim
 
 def foreseeable(connection: Connection[Any], view: DeploymentView) -> Foreseeable:
     """The deployment of the view, as a plan of it begins."""
-    return Foreseeable.of(view, learned_shown(connection, view.id))
+    return Foreseeable.of(view, learned_shown(connection, view))
 
 
-def learned_shown(connection: Connection[Any], deployment_id: UUID) -> LearnedView:
-    """Of a deployment that is known to exist."""
-    (failures,) = connection.execute(_FAILURES, (deployment_id,)).fetchall()
-    return LearnedView(learned_of(connection, deployment_id), start_failures(*failures))
+def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedView:
+    """Of the deployment of the view; of its canary as the next look will find it."""
+    (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
+    rollout = view.snapshot.rollout
+    judged = [] if rollout is None or not is_judged(rollout) else [rollout.id]
+    evidence = [told for its in (evidence_of(connection, judged) if judged else {}).values() for told in its]
+    return LearnedView(learned_of(connection, view.id), start_failures(*failures), tuple(evidence))
 
 
 def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:

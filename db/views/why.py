@@ -6,7 +6,6 @@ from typing import Any
 
 from psycopg import Connection
 
-from db.evidence import evidence_of
 from db.freezes import gates_of
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.foresight import foreseeable
@@ -14,7 +13,6 @@ from db.views.signs import SignsOfLife, signs_of_life
 from domain.foresight.around import Around
 from domain.holds import Hold, OpenRollout
 from domain.model import Deployment, DeploymentSubStep
-from domain.rollout import is_judged
 
 _HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"
 
@@ -54,17 +52,8 @@ def waiting(connection: Connection[Any], name: str) -> Waiting:
         due_at=view.due_at,
         said=view.reason,
     )
-    deployment = replace(_with_evidence(connection, known.deployment), hold=_hold(connection, view))
+    deployment = replace(known.deployment, hold=_hold(connection, view))
     return Waiting(view, deployment, around, signs_of_life(connection), view.now)
-
-
-def _with_evidence(connection: Connection[Any], deployment: Deployment) -> Deployment:
-    """With what proxies told of its canary, as the next look will find it."""
-    rollout = deployment.rollout
-    if rollout is None or not is_judged(rollout):
-        return deployment
-    evidence = evidence_of(connection, [rollout.id]).get(rollout.id, ())
-    return replace(deployment, rollout=replace(rollout, evidence=evidence))
 
 
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:

@@ -74,7 +74,7 @@ def test_a_proxy_that_tells_nothing_is_named_and_whichever_server_is_killed_the_
     write(edge.routes.engine, MUTE)
     second.start()
     try:
-        eventually(lambda: told(edge, made, UNDER_WAY)["silent"] == ["mute"])
+        eventually(lambda: told(edge, made, REQUESTS)["silent"] == ["mute"])
         edge.api.end(kill=True)
         before = told(edge, made, REQUESTS)["at"]
         eventually(lambda: told(edge, made, REQUESTS)["at"] > before)

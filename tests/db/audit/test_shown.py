@@ -7,21 +7,39 @@ from sqlalchemy import Engine
 from db.audit.shown import why_shown
 from db.engine import database_now, in_transaction, transaction
 from db.proxies.answers import record_interval
+from db.views.deployments import deployment_named
+from db.views.foresight import foreseeable
+from domain.foresight.world import cycle
 from domain.traffic.answers import Answers, Interval
-from tests.support.deployments import make_deployment, write
+from tests.support.deployments import Made, make_deployment, write
 from tests.support.pictures import PROVISIONING
 
 JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
 
 
-def test_why_a_canary_waits_says_what_its_judge_has_seen(engine: Engine) -> None:
+def judged_canary(engine: Engine) -> Made:
     made = make_deployment(engine, "■■■|■", n=3, status=PROVISIONING, policy=JUDGED)
     weigh = "UPDATE rollouts SET weight = 500, stage = 1, weight_known_at = clock_timestamp() WHERE id = %s"
     write(engine, weigh, made.rollout_id)
-    assert "no proxy has told yet" in in_transaction(engine, partial(why_shown, name="web")).sentence
+    return made
+
+
+def tell(engine: Engine, made: Made, old: Answers, new: Answers) -> None:
     assert made.rollout_id
     with transaction(engine) as connection:
-        answers = {made.v1: Answers(90, 0), made.v2: Answers(10, 0)}
-        record_interval(connection, made.rollout_id, Interval(1, database_now(connection), 1.0, answers, 1, 1), {})
+        interval = Interval(1, database_now(connection), 1.0, {made.v1: old, made.v2: new}, 1, 1)
+        record_interval(connection, made.rollout_id, interval, {})
+
+
+def test_why_a_canary_waits_says_what_its_judge_has_seen(engine: Engine) -> None:
+    made = judged_canary(engine)
+    assert "no proxy has told yet" in in_transaction(engine, partial(why_shown, name="web")).sentence
+    tell(engine, made, Answers(90, 0), Answers(10, 0))
     told = in_transaction(engine, partial(why_shown, name="web"))
     assert "canary 0 of 10 failed, control 0 of 90" in told.sentence
+
+
+def test_what_would_be_decided_now_is_asked_with_it_too(engine: Engine) -> None:
+    tell(engine, judged_canary(engine), Answers(90, 0), Answers(10, 8))
+    known = in_transaction(engine, lambda it: foreseeable(it, deployment_named(it, "web")))
+    assert cycle(known.deployment, known.now).reason.startswith("canary 8 of 10 failed, control 0 of 90")
