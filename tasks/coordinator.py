@@ -111,9 +111,9 @@ class DeploymentCoordinator:
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
         applied, events = result.applied, events_of(result.due - handler.targets)
         if applied.created:
-            events.add(route_key(RouteLifecycleType.START))
+            events.append(route_key(RouteLifecycleType.START))
         if applied.drained:
-            events.add(route_key(RouteLifecycleType.STOP))
+            events.append(route_key(RouteLifecycleType.STOP))
         self.waker.send(events, traffic=bool(applied.drained or applied.promoted))
 
     def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:

@@ -111,9 +111,9 @@ def _queued(key: str) -> str:
     return f"{KEY_PREFIX}queued:{key}"
 
 
-def events_of(statuses: Iterable[DeploymentLifecycleStatus]) -> set[str]:
-    """The keys of the events whose handlers look at these statuses."""
-    return {str(event) for event in map(woken_by, statuses) if event is not None}
+def events_of(statuses: Iterable[DeploymentLifecycleStatus]) -> list[str]:
+    """The keys of the events whose handlers look at these statuses, sorted."""
+    return sorted({str(event) for event in map(woken_by, statuses) if event is not None})
 
 
 def route_key(kind: RouteLifecycleType, host: str | None = None) -> str:
