@@ -56,6 +56,11 @@ class Service:
     baseline: tuple[Upstream, ...] | None = None
     baseline_weight: int = 0
 
+    @property
+    def serving(self) -> frozenset[Upstream]:
+        """The replicas that take requests, whichever share of them."""
+        return frozenset((*self.live, *(self.canary or ()), *(self.baseline or ())))
+
 
 @dataclass(frozen=True, slots=True)
 class TrafficTable:

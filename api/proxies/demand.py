@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from uuid import UUID
 
@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 
 from api.proxies.asking import Asking, asking
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
-from db.commands.demand import Demanded, demanded
 from db.cycle.rules import store_values
 from db.engine import in_transaction
+from db.proxies.demand import Demanded, demanded
 from domain.autoscaling.demand import DemandLook, Shown, value_of_demand, with_look
 from domain.autoscaling.judging import MetricValue
 from traffic.counted import REQUESTS_PAGE, clusters_page, counted, under_way
@@ -71,14 +71,11 @@ class DemandReader:
             looks[deployment_id] = with_look(self._looks.get(deployment_id, ()), look)
         return looks
 
-    def _staying(self, names: set[str]) -> dict[str, Sequence[tuple[str, str, int]]]:
+    def _staying(self, names: set[str]) -> dict[str, Collection[tuple[str, str, int]]]:
         """Where proxies have the replicas of these deployments that take requests: deployment, IP address and port."""
         services = self._publisher.current.table.services if self._publisher.current else ()
         return {
-            service.name: [
-                (service.name, ip, port)
-                for ip, port in {(replica.ip, replica.port) for replica in (*service.live, *(service.canary or ()))}
-            ]
+            service.name: {(service.name, replica.ip, replica.port) for replica in service.serving}
             for service in services
             if service.name in names
         }

@@ -82,17 +82,16 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         judged = judgement(rollout, spec, now)
         if judged.gives_up:
             return Decision.give_up(judged.sentence)
-        over_at = ends_at(rollout, spec)
+        over_at, budget = ends_at(rollout, spec), self.budget_of(deployment, spec)
         is_over = judged.is_over or ends(rollout, over_at, now)
         wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
         fresh = wanted if spec.has_baseline else 0
-        sides = _sides(deployment, buckets, self.budget_of(deployment, spec), (wanted, fresh), now)
-        changes = _above_floor(deployment, sides[0].changes + sides[1].changes, self.budget_of(deployment, spec))
+        sides = _sides(deployment, buckets, budget, (wanted, fresh), now)
+        changes = _above_floor(deployment, sides[0].changes + sides[1].changes, budget)
         times = (judged.next_at, over_at, buckets.next_change_at(now), *(side.recheck_at for side in sides))
         recheck_at = min((at for at in times if at is not None and at > now), default=None)
         if changes:
-            said = _said(deployment, changes, self.budget_of(deployment, spec))
-            return Decision.moved(said, changes, now)
+            return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
         if len(buckets.ready) < wanted or buckets.idle() or beside < fresh:
             return Decision.wait(_still_coming(buckets, wanted, beside, fresh), recheck_at)

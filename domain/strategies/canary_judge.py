@@ -28,6 +28,10 @@ def _of_copies(rollout: Rollout, spec: CanarySpec, mirror: Mirror, now: datetime
     found = judge_copies(spec.judge, rollout.evidence, weight_of(mirror.share), since)
     if spec.judge is None or not spec.judge.dry_run:
         return Judgement(found.sentence, gives_up=found.found is Found.HARM, next_at=next_at)
+    return _on_a_dry_run(found, next_at)
+
+
+def _on_a_dry_run(found: Judged, next_at: datetime) -> Judgement:
     return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
 
 
@@ -52,7 +56,7 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
     found = judge(settings, rollout.evidence, since, now, had_copies=spec.mirror is not None)
     next_at = now + timedelta(seconds=EVERY_SECONDS)
     if settings.dry_run:
-        return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
+        return _on_a_dry_run(found, next_at)
     then = _then(found, settings)
     sentence = found.sentence
     if found.found is Found.GIVEN_UP:

@@ -24,14 +24,10 @@ def served_by(edge: Edge, path: str, times: int = 20) -> set[str]:
     return {edge.ask(path).json()["replica"] for _ in range(times)}
 
 
-def wait_for(edge: Edge, path: str, status: int = 200, /, **headers: str) -> None:
-    eventually(lambda: edge.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
-
-
 def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix(edge: Edge) -> None:
     with replicas("one") as (replica,):
         edge.make("■", replica, name="shop")
-        wait_for(edge, "/shop/")
+        edge.wait_for("/shop/")
         for host in ("shop", "shop.localhost", "SHOP:8080"):
             assert edge.ask("/a/b?c", host=host).json()["path"] == "/a/b?c"
         for asked, seen in (("/shop/a/b?c=d", "/a/b?c=d"), ("/shop", "/"), ("/shop/", "/"), ("/shop?x", "/?x")):
@@ -44,7 +40,7 @@ def test_a_prefix_may_stay_and_the_longest_one_goes_first(edge: Edge) -> None:
         write(edge.routes.engine, UNSTRIPPED, "/v1/", edge.make("■", short).id)
         write(edge.routes.engine, UNSTRIPPED, "/v1/deep", edge.make("■", long).id)
         edge.routes.tell()
-        wait_for(edge, "/v1/a")
+        edge.wait_for("/v1/a")
         eventually(lambda: "long" in edge.ask("/v1/deep").text)
         assert (edge.ask("/v1/a").json()["replica"], edge.ask("/v1/a").json()["path"]) == ("short", "/v1/a")
         assert edge.ask("/v1/deep/a").json()["replica"] == "long"
@@ -52,7 +48,7 @@ def test_a_prefix_may_stay_and_the_longest_one_goes_first(edge: Edge) -> None:
 
 
 def test_who_is_unknown_is_told_so_in_a_sentence(edge: Edge) -> None:
-    wait_for(edge, "/nothing", 404)
+    edge.wait_for("/nothing", 404)
     assert edge.ask("/nothing").text.startswith("Rollway: no deployment is reached by this host name or path.")
     assert edge.ask("/", host="nobody.example").status_code == 404
 
@@ -61,7 +57,7 @@ def test_a_coming_revision_is_seen_by_header_and_by_host_and_by_nobody_else(edge
     with replicas("blue", "green") as (blue, green):
         web = edge.make("■|□", blue, green, name="look", status=DEPLOYING)
         preview = {"x-rollway-preview": "true"}
-        wait_for(edge, "/look/", **preview)
+        edge.wait_for("/look/", **preview)
 
         def seen(path: str, **headers: str) -> str:
             return str(edge.ask(path, **headers).json()["replica"])
@@ -87,7 +83,7 @@ def test_health_is_a_hint_that_is_followed_while_somebody_is_healthy(edge: Edge)
     with replicas("well", "ill") as (well, ill):
         web = edge.make("■▲", well, ill)
         path = f"/{web.name}/"
-        wait_for(edge, path)
+        edge.wait_for(path)
         eventually(lambda: served_by(edge, path) == {"well"})
         edge.routes.ill(web.routes[0], "unhealthy")
         eventually(lambda: served_by(edge, path) == {"well", "ill"})
@@ -98,7 +94,7 @@ def test_health_is_a_hint_that_is_followed_while_somebody_is_healthy(edge: Edge)
 def test_what_a_replica_answers_reaches_the_client_once_whatever_its_status(edge: Edge) -> None:
     with replicas("one", "two") as both:
         path = f"/{edge.make('■■', *both).name}/"
-        wait_for(edge, path)
+        edge.wait_for(path)
         for status in (500, 502, 503, 504, 429):
             for method in ("GET", "POST"):
                 for replica in both:
@@ -112,7 +108,7 @@ def test_what_a_replica_answers_reaches_the_client_once_whatever_its_status(edge
 def test_a_replica_that_refuses_connections_costs_no_request(edge: Edge) -> None:
     with replicas("one") as (replica,):
         path = f"/{edge.make('■■', replica, '127.0.0.1:1').name}/"
-        wait_for(edge, path)
+        edge.wait_for(path)
         for method in ("GET", "PUT", "POST", "PATCH", "DELETE") * 10:
             assert edge.ask(path, method).status_code == 200
 
@@ -123,7 +119,7 @@ def test_a_request_that_got_no_answer_is_sent_again_only_when_that_is_safe(
 ) -> None:
     with replicas("well", "hangs up") as (well, bad):
         path = f"/{edge.make('■■', well, bad).name}/"
-        wait_for(edge, path)
+        edge.wait_for(path)
         bad.hangs_up = True
         bad.served.clear()
 
@@ -142,12 +138,12 @@ def test_a_request_that_got_no_answer_is_sent_again_only_when_that_is_safe(
 def test_a_deployment_may_limit_how_long_a_request_takes(edge: Edge) -> None:
     with replicas("slow") as (slow,):
         web = edge.make("■", slow)
-        wait_for(edge, f"/{web.name}/")
+        edge.wait_for(f"/{web.name}/")
         slow.seconds = 0.5
         assert edge.ask(f"/{web.name}/").status_code == 200
         write(edge.routes.engine, "UPDATE deployments SET request_timeout_seconds = 0.2 WHERE id = %s", web.id)
         edge.routes.tell()
-        wait_for(edge, f"/{web.name}/", 504)
+        edge.wait_for(f"/{web.name}/", 504)
 
 
 def test_a_share_of_requests_is_a_weight_and_none_is_none(edge: Edge) -> None:
@@ -157,7 +153,7 @@ def test_a_share_of_requests_is_a_weight_and_none_is_none(edge: Edge) -> None:
         for route, ratio in zip(web.routes, (1, 0.25, 0), strict=True):
             write(edge.routes.engine, "UPDATE routes SET traffic_ratio = %s WHERE id = %s", ratio, route)
         edge.routes.tell()
-        wait_for(edge, path)
+        edge.wait_for(path)
         eventually(lambda: served_by(edge, path, 40) == {"most", "some"})
         for replica in (most, some, none):
             replica.served.clear()
@@ -170,7 +166,7 @@ def test_a_replica_at_a_name_is_looked_up_and_one_at_nonsense_is_left_out(edge: 
     with replicas("one") as (replica,):
         port = replica.address.rpartition(":")[2]
         web = edge.make("■■■", f"localhost:{port}", "nonsense", "no-such-host.invalid:1")
-        wait_for(edge, f"/{web.name}/")
+        edge.wait_for(f"/{web.name}/")
         assert served_by(edge, f"/{web.name}/") == {"one"}
 
 

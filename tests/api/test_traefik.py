@@ -31,10 +31,6 @@ def edge(
         yield made
 
 
-def wait_for(edge: Edge, path: str, status: int = 200, /, **headers: str) -> None:
-    eventually(lambda: edge.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
-
-
 def asked_of(replica: Replica, *, during: int, of: Counter[int]) -> int:
     """How many requests it gets while so many are answered."""
     before, answered = replica.served["GET"], of.total()
@@ -45,7 +41,7 @@ def asked_of(replica: Replica, *, during: int, of: Counter[int]) -> int:
 def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix_and_by_nothing_else(edge: Edge) -> None:
     with replicas("one") as (replica,):
         edge.make("■", replica, name="shop")
-        wait_for(edge, "/shop/")
+        edge.wait_for("/shop/")
         for host in ("shop", "shop.localhost", "SHOP:8080"):
             assert edge.ask("/a/b?c", host=host).json()["path"] == "/a/b?c"
         for asked, seen in (("/shop/a/b?c=d", "/a/b?c=d"), ("/shop", "/"), ("/shop/", "/"), ("/shop?x", "/?x")):
@@ -57,20 +53,20 @@ def test_a_deployment_is_reached_by_its_host_names_and_by_its_prefix_and_by_noth
 def test_a_coming_revision_is_seen_by_header_and_where_there_is_none_nothing_is(edge: Edge) -> None:
     with replicas("live", "coming") as both:
         edge.make("■|□", *both, name="previewed", status=PROVISIONING)
-        wait_for(edge, "/previewed/")
+        edge.wait_for("/previewed/")
         asked = [
             edge.ask("/previewed/", **{"x-rollway-preview": value}).json()["replica"] for value in ("yes", "false")
         ]
         assert asked == ["coming", "live"]
         edge.make("■", both[0], name="alone")
-        wait_for(edge, "/alone/")
+        edge.wait_for("/alone/")
         assert edge.ask("/alone/", **{"x-rollway-preview": "yes"}).status_code == 502
 
 
 def test_requests_are_split_by_the_weight_of_a_canary_and_none_is_lost_while_it_changes(edge: Edge) -> None:
     with replicas("old", "new") as both:
         made = edge.make("■|■", *both, name="split", status=PROVISIONING, policy=CANARY)
-        wait_for(edge, "/split/")
+        edge.wait_for("/split/")
         with edge.asked_all_the_time("/split/") as statuses:
             for weight in (0, 9000, 2000, 2000):  # twice, so that what was told is taken over before it is counted
                 set_weight(edge, made, weight)
@@ -82,7 +78,7 @@ def test_requests_are_split_by_the_weight_of_a_canary_and_none_is_lost_while_it_
 def test_a_replica_that_left_is_asked_no_more_and_no_request_is_lost_when_it_ends(edge: Edge) -> None:
     with replicas("stays", "leaves") as (stays, leaves):
         made = edge.make("■■", stays, leaves, name="leaving")
-        wait_for(edge, "/leaving/")
+        edge.wait_for("/leaving/")
         with edge.asked_all_the_time("/leaving/") as statuses:
             eventually(lambda: leaves.served["GET"], what="it is asked")
             edge.routes.drain(made.routes[1])
@@ -99,5 +95,5 @@ def test_replicas_that_speak_http2_alone_are_asked_in_it(edge: Edge, tmp_path: P
         web = edge.make("■", replica)
         write(edge.routes.engine, "UPDATE deployments SET protocol = 'http2' WHERE id = %s", web.id)
         edge.routes.tell()
-        wait_for(edge, f"/{web.name}/")
+        edge.wait_for(f"/{web.name}/")
         assert edge.ask(f"/{web.name}/").headers["x-spoken"] == "HTTP/2"

@@ -140,6 +140,9 @@ class Edge:
     def ask(self, path: str = "/", method: str = "GET", **headers: str) -> httpx.Response:
         return plain_http.request(method, self.envoy.url + path, headers=headers)
 
+    def wait_for(self, path: str, status: int = 200, /, **headers: str) -> None:
+        eventually(lambda: self.ask(path, **headers).status_code == status, what=f"{path} is answered with {status}")
+
     @contextmanager
     def asked_all_the_time(self, path: str) -> Iterator[Counter[int]]:
         """The statuses of what three clients get who ask as fast as they can."""

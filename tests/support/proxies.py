@@ -137,3 +137,12 @@ class Server:
             if proxy.inbox:
                 proxy.take()
             self.now += 10
+
+
+def settled(world: World) -> tuple[Server, Proxy]:
+    """A proxy that holds the table of this world."""
+    server, proxy = Server(world), Proxy()
+    server.publish()
+    proxy.begin()
+    server.settle(proxy)
+    return server, proxy

@@ -124,6 +124,7 @@ def test_a_baseline_is_a_third_side_for_envoy_and_traefik_and_prometheus() -> No
     in_order = [("web", 9000), ("web/baseline", 500), ("web/canary", 500)]
     assert shares_of(told) == in_order, "the canary is last, so that its sticky callers stay"
     assert shares_of(told_none) == [("web", 9500), ("web/canary", 500)]
+    assert {upstream.route_id.int for upstream in split.services[0].serving} == {1, 2, 3}
     services = traefik_document(split)["http"]["services"]
     assert services["web"]["weighted"]["services"] == [
         {"name": "web_live", "weight": 9000},

@@ -2,22 +2,13 @@
 
 import pytest
 
-from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World
+from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, World, settled
 from traffic.stream_part import LONGEST_NAME, MOST_NAMES, Request, TooManyNamesError
 
 
 @pytest.fixture
 def world() -> World:
     return World({"web": {"a"}, "api": {"x"}})
-
-
-def settled(world: World) -> tuple[Server, Proxy]:
-    """A proxy that holds the table of this world."""
-    server, proxy = Server(world), Proxy()
-    server.publish()
-    proxy.begin()
-    server.settle(proxy)
-    return server, proxy
 
 
 def test_a_proxy_may_name_so_many_and_what_it_lets_go_makes_room(world: World) -> None:

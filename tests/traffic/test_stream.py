@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World
+from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World, settled
 from traffic.resources import ResourceKind
 from traffic.stream_part import Request
 
@@ -10,15 +10,6 @@ from traffic.stream_part import Request
 @pytest.fixture
 def world() -> World:
     return World({"web": {"a"}, "api": {"x"}})
-
-
-def settled(world: World) -> tuple[Server, Proxy]:
-    """A proxy that holds the table of this world."""
-    server, proxy = Server(world), Proxy()
-    server.publish()
-    proxy.begin()
-    server.settle(proxy)
-    return server, proxy
 
 
 def steps(server: Server, proxy: Proxy) -> list[tuple[ResourceKind, tuple[str, ...], tuple[str, ...]]]:

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import store_and_mark, watched_deployments
-from db.commands.demand import Demanded, demanded
 from db.cycle.rules import store_values
 from db.engine import in_transaction
 from db.proxies.acks import SeenProxy, note_proxies, note_publisher
+from db.proxies.demand import Demanded, demanded
 from domain.autoscaling.demand import DemandSeries
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import ProxyMetric
