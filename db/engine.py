@@ -25,7 +25,12 @@ T = TypeVar("T")
 _ATTEMPTS = 5
 _RESTED_SECONDS = 1.0
 """A connection that nobody used for so long is asked whether it lives, before it is used again."""
-_TRY_AGAIN = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable)
+_TRY_AGAIN = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.TransactionTimeout,
+)
 
 
 def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:

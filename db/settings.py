@@ -1,6 +1,6 @@
 """Where Postgres is, and how long it may keep us waiting."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, PlainValidator
 from sqlalchemy import URL, make_url
@@ -29,7 +29,11 @@ class DatabaseSettings(Settings):
     pool_size: int = 5
     statement_timeout: int = 8_000
     lock_timeout: int = 2_000
-    idle_timeout: int = 30_000
+    transaction_timeout: int = 30_000
+    """A session that has stood still in a transaction is ended, and its rows are free.
+
+    No `idle_in_transaction_session_timeout`: to Postgres a pipeline that says nothing more is not idle.
+    """
 
     @property
     def address(self) -> str:
@@ -46,6 +50,9 @@ class DatabaseSettings(Settings):
         """The session settings, in libpq's form."""
         return (
             f"-c statement_timeout={self.statement_timeout} -c lock_timeout={self.lock_timeout}"
-            f" -c idle_in_transaction_session_timeout={self.idle_timeout} -c timezone=UTC"
-            " -c plan_cache_mode=force_generic_plan"
+            f" -c transaction_timeout={self.transaction_timeout} -c timezone=UTC -c plan_cache_mode=force_generic_plan"
         )
+
+    def without_limits(self) -> Self:
+        """For migrations, which set limits of their own, and wait for another one that is under way."""
+        return self.model_copy(update={"statement_timeout": 0, "transaction_timeout": 0})

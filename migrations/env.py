@@ -10,11 +10,13 @@ from db.settings import DatabaseSettings
 
 LOCK_TIMEOUT = "4s"
 STATEMENT_TIMEOUT = "60s"
+IDLE_TIMEOUT = "30s"
 
 
 def _migrate(connection: Connection) -> None:
     context.configure(connection=connection, target_metadata=None)
     with context.begin_transaction():
+        connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'"))
         # another migration is waited for, however long it takes
         connection.execute(text("SET LOCAL lock_timeout = 0"))
         connection.execute(text("SET LOCAL statement_timeout = 0"))
@@ -28,7 +30,7 @@ given = context.config.attributes.get("connection")
 if given is not None:
     _migrate(given)
 else:
-    # without a limit of its own: the timeouts stand above, and another migration is waited for
-    unlimited = DatabaseSettings.from_environment(os.environ).model_copy(update={"statement_timeout": 0})
-    with make_engine(unlimited, "rollway migrate").connect() as own:
+    with make_engine(
+        DatabaseSettings.from_environment(os.environ).without_limits(), "rollway migrate"
+    ).connect() as own:
         _migrate(own)

@@ -42,9 +42,7 @@ def migrate(*, as_json: AsJson = False) -> None:
 
 def _upgrade() -> tuple[str | None, str | None]:
     """The schema before and after. Raises MigrationError and what the driver says of a server that is away."""
-    # without a limit of its own: migrations set theirs, and another one that is under way is waited for
-    unlimited = DatabaseSettings.from_environment(os.environ).model_copy(update={"statement_timeout": 0})
-    engine = make_engine(unlimited, "rollway migrate")
+    engine = make_engine(DatabaseSettings.from_environment(os.environ).without_limits(), "rollway migrate")
     try:
         return upgrade(engine)
     except DBAPIError as error:

@@ -1,11 +1,14 @@
 """Connections of the pool: one that died is never met, or the transaction is tried again on another; pipelines."""
 
+from itertools import count
+
 import psycopg
 import pytest
 from sqlalchemy import Engine
 
 import db.engine
-from db.engine import in_transaction, transaction
+from db.engine import in_transaction, make_engine, transaction
+from db.settings import DatabaseSettings
 from tests.support.databases import engine_on
 from tests.support.deployments import read, write
 
@@ -53,6 +56,26 @@ def test_an_error_of_the_body_undoes_what_was_sent(engine: Engine) -> None:
     with pytest.raises(ValueError, match="no"):
         add(engine, 1, error=ValueError("no"))
     assert read(engine, "SELECT name FROM deployments") == []
+
+
+def test_a_session_that_stands_still_in_a_transaction_is_ended_its_rows_are_free_and_it_begins_again(
+    engine: Engine, database: str
+) -> None:
+    """A process that is suspended sends nothing more, and in a pipeline Postgres does not call that idle."""
+    add(engine, 1)
+    hasty = make_engine(DatabaseSettings(url=database, transaction_timeout=100))
+    attempts = count(1)
+
+    def stand_still_once(connection: psycopg.Connection) -> int:
+        attempt = next(attempts)
+        connection.execute("UPDATE deployments SET desired_replicas = desired_replicas + 1 RETURNING id").fetchall()
+        if attempt == 1:
+            write(engine, "UPDATE deployments SET desired_replicas = 10")  # waits for the row, 2 s at most
+        return attempt
+
+    assert in_transaction(hasty, stand_still_once) == 2
+    hasty.dispose()
+    assert read(engine, "SELECT desired_replicas FROM deployments") == [{"desired_replicas": 11}]
 
 
 def test_how_many_rows_a_statement_touched_is_known_before_anything_is_fetched(engine: Engine) -> None:

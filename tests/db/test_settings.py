@@ -38,8 +38,8 @@ def test_any_postgres_url_is_opened_with_psycopg() -> None:
         assert url.render_as_string() == "postgresql+psycopg://u:***@host/db"
 
 
-def test_no_session_waits_or_idles_for_ever_and_all_speak_utc(engine: Engine) -> None:
-    names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "TimeZone", "application_name"]
+def test_no_session_waits_or_stands_still_for_ever_and_all_speak_utc(engine: Engine) -> None:
+    names = ["statement_timeout", "lock_timeout", "transaction_timeout", "TimeZone", "application_name"]
     (row,) = read(engine, f"SELECT {', '.join(f'current_setting({name!r}) AS {name}' for name in names)}")
     assert list(row.values()) == ["8s", "2s", "30s", "UTC", "rollway"]
 

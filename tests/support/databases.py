@@ -59,7 +59,7 @@ def without_tables(server: EmbeddedServer) -> Iterator[str]:
 
 def replay(url: str) -> None:
     """Each decision that is stored must come out again, and each rollout in which nothing failed be as planned."""
-    engine = make_engine(DatabaseSettings(url=url, statement_timeout=0))
+    engine = make_engine(DatabaseSettings(url=url).without_limits())
     try:
         report = sum(replay_pages(engine), ReplayReport())
     finally:
