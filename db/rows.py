@@ -26,7 +26,8 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
     """
 
     def make_row(cursor: Cursor[Any]) -> RowMaker[Row_co]:
-        columns = tuple(column.name for column in cursor.description or ())
+        found = cursor.pgresult  # and not `cursor.description`, which is a tenth of what a small chunk costs
+        columns = tuple((found.fname(number) or b"").decode() for number in range(found.nfields)) if found else ()
         if columns and columns != kind._fields:
             raise TypeError(f"{kind.__name__} has the fields {kind._fields}, the query has the columns {columns}")
         return partial(tuple.__new__, kind)  # `_make`, without a Python frame for each row

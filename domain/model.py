@@ -7,6 +7,7 @@ from uuid import UUID
 
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
+from domain.frozen import frozen
 from domain.holds import Hold
 from domain.judge.evidence import Evidence
 from domain.policy import DeploymentPolicy
@@ -88,7 +89,7 @@ class RolloutOutcome(StrEnum):
     DESTROYED = "destroyed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """One replica and its place in traffic. `status_changed_at` is when it got its present status.
 
@@ -114,7 +115,7 @@ class Route:
         return self.status is RouteStatus.HEALTHY and self.traffic is TrafficStatus.ACTIVE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
@@ -161,7 +162,7 @@ class StartFailures:
     short_lives: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deployment:
     """The snapshot of one deployment: its row, its running rollout, and its routes that are not gone yet.
 
