@@ -13,7 +13,7 @@ from tests.support.forwarder import Forwarder, forwarder
 from tests.support.stations import STATIONS
 
 MOST = {
-    "a command": 7,
+    "a command": 5,
     "a chunk of one deployment that changes": 5,
     "a chunk of one that waits": 4,
     "giving a new replica a host, and asking it": 4,
