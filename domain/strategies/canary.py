@@ -37,10 +37,10 @@ from typing import ClassVar
 from domain.changes import Decision, RouteChanges, Stage
 from domain.holds import Hold
 from domain.model import Deployment, Rollout, RouteStatus, Verdict
-from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
+from domain.strategies.base import AbstractDeploymentStrategy, GoesOn, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary_judge import Judgement, judged_until, judgement
+from domain.strategies.canary_judge import Judgement, judged_between, judgement
 from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
@@ -60,10 +60,11 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
-    def goes_on_at(self, rollout: Rollout) -> datetime | None:
-        """At the end of its step's seconds, or when its judge gives up."""
-        spec = rollout.policy.spec
-        return (ends_at(rollout, spec) or judged_until(rollout, spec)) if isinstance(spec, CanarySpec) else None
+    def goes_on(self, rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
+        """At the end of its step's seconds; or when its judge may find it good enough, and gives up at last."""
+        if (at := ends_at(rollout, spec)) is not None:
+            return GoesOn(at, at, "the next step begins")
+        return judged_between(rollout, spec)
 
     def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
         """Its requests go on, so its judge does: harm leads back at once."""
