@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -103,8 +103,8 @@ def transaction(on: Engine) -> Iterator[psycopg.Connection]:
     there were, waits for all that was sent. So what Postgres refuses may be raised later than where it was executed,
     at the end of the body at the latest.
     """
-    with on.connect() as pooled:
-        connection = pooled.connection.driver_connection
+    with closing(on.raw_connection()) as pooled:
+        connection = pooled.driver_connection
         assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
         connection.autocommit = True  # or psycopg waits for the answer to its own BEGIN
         try:

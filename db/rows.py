@@ -1,7 +1,7 @@
 """Rows by name: those that are read, as NamedTuples, and those that are sent, as one array for each column."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -24,11 +24,13 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
 
     Raises TypeError when the fields are not called as the columns of the query, in their order.
     """
+    fields = [name.encode() for name in kind._fields]
 
     def make_row(cursor: Cursor[Any]) -> RowMaker[Row_co]:
-        columns = tuple(column.name for column in cursor.description or ())
-        if columns and columns != kind._fields:
-            raise TypeError(f"{kind.__name__} has the fields {kind._fields}, the query has the columns {columns}")
+        result = cursor.pgresult  # `description` makes an object for each column
+        columns = [result.fname(number) for number in range(result.nfields)] if result else []
+        if columns and columns != fields:
+            raise TypeError(f"{kind.__name__} has the fields {fields}, the query has the columns {columns}")
         return partial(tuple.__new__, kind)  # `_make`, without a Python frame for each row
 
     return make_row
@@ -42,26 +44,31 @@ class Columns:
 
         sizes = columns("id uuid, size int4")
         f"UPDATE hats h SET size = u.size FROM {sizes} WHERE h.id = u.id"
-        -> ... FROM unnest(%(id)b::uuid[], %(size)b::int4[]) AS u (id, size) WHERE h.id = u.id
+        -> ... FROM unnest(%(u.id)b::uuid[], %(u.size)b::int4[]) AS u (id, size) WHERE h.id = u.id
         cursor.execute(..., sizes.arrays([(id_1, 54), (id_2, 57)]))
 
-    The parameters are called as the columns are, so a further parameter of the statement needs another name.
+    A statement that takes rows of two kinds gives one of them another alias.
     """
 
     types: Mapping[str, str]
+    alias: str = "u"
 
     def __add__(self, other: Self) -> Self:
-        return type(self)({**self.types, **other.types})
+        return replace(self, types={**self.types, **other.types})
+
+    def called(self, alias: str) -> Self:
+        """The same under another alias."""
+        return replace(self, alias=alias)
 
     def __str__(self) -> str:
-        arrays = ", ".join(f"%({name})b::{kind}[]" for name, kind in self.types.items())
-        return f"unnest({arrays}) AS u ({', '.join(self.types)})"
+        arrays = ", ".join(f"%({self.alias}.{name})b::{kind}[]" for name, kind in self.types.items())
+        return f"unnest({arrays}) AS {self.alias} ({', '.join(self.types)})"
 
     def arrays(self, rows: Iterable[Sequence[object]], **others: object) -> dict[str, object]:
         """The parameters: the rows, whose values stand in the order of the columns, and what else is asked for."""
         found = zip(*rows, strict=True) if (rows := list(rows)) else [()] * len(self.types)
         named = zip(self.types.items(), found, strict=True)
-        return {**{name: ARRAYS[kind](values) for (name, kind), values in named}, **others}
+        return {**{f"{self.alias}.{name}": ARRAYS[kind](values) for (name, kind), values in named}, **others}
 
     def add(self, connection: Connection, table: str, rows: Iterable[Sequence[object]]) -> None:
         """Add rows, whose values stand in the order of the columns, to a table: one statement.
@@ -69,7 +76,7 @@ class Columns:
         No COPY, which a pipeline does not take: it is no faster here, since indexes and foreign keys take the time.
         """
         names = ", ".join(self.types)
-        connection.execute(f"INSERT INTO {table} ({names}) SELECT u.* FROM {self}", self.arrays(rows))
+        connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM {self}", self.arrays(rows))
 
 
 def columns(declared: str) -> Columns:

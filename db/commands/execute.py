@@ -37,11 +37,10 @@ from domain.strategies import parse_policy
 
 Result = dict[str, Any]
 
+_ANSWER = "UPDATE commands SET result = %s WHERE request_id = %s"
+
 # the status of the deployment as the command leaves it; no row for a command that is not about one
-_ANSWER = """
-    WITH answered AS (UPDATE commands SET result = %s WHERE request_id = %s)
-    SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'
-"""
+_STATUS = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +80,16 @@ def _execute_once(
     ).rowcount
     if not first:
         return _answer_again(connection, command, payload)
+    status: DeploymentLifecycleStatus | None
     if isinstance(command, DeploymentCommand) and type(command) in RULES:
-        result = steer(connection, command, asked)
+        result, status = steer(connection, command, asked)
+        keep_trace(connection, result["rollout_id"], traceparent)
     else:
         result = _EFFECTS[type(command)](connection, command)
-    keep_trace(connection, result.get("rollout_id"), traceparent)
-    known = (Jsonb(result), command.request_id, result.get("deployment"))
-    row = connection.execute(_ANSWER, known).fetchone()
-    return CommandResult(result, status=lifecycle_status(*row) if row else None)
+        row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
+        status = lifecycle_status(*row) if row else None
+    connection.execute(_ANSWER, (Jsonb(result), command.request_id))
+    return CommandResult(result, status=status)
 
 
 def _answer_again(connection: Connection, command: Command, payload: Result) -> CommandResult:

@@ -5,19 +5,26 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 
 from db.cycle.claim import Claim, claim_named
-from db.cycle.load import load
+from db.cycle.load import Load, load, load_routes
 from db.locked import ALWAYS, changed
 from domain.commands.base import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
 from domain.model import Deployment
 
-_NOTE = """
+RECORD = """
     INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)
-    SELECT %s, id, rollout_id, %s, 'asked', concat_ws('/', lifecycle, sub_step), %s, %s
-      FROM deployments WHERE id = %s
+    SELECT %(record_id)s::uuid, id, rollout_id, %(phase)s, 'asked', concat_ws('/', lifecycle, sub_step), %(actor)s,
+           %(message)s
+      FROM changed WHERE %(record_id)s::uuid IS NOT NULL
 """
+"""The record in the timeline of the deployment that the same statement has `changed`; with the values of `record`."""
 
-_POINT_TO_NOTE = "UPDATE deployments SET history_id = %s, history_key = NULL WHERE id = %s"
+_NOTE = f"""
+    WITH changed AS (
+        UPDATE deployments SET history_id = %(record_id)s, history_key = NULL WHERE id = %(deployment_id)s
+        RETURNING id, rollout_id, lifecycle, sub_step)
+    {RECORD}
+"""
 
 _LAST_ASKED = """
     SELECT actor, phase FROM deployment_history
@@ -27,17 +34,23 @@ _LAST_ASKED = """
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
     """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    return lock_claimed(connection, name, expected_version)[0]
+    return _lock(connection, name, expected_version, load)[0]
 
 
-def lock_claimed(connection: Connection, name: str, expected_version: int | None = None) -> tuple[Deployment, Claim]:
-    """The same, and its claim."""
+def lock_to_steer(connection: Connection, name: str, expected_version: int | None) -> tuple[Deployment, Claim]:
+    """The same without rules and evidence, and its claim."""
+    return _lock(connection, name, expected_version, load_routes)
+
+
+def _lock(
+    connection: Connection, name: str, expected_version: int | None, load_claimed: Load
+) -> tuple[Deployment, Claim]:
     claim = claim_named(connection, name)
-    deployment = next(iter(load(connection, claim.deployments)), None)
-    if deployment is None:  # also when it came to its end while we waited for the lock
+    if not claim.deployments:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
         )
+    (deployment,) = load_claimed(connection, claim.deployments)
     if expected_version not in (None, deployment.version):
         raise _stale(connection, deployment, expected_version)
     return deployment, claim
@@ -65,14 +78,11 @@ def touch(connection: Connection, deployment: Deployment) -> int:
 
 def note(connection: Connection, deployment_id: UUID, command: Command, phase: str, message: str) -> None:
     """A record in the timeline with who and why; a user's record is never merged."""
-    record_id = uuid4()
-    write_note(connection, record_id, deployment_id, command, phase, message)
-    connection.execute(_POINT_TO_NOTE, (record_id, deployment_id))
+    connection.execute(_NOTE, {"deployment_id": deployment_id, **record(command, phase, message)})
 
 
-def write_note(  # noqa: PLR0913  (a record's values)
-    connection: Connection, record_id: UUID, deployment_id: UUID, command: Command, phase: str, message: str
-) -> None:
-    """The record alone; the deployment's row must name it as its last one, which nothing merges into."""
+def record(command: Command, phase: str, message: str) -> dict[str, object]:
+    """The values of RECORD; without a message there is none. The deployment's row must name it as its last one."""
     sentence = f"{message}: {command.reason}" if command.reason else message
-    connection.execute(_NOTE, (record_id, phase, command.actor, sentence, deployment_id))
+    record_id = uuid4() if message else None
+    return {"record_id": record_id, "phase": phase, "actor": command.actor, "message": sentence}

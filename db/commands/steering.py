@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
-from db.commands.locked import lock_claimed
+from db.commands.locked import lock_to_steer
 from db.commands.written import write_steered
 from db.freezes import frozen_now
 from db.outbox.written import write_events
@@ -17,7 +17,7 @@ from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.errors import RevisionNotFoundError
-from domain.model import Deployment, RolloutOutcome
+from domain.model import Deployment, DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.past import EndedRollout, KnownRevision, way_back
 from domain.replicas.restarts import restarted_name
@@ -58,10 +58,12 @@ _LAST_ROLLOUT = """
 """
 
 
-def steer(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> dict[str, Any]:
-    """Carry out one of the commands of RULES. Raises what its rule raises, and what finding the deployment raises.
+def steer(
+    connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None
+) -> tuple[dict[str, Any], DeploymentLifecycleStatus]:
+    """Carry out one of the commands of RULES. Returns what it did, and the status that it left the deployment in.
 
-    `asked`: as in `db.commands.execute`.
+    Raises what its rule raises, and what finding the deployment raises. `asked`: as in `db.commands.execute`.
     """
     case = case_of(connection, command, asked)
     steered = RULES[type(command)](case)
@@ -70,18 +72,19 @@ def steer(connection: Connection, command: DeploymentCommand, asked: Collection[
         if case.is_heard:
             write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     rollout = steered.deployment.rollout
-    return {
+    result = {
         "deployment": command.deployment,
         "rollout_id": str(rollout.id) if rollout else None,
         "version": steered.deployment.version,
         "already": steered.already,
         **steered.details,
     }
+    return result, steered.deployment.status
 
 
 def case_of(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> "Case":
     """The command with its deployment, which is locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    deployment, claim = lock_claimed(connection, command.deployment, command.expected_version)
+    deployment, claim = lock_to_steer(connection, command.deployment, command.expected_version)
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
     return Case(connection, deployment, command, Asking(why, claim.now, claim.next_id), asked, claim.is_heard)
 

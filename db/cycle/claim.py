@@ -127,12 +127,13 @@ def as_columns(statuses: Iterable[DeploymentLifecycleStatus]) -> dict[str, list[
 
 def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Claim:
     cursor = connection.cursor(binary=True, row_factory=named_row(DeploymentRow))
-    rows = cursor.execute(query, parameters).fetchall()
+    cursor.execute(query, parameters)
+    beside = connection.execute(_BESIDE)
+    rows = cursor.fetchall()
+    ((now, is_heard, next_id),) = beside.fetchall()
     asked = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
-    if ids := [row.rollout_id for row in rows if row.rollout_id]:
-        asked.execute(ROLLOUTS, {"ids": ids})
-    ((now, is_heard, next_id),) = connection.execute(_BESIDE).fetchall()
-    found = {row.id.int: row for row in asked.fetchall()} if ids else {}  # numbers are found faster than ids
+    ids = [row.rollout_id for row in rows if row.rollout_id]
+    found = {row.id.int: row for row in asked.execute(ROLLOUTS, {"ids": ids})} if ids else {}  # faster than by ids
     rollouts = {number: rollout_of(row) for number, row in found.items()}
     holds: Mapping[UUID, Hold] = {}
     if any(row.may_be_held for row in found.values()):

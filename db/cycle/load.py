@@ -45,6 +45,13 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     )
 
 
+def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
+    """The snapshots with their routes, without rules and evidence: what people steer by. Raises UnreadableError too."""
+    asked = connection.cursor(binary=True).execute(_ROUTES, {"ids": [each.row.id for each in claimed]})
+    routes = _routes(asked.fetchall())
+    return tuple(each.deployment(routes.get(each.row.id.int, ())) for each in claimed)
+
+
 def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
     """The same; what their rows alone say where a newer release wrote the rest."""
     try:

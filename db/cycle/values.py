@@ -48,4 +48,4 @@ def deployment_values(deployment: Deployment) -> tuple[object, ...]:
 
 def assigned(written: Columns) -> str:
     """All of the columns but the id, for a SET: "lifecycle = u.lifecycle, ..."."""
-    return ", ".join(f"{name} = u.{name}" for name in written.types if name != "id")
+    return ", ".join(f"{name} = {written.alias}.{name}" for name in written.types if name != "id")
