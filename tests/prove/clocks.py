@@ -19,6 +19,7 @@ from tests.support.pictures import PROVISIONING
 
 SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
 MOST_IN_A_ROW = 2
+"""Starts that fail one after the other: as many as there are misfortunes."""
 _AFTER_THE_ROLLOUT = ("scale_down_delay_seconds",)
 """How long something is parked: `parked_until` says it."""
 
@@ -91,9 +92,9 @@ def failures(state: State) -> StartFailures | None:
 
 
 def begin(state: State, rollout: Rollout) -> tuple[float, ...]:
-    """For how long clocks run that may begin at any moment."""
+    """For how many seconds those clocks run that may begin at any moment of a rollout with a judge."""
     deployed = _ages(state.policy) if state.policy else ()
-    backoffs = (2.0**failures for failures in range(1, MOST_IN_A_ROW + 1))
+    backoffs = (2.0**in_a_row for in_a_row in range(1, MOST_IN_A_ROW + 1))
     return (*backoffs, SICK_GRACE_SECONDS, PROVEN_SECONDS, *deployed, *weight_ages(rollout))
 
 
