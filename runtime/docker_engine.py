@@ -127,15 +127,12 @@ class DockerEngine:
 
     @contextmanager
     def _asked(self) -> Iterator[docker.APIClient]:
-        if time.monotonic() < self._quiet_until:
-            raise RuntimeUnavailableError(f"the Docker engine at {self._url} did not answer a moment ago")
         try:
             yield self._client()
         except RuntimeUnavailableError:
             raise
         except Timeout as error:
-            self._quiet_until = time.monotonic() + _QUIET_SECONDS
-            raise RuntimeUnavailableError(f"the Docker engine at {self._url} does not answer in time") from error
+            raise self._silent() from error
         except APIError as error:
             raise RuntimeUnavailableError(
                 f"the Docker engine at {self._url} is in trouble: {_message(error)}"
@@ -144,11 +141,26 @@ class DockerEngine:
             raise RuntimeUnavailableError(f"no Docker engine answers at {self._url}") from error
 
     def _client(self) -> docker.APIClient:
-        with self._lock:
+        with self._lock:  # who waits for somebody else's first question learns here that it was in vain
+            if time.monotonic() < self._quiet_until:
+                raise RuntimeUnavailableError(f"the Docker engine at {self._url} did not answer a moment ago")
             if self._connected is None:
-                settings = kwargs_from_env() | {"base_url": self._url}
-                self._connected = _Client(timeout=self._timeout, use_ssh_client=True, **settings)
+                self._connected = self._connect()
             return self._connected
+
+    def _connect(self) -> docker.APIClient:
+        """The SDK asks for the engine's version, and has an error of its own for every failure."""
+        settings = kwargs_from_env() | {"base_url": self._url}
+        try:
+            return _Client(timeout=self._timeout, use_ssh_client=True, **settings)
+        except DockerException as error:
+            if isinstance(error.__cause__, Timeout):
+                raise self._silent() from error
+            raise
+
+    def _silent(self) -> RuntimeUnavailableError:
+        self._quiet_until = time.monotonic() + _QUIET_SECONDS
+        return RuntimeUnavailableError(f"the Docker engine at {self._url} does not answer in time")
 
 
 class _Client(docker.APIClient):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
-from tests.support.environment import empty_environment
+from tests.support.environment import empty_environment, hear_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.support.servers import EmbeddedServer
 
 empty_environment()
+hear_ctrl_c()
 os.environ["ROLLWAY_TRACEBACKS"] = "1"  # a fault of Rollway's own is never just a sentence here
 
 # The same examples in every run; nightly and soak look for new ones. A mutant's failure need not be made small.

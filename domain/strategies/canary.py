@@ -77,12 +77,14 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
         rollout = deployment.rollout
-        if rollout is None or rollout.weight is None or not deployment.desired_replicas:
+        if rollout is None or rollout.weight is None:
             return _REST.evaluate_cycle(deployment, spec, now)
-        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         judged = judgement(rollout, spec, now)
         if judged.gives_up:
             return Decision.give_up(judged.sentence)
+        if not deployment.desired_replicas:
+            return _looked_at_again(_REST.evaluate_cycle(deployment, spec, now), judged)
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         over_at, budget = ends_at(rollout, spec), self.budget_of(deployment, spec)
         is_over = judged.is_over or ends(rollout, over_at, now)
         wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
@@ -103,6 +105,12 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return _next(rollout, spec, judged.sentence, now)
         what = in_words(spec, rollout.weight)
         return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
+
+
+def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:
+    """While the last of it leave they have requests, and a judge."""
+    times = (decision.recheck_at, judged.next_at)
+    return replace(decision, recheck_at=min((at for at in times if at is not None), default=None))
 
 
 def _sides(

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import httpx
-import psutil
 import pytest
 
 from stack.home import project_root
@@ -19,6 +18,7 @@ from stack.ports import free_port
 from tests.support import plain_http
 from tests.support.deployments import Made, write
 from tests.support.edge import Edge
+from tests.support.server_process import suspend
 from tests.support.waiting import eventually
 
 HEDGE_AFTER = 0.5
@@ -77,8 +77,7 @@ def who(answer: httpx.Response) -> str:
 
 @contextmanager
 def frozen(service: Service) -> Iterator[None]:
-    service.process.send_signal(signal.SIGSTOP)
-    eventually(lambda: psutil.Process(service.process.pid).status() == psutil.STATUS_STOPPED)
+    suspend(service.process.pid)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from sqlalchemy import Engine, make_url
 from db.engine import in_transaction, make_engine, transaction
 from db.settings import DatabaseSettings
 from tests.support.forwarder import Forwarder, forwarder
+from tests.support.server_process import suspend
 
 QUICK = 500
 """A statement_timeout in milliseconds, so that the tests wait for 2 s and not for 9.5."""
@@ -75,7 +76,7 @@ def test_a_network_that_forwards_nothing_any_more_is_noticed_and_forgotten_when_
 def test_a_suspended_server_process_is_noticed_and_another_one_asked(database: str) -> None:
     with patient_for_2_seconds(database) as engine:
         suspended = in_transaction(engine, lambda connection: connection.info.backend_pid)
-        os.kill(suspended, signal.SIGSTOP)
+        suspend(suspended)
         try:
             began = time.monotonic()
             assert in_transaction(engine, answer) == 42

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from tests.support.queues import answer_of
+from tests.support.server_process import suspend
 from tests.support.servers import EmbeddedServer
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
@@ -134,7 +135,7 @@ def _works_again(fleet: Fleet, returned_at: float) -> bool:
 def test_a_stopped_worker_holds_nobody_up(under_way: Fleet) -> None:
     """SIGSTOP: it keeps its Redis lock until that ends, and perhaps rows until its session is ended, after 30 s."""
     process = under_way._processes["worker1"]
-    os.kill(process.pid, signal.SIGSTOP)
+    suspend(process.pid)
     try:
         assert_ended_as_promised(under_way, within=120)
     finally:

@@ -2,20 +2,24 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 import psutil
 import pytest
 
-from runtime.base import ReplicaStartError, RuntimeUnavailableError
+from runtime.base import Replica, ReplicaStartError, RuntimeUnavailableError
 from runtime.docker import DockerRuntime
 from runtime.docker_policy import DockerPolicy
 from tests.support.busybox import import_busybox
 from tests.support.docker_engine import Dockerd, NoEngineError, own_dockerd
 from tests.support.docker_images import asked, body, ended
+from tests.support.server_process import suspend
 from tests.support.waiting import eventually
 
 
@@ -31,7 +35,7 @@ def dockerd() -> Iterator[Dockerd]:
 
 @pytest.fixture
 def runtime(dockerd: Dockerd) -> Iterator[DockerRuntime]:
-    made = DockerRuntime("here", dockerd.url, timeout_seconds=1, policy=DockerPolicy(host_network=True))
+    made = DockerRuntime("here", dockerd.url, policy=DockerPolicy(host_network=True))
     yield made
     for replica in made.everyone():
         made.kill(replica.route_id)
@@ -68,23 +72,37 @@ def test_an_engine_that_hangs_is_waited_for_once_and_not_for_every_replica(
     dockerd: Dockerd, runtime: DockerRuntime
 ) -> None:
     replica = runtime.start(asked("sleep 60", network="host"))
-    os.kill(dockerd.pid, signal.SIGSTOP)
+    hasty = DockerRuntime("here", dockerd.url, timeout_seconds=1)
+    eventually(partial(found_by, hasty, replica))
+    suspend(dockerd.pid)
     try:
         before = time.monotonic()
         for _ in range(50):
             with pytest.raises(RuntimeUnavailableError, match=r"does not answer in time|did not answer a moment ago"):
-                runtime.find(replica.route_id)
-        assert time.monotonic() - before < 2
+                hasty.find(replica.route_id)
+        assert time.monotonic() - before < 25
     finally:
         os.kill(dockerd.pid, signal.SIGCONT)
+    eventually(partial(found_by, hasty, replica))
+    hasty.close()
 
-    def found_again() -> bool:
-        try:
-            return runtime.find(replica.route_id) == replica
-        except RuntimeUnavailableError:
-            return False
 
-    assert eventually(found_again)
+def found_by(runtime: DockerRuntime, replica: Replica) -> bool:
+    try:
+        return runtime.find(replica.route_id) == replica
+    except RuntimeUnavailableError:
+        return False
+
+
+def test_an_engine_that_hangs_from_the_first_question_on_is_waited_for_once_by_all_who_ask(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(tmp_path / "engine.sock"))
+        engine.listen(100)
+        runtime = DockerRuntime("here", f"unix://{tmp_path}/engine.sock", timeout_seconds=1)
+        with ThreadPoolExecutor(8) as threads:
+            asking = [threads.submit(runtime.find, uuid4()) for _ in range(8)]
+        said = {str(future.exception()).partition("engine.sock ")[2] for future in asking}
+    assert said == {"does not answer in time", "did not answer a moment ago"}
 
 
 def test_an_engine_without_a_bridge_says_that_no_port_can_be_published(runtime: DockerRuntime) -> None:

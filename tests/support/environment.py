@@ -5,6 +5,7 @@ Also what keeps them off somebody's real database: DATABASE_URL and REDIS_URL of
 
 import os
 import re
+import signal
 
 _KEPT = re.compile(
     r"""  PATH | HOME | TMPDIR | (DY)?LD_LIBRARY_PATH  # without these nothing starts
@@ -20,3 +21,9 @@ def empty_environment() -> None:
     for name in list(os.environ):
         if not _KEPT.fullmatch(name):
             del os.environ[name]
+
+
+def hear_ctrl_c() -> None:
+    """As in a terminal: a shell that runs the tests in the background has them, and all that they start, ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,10 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import psutil
 
 from stack.home import project_root
 from tests.support import plain_http
 from tests.support.waiting import eventually
+
+
+def suspend(pid: int) -> None:
+    """SIGSTOP. It stands still when this returns: on a busy machine it may do much before the signal reaches it."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
 
 
 @dataclass
@@ -66,7 +73,7 @@ class Process:
 
     def freeze(self) -> None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        suspend(self.process.pid)
 
     def thaw(self) -> None:
         assert self.process is not None
