@@ -14,7 +14,7 @@ from db.commands import autoscaling, windows
 from db.commands.entrances import set_traffic, take_default_entrances
 from db.commands.locked import note
 from db.commands.policies import set_policy, store_policy
-from db.commands.repeated import is_asked_again
+from db.commands.repeated import KEEP_ANSWER, answered, is_asked_again
 from db.commands.revisions import add_revision
 from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
@@ -36,8 +36,6 @@ from domain.replicas.reported import status_told
 from domain.strategies import parse_policy
 
 Result = dict[str, Any]
-
-_ANSWER = "UPDATE commands SET result = %s WHERE request_id = %s"
 
 # the status of the deployment as the command leaves it; no row for a command that is not about one
 _STATUS = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
@@ -88,7 +86,7 @@ def _execute_once(
         result = _EFFECTS[type(command)](connection, command)
         row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
         status = lifecycle_status(*row) if row else None
-    connection.execute(_ANSWER, (Jsonb(result), command.request_id))
+        connection.execute(KEEP_ANSWER, answered(command, result))
     return CommandResult(result, status=status)
 
 

@@ -8,6 +8,8 @@ from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
 from db.commands.locked import lock_to_steer
+from db.commands.policies import read_policy
+from db.commands.repeated import KEEP_ANSWER, answered
 from db.commands.written import write_steered
 from db.freezes import frozen_now
 from db.outbox.written import write_events
@@ -24,11 +26,10 @@ from domain.replicas.restarts import restarted_name
 from domain.replicas.secret_checks import SecretCheck
 from domain.steered import Asking, Steered
 from domain.steering import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
-from domain.strategies import parse_policy
 
 # the revision of that name, and the one that is being deployed
 _REVISIONS = f"""
-    SELECT v.id, v.name, p.strategy, p.spec, p.limits, ARRAY({REFERENCES_TO_START}) AS secrets,
+    SELECT v.id, v.name, p.strategy, p.spec::text, p.limits::text, ARRAY({REFERENCES_TO_START}) AS secrets,
            EXISTS (SELECT FROM freezes) AS may_be_frozen
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
@@ -61,16 +62,12 @@ _LAST_ROLLOUT = """
 def steer(
     connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None
 ) -> tuple[dict[str, Any], DeploymentLifecycleStatus]:
-    """Carry out one of the commands of RULES. Returns what it did, and the status that it left the deployment in.
+    """Carry out one of the commands of RULES, and keep its answer. Returns it, and the deployment's status from now on.
 
     Raises what its rule raises, and what finding the deployment raises. `asked`: as in `db.commands.execute`.
     """
     case = case_of(connection, command, asked)
     steered = RULES[type(command)](case)
-    if not steered.already:
-        write_steered(connection, case.deployment, steered, command, case.asking)
-        if case.is_heard:
-            write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     rollout = steered.deployment.rollout
     result = {
         "deployment": command.deployment,
@@ -79,6 +76,12 @@ def steer(
         "already": steered.already,
         **steered.details,
     }
+    if steered.already:
+        connection.execute(KEEP_ANSWER, answered(command, result))
+    else:
+        write_steered(connection, case.deployment, steered, command, case.asking, result)
+        if case.is_heard:
+            write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     return result, steered.deployment.status
 
 
@@ -122,7 +125,7 @@ class Case:
             revision_id=asked["id"],
             revision_name=revision,
             deploying_name=next((row["name"] for row in rows if row["id"] == deploying), None),
-            policy=parse_policy({name: asked[name] for name in _POLICY}) if asked["strategy"] else None,
+            policy=read_policy(*(asked[name] for name in _POLICY)) if asked["strategy"] else None,
             supersede=supersede,
             desired=desired,
             secrets=self._checks(asked["secrets"]) if with_secrets else (),

@@ -91,7 +91,7 @@ class Fleet:
             assert self.read() == before
             return
         if not steered.already:
-            write_steered(self.connection, case.deployment, steered, command, case.asking)
+            write_steered(self.connection, case.deployment, steered, command, case.asking, {})
         assert self.read() == steered.deployment
 
     def cycle(self) -> None:
