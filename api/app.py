@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +18,7 @@ from api.metrics import metrics
 from api.proxies.discovery import Discovery, serve
 from api.proxies.forms import forms
 from api.proxies.parts import Parts, TheParts
+from api.serving import end
 from api.settings import ApiSettings
 from domain.text import storable
 
@@ -51,10 +52,7 @@ def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -
             task.add_done_callback(partial(_ended, parts, hooks.on_failure))
         yield
         parts.publisher.stop()
-        for task in tasks:
-            task.cancel()
-            with suppress(Exception, asyncio.CancelledError):
-                await task
+        await end(tasks)
 
     # no pages of the framework's own: who reaches the port need not learn what else it answers
     app = FastAPI(title="Rollway", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)

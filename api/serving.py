@@ -1,6 +1,8 @@
-"""How both servers are run: uvicorn with bounded connections, and whether Redis is of the same installation."""
+"""How both servers are run and end: bounded connections, work beside the requests, one installation with Redis."""
 
+import asyncio
 import threading
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -11,6 +13,7 @@ from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Con
 from tasks.installation import begin
 
 _COMPARE_SECONDS = 3.0
+_CANCEL_AGAIN_SECONDS = 0.1
 
 
 def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: bool) -> uvicorn.Config:
@@ -33,6 +36,18 @@ def config(app: Starlette, host: str, port: int, most: int, *, is_forwarded: boo
         timeout_graceful_shutdown=1,
         timeout_keep_alive=10,
     )
+
+
+async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel what goes on beside the requests, until all of it has ended.
+
+    Again and again: a wait that ends in the moment of its cancelling may swallow that (python/cpython#86296).
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_CANCEL_AGAIN_SECONDS)
 
 
 def compare_installation() -> None:

@@ -73,7 +73,7 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Asking)
     without = {} if activation in _RUN_ALREADY else passed_over(request.revision_name, request.secrets)
     steered = _activated(deployment, request, activation, asking)
     if is_frozen is not None:
-        steered = replace(steered, said=f"{steered.said}, through freeze {is_frozen.freeze.name}")
+        steered = replace(steered, said=f"{steered.said}, through freeze {is_frozen.freeze}")
     details = {"passed_over": without} if without else {}
     return steered.with_details(revision=request.revision_name, activation=activation.value, **details)
 

@@ -107,27 +107,29 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A freeze that is on, and when it ends."""
+    """The freeze of this name is on, for this reason; and when it ends."""
 
-    freeze: Freeze
+    freeze: str
+    reason: str
     until: datetime
 
     def __str__(self) -> str:
-        why = f" ({self.freeze.reason})" if self.freeze.reason else ""
-        return f"freeze {self.freeze.name}{why} until {instant(self.until)}"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"freeze {self.freeze}{why} until {instant(self.until)}"
 
     def refusal(self, deployment: str) -> FrozenError:
         """To start anything."""
         way = "wait until then, or go through it with --through-freeze and a --reason"
         message = f"nothing of {deployment} starts in the {self}; {way}"
-        return FrozenError(message, deployment=deployment, freeze=self.freeze.name, until=self.until.isoformat())
+        return FrozenError(message, deployment=deployment, freeze=self.freeze, until=self.until.isoformat())
 
 
 def frozen(freezes: Iterable[Freeze], deployment: str, group: str | None, now: datetime) -> Frozen | None:
     """The freeze over this deployment that is on; of several the one that ends last."""
     over = (freeze for freeze in freezes if freeze.covers(deployment, group))
-    on = [Frozen(freeze, end) for freeze in over if (end := freeze.window.ends(now)) is not None]
-    return max(on, key=lambda found: (found.until, found.freeze.name), default=None)
+    ends = ((freeze, freeze.window.ends(now)) for freeze in over)
+    on = [Frozen(freeze.name, freeze.reason, end) for freeze, end in ends if end is not None]
+    return max(on, key=lambda found: (found.until, found.freeze), default=None)
 
 
 def instant(at: datetime) -> str:

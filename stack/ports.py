@@ -1,5 +1,7 @@
 """The ports of the stack's servers, all on 127.0.0.1."""
 
+from collections.abc import Collection
+
 import runtime.ports
 from runtime.ports import SERVER_PORTS
 from stack.errors import StackError
@@ -12,16 +14,18 @@ def is_free(port: int) -> bool:
     return runtime.ports.is_free(port, HOST, reuse=True)
 
 
-def free_port() -> int:
-    """A port that nobody uses at the moment. Raises StackError when there is none."""
-    port = runtime.ports.free_port(SERVER_PORTS)
+def free_port(reserved: Collection[int] = ()) -> int:
+    """A port that nobody uses at the moment and that is not `reserved`. Raises StackError when there is none."""
+    port = runtime.ports.free_port(SERVER_PORTS, reserved.__contains__)
     if port is None:
         raise StackError(f"No port from {SERVER_PORTS.start} to {SERVER_PORTS.stop - 1} is free: stop what uses them.")
     return port
 
 
-def asked_port(option: str, port: int) -> int:
-    """The port a person asked for by `option`. Raises StackError when it is taken."""
+def asked_port(option: str, port: int, reserved: Collection[int]) -> int:
+    """The port a person asked for by `option`. Raises StackError when it is taken, or asked for twice."""
+    if port in reserved:
+        raise StackError(f"Port {port} is asked for twice: choose another with {option}.")
     if not is_free(port):
         raise StackError(f"Port {port} on {HOST} is in use: choose another with {option}, or stop what uses it.")
     return port

@@ -11,6 +11,8 @@ from stack.errors import StackError, folder_errors
 from stack.home import Home, write_private
 from stack.ports import asked_port, free_port, is_free
 
+_METRICS = "metrics of "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
@@ -90,14 +92,14 @@ def choose_settings(
     port is taken.
     """
     last = load_settings(home) or ServerSettings()
-    ports, remembered = asdict(asked), asdict(last.ports)
-    held = {name: port for name, port in remembered.items() if _part_of(name) in running}
-    chosen = Ports(**{name: _port(name, port, remembered[name], held, moved) for name, port in ports.items()})
-    held_metrics = {f"metrics of {name}": last.metrics.get(name, 0) for name in measured if name in running}
-    metrics = {
-        name: _port(f"metrics of {name}", 0, last.metrics.get(name, 0), held_metrics, moved) for name in measured
-    }
-    settings = replace(last, ports=chosen, metrics=metrics)
+    wanted = asdict(asked) | {_METRICS + name: 0 for name in measured}
+    remembered = asdict(last.ports) | {_METRICS + name: port for name, port in last.metrics.items()}
+    choice = _Choice(moved, remembered)
+    for name in sorted(wanted, key=lambda name: not wanted[name]):  # what is asked for first
+        choice.choose(name, wanted[name], is_held=_part_of(name) in running)
+    ports = Ports(**{name: choice.chosen[name] for name in asdict(asked)})
+    metrics = {name: choice.chosen[_METRICS + name] for name in measured}
+    settings = replace(last, ports=ports, metrics=metrics)
     with folder_errors(home.root):
         write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
     return settings
@@ -105,17 +107,28 @@ def choose_settings(
 
 def _part_of(port: str) -> str:
     """The name of the part that listens there."""
-    return "api" if port == "discovery" else port.partition("_")[0]
+    return "api" if port == "discovery" else port.removeprefix(_METRICS).partition("_")[0]
 
 
-def _port(name: str, asked: int, last: int, held: Mapping[str, int], moved: Callable[[str], None]) -> int:
-    if asked in (0, last) and held.get(name):
-        return last
-    if asked:
-        return asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked)
-    if last and is_free(last):
-        return last
-    port = free_port()
-    if last:
-        moved(f"port {last} of {name.replace('_', ' ')} is in use by another program, so it moves to {port}")
-    return port
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Ports for one start, by name: no two are the same, and none is one that another name remembers."""
+
+    moved: Callable[[str], None]
+    remembered: Mapping[str, int]
+    chosen: dict[str, int] = field(default_factory=dict)
+
+    def choose(self, name: str, asked: int, *, is_held: bool) -> None:
+        """The asked one, or the last one, which a part that runs holds, or another."""
+        last, taken = self.remembered.get(name, 0), self.chosen.values()
+        if last and is_held and asked in (0, last):
+            port = last
+        elif asked:
+            port = asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked, taken)
+        elif last and last not in taken and is_free(last):
+            port = last
+        else:
+            port = free_port({*taken, *self.remembered.values()})
+        if last and not asked and port != last:
+            self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
+        self.chosen[name] = port

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Self
 
-from db.cycle.applier import StrategyApplyResult
+from db.cycle.routes import StrategyApplyResult
 from domain.handlers.base import DeploymentExecutionResult
 from domain.model import DeploymentLifecycleStatus
 

@@ -110,10 +110,10 @@ class DeploymentCoordinator:
 
     def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
         applied, events = result.applied, events_of(result.due - handler.targets)
-        if applied.created:
+        events += [route_key(RouteLifecycleType.START, host) for host in sorted(applied.starting)]
+        if applied.unplaced:
             events.append(route_key(RouteLifecycleType.START))
-        if applied.drained:
-            events.append(route_key(RouteLifecycleType.STOP))
+        events += [route_key(RouteLifecycleType.STOP, host) for host in sorted(applied.stopping)]
         self.waker.send(events, traffic=bool(applied.drained or applied.promoted))
 
     def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from db.cycle.applier import StrategyApplyResult
+from db.cycle.routes import StrategyApplyResult
 from domain.handlers import HANDLERS
 from domain.handlers.base import DeploymentExecutionResult
 from tasks.observed import (

@@ -25,7 +25,8 @@ _RECEIPTS = 200
 _EVENTS = 1000
 _KEEP_GIVEN_UP = timedelta(days=7)
 """Events that were given up longer ago are forgotten, so many by one task at most."""
-_PLACE = f"{KEY_PREFIX}retention:after"
+_CUT = f"{KEY_PREFIX}retention:after"
+_SEALED = f"{KEY_PREFIX}receipts:after"
 _PLACE_SECONDS = 3600
 _log = structlog.get_logger(__name__)
 
@@ -42,7 +43,7 @@ def cut_the_past(interval: float | None = None) -> None:
     until = time.monotonic() + _WORK_SECONDS
     seal_receipts()
     forget = partial(forget_given_up, older_than=_KEEP_GIVEN_UP, limit=_EVENTS)
-    rows, this_round, after = Counter(outbox=in_transaction(engine(), forget)), Counter[str](), _place()
+    rows, this_round, after = Counter(outbox=in_transaction(engine(), forget)), Counter[str](), _place(_CUT)
     while time.monotonic() < until and not stopping.is_set():
         cut, after = _cut_page(after)
         this_round += cut
@@ -50,15 +51,20 @@ def cut_the_past(interval: float | None = None) -> None:
             if not this_round:
                 break
             rows, this_round = rows + this_round, Counter()
-    _remember_place(after)
+    _remember_place(_CUT, after)
     if rows := rows + this_round:
         _log.info("past cut", **rows)
         waker().deployments(in_transaction(engine(), due_statuses))
 
 
 def seal_receipts() -> None:
-    """Of rollouts that have ended, a transaction for each: before anything is cut that they tell of."""
-    for deployment_id, rollout_id in in_transaction(engine(), partial(unsealed, limit=_RECEIPTS)):
+    """Of rollouts that have ended, a transaction for each: before anything is cut that they tell of.
+
+    The next task goes on behind them, so that those that cannot be made, however many, keep no others waiting.
+    """
+    found = in_transaction(engine(), partial(unsealed, limit=_RECEIPTS, after=_place(_SEALED)))
+    _remember_place(_SEALED, found[-1][1] if len(found) == _RECEIPTS else None)
+    for deployment_id, rollout_id in found:
         try:
             in_transaction(engine(), partial(seal, deployment_id=deployment_id, rollout_id=rollout_id))
         except Exception:  # noqa: BLE001  (whatever it is, it belongs to one rollout)
@@ -79,14 +85,14 @@ def _cut_page(after: UUID | None) -> tuple[Counter[str], UUID | None]:
     return +rows, page.last
 
 
-def _place() -> UUID | None:
-    """Where the last task stopped for want of time."""
-    place = redis_client().get(_PLACE)
+def _place(key: str) -> UUID | None:
+    """Where the last task stopped."""
+    place = redis_client().get(key)
     return UUID(place.decode()) if isinstance(place, bytes) else None
 
 
-def _remember_place(after: UUID | None) -> None:
+def _remember_place(key: str, after: UUID | None) -> None:
     if after is None:
-        redis_client().delete(_PLACE)
+        redis_client().delete(key)
     else:
-        redis_client().set(_PLACE, str(after), ex=_PLACE_SECONDS)
+        redis_client().set(key, str(after), ex=_PLACE_SECONDS)

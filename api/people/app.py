@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from sqlalchemy import Engine
 from starlette.applications import Starlette
@@ -23,6 +23,7 @@ from api.people.problems import NoSuchResourceError, refusal
 from api.people.rates import Rates
 from api.people.streams import Streams
 from api.proxies.notices import Notices
+from api.serving import end
 from db.engine import database_now, in_transaction
 from domain.errors import TooLargeError
 
@@ -44,10 +45,7 @@ def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
         works = (reader.run(), Notices(redis_url, reader.read_soon).run())
         tasks = [asyncio.ensure_future(work) for work in works]
         yield
-        for task in tasks:
-            task.cancel()
-            with suppress(Exception, asyncio.CancelledError):
-                await task
+        await end(tasks)
 
     return Starlette(
         routes=[

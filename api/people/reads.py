@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from api.people.asked import Asked
 from db.audit.receipts import against_plan
+from db.freezes import frozen_now
 from db.proxies.acks import list_proxies
 from db.proxies.table import read_traffic
 from db.views.cycles import cycles as cycles_of_step
@@ -129,6 +130,11 @@ def table(connection: Connection, asked: Asked) -> Document:
 def subscriptions(connection: Connection, _: Asked) -> Document:
     """Who is told of transitions."""
     return {"items": all_subscriptions(connection)}
+
+
+def freeze(connection: Connection, asked: Asked) -> Document:
+    """The one that is on for a deployment of this name, which need not exist yet; null for none."""
+    return {"frozen": frozen_now(connection, _valid_name(asked.deployment))}
 
 
 def freezes(connection: Connection, _: Asked) -> Document:

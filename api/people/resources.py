@@ -128,6 +128,7 @@ READS: Sequence[Read] = (
         CompareParameters,
     ),
     Read("POST", f"{DEPLOYMENT}/entrances/owners", _OPERATOR, reads.owners, EntranceParameters),
+    Read("GET", f"{DEPLOYMENT}/freeze", _VIEWER, reads.freeze),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),

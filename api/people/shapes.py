@@ -25,6 +25,7 @@ from db.views.timeline import HistoryView, RevisionView, StepView
 from db.views.windows import FreezeView, GroupView
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet
 from domain.foresight.plan import Plan
+from domain.freezes import Frozen
 from domain.traffic.published import Entrance
 from traffic.table import TrafficTable
 
@@ -82,6 +83,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.table: Shape((TrafficTable,)),
     reads.proxies: Shape((ProxyView,), "whole"),
     reads.subscriptions: Shape((SubscriptionView,), "whole"),
+    reads.freeze: Shape((), more={"frozen": Frozen | None}),
     reads.freezes: Shape((FreezeView,), "whole"),
     reads.groups: Shape((GroupView,), "whole"),
     reads.signs: Shape((SignsOfLife,)),

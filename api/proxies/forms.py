@@ -24,12 +24,18 @@ forms = APIRouter(dependencies=[Depends(_shows_token)])
 
 @forms.get("/traefik")
 async def traefik(
-    parts: TheParts, node: NodeId, poll_seconds: Annotated[float, Query(gt=0, le=60)] = 5
+    parts: TheParts,
+    node: NodeId,
+    poll_seconds: Annotated[float, Query(gt=0, le=60)] = 5,
+    throttle_seconds: Annotated[float, Query(ge=0, le=60)] = 2,
 ) -> dict[str, Any]:
-    """For Traefik's HTTP provider. Replicas that leave wait for it: it must poll that often."""
+    """For Traefik's HTTP provider. Replicas that leave wait for it: it must poll that often.
+
+    `throttle_seconds`: its providersThrottleDuration, which is 2 s by default.
+    """
     if parts.recorder.presence.kind_of(node) == "envoy":
         raise HTTPException(409, f"{node} is the id of an Envoy; each proxy needs an id of its own.")
-    current = await parts.whole_tables.poll(SeenProxy(node, "traefik", 3 * poll_seconds))
+    current = await parts.whole_tables.poll(SeenProxy(node, "traefik", 3 * poll_seconds), throttle_seconds)
     return traefik_document((current or _current(parts)).table)
 
 

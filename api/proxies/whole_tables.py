@@ -1,28 +1,61 @@
-"""Proxies that take over whole tables, as Traefik does: each poll acknowledges the table of the poll before."""
+"""Proxies that take over whole tables, as Traefik does: a poll acknowledges what an earlier one was told long ago.
 
+A proxy reads a table, and takes it over when the pause is over that its throttle keeps after the table before:
+
+    poll          A     B     B     B     B     B
+    takes over    A ────── throttle ──────B
+    acknowledges  -     A     A     A     A     B      once B was told for as long as the throttle, and APPLY_SECONDS
+"""
+
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from api.proxies.publisher import Published, Publisher
 from api.proxies.recorder import Recorder
 from db.proxies.acks import SeenProxy
+from traffic.resources import Watermark
+
+APPLY_SECONDS = 1.0
+"""What a proxy has for reading a table and for putting it in place, beside its throttle."""
+
+
+class _Told(NamedTuple):
+    """A table that a proxy was told, first at this monotonic time."""
+
+    at: float
+    table: Watermark
 
 
 @dataclass(eq=False, slots=True)
 class WholeTables:
-    """Remembers the last table that each of them got."""
+    """Remembers which tables each of them was told and when, from the newest that it has acknowledged on."""
 
     publisher: Publisher
     recorder: Recorder
-    _last: dict[str, Published] = field(default_factory=dict)
+    _told: dict[str, Sequence[_Told]] = field(default_factory=dict)
 
-    async def poll(self, proxy: SeenProxy) -> Published | None:
-        """Note that the proxy asks again; the table to give it, or None while there is none yet."""
-        self._last = {node: last for node, last in self._last.items() if node in self.recorder.presence.nodes}
-        known = self._last.get(proxy.node_id)
+    async def poll(self, proxy: SeenProxy, throttle_seconds: float) -> Published | None:
+        """Note that the proxy asks again; the table to give it, or None while there is none yet.
+
+        `throttle_seconds`: the pause that it keeps between two tables.
+        """
+        asked_at = time.monotonic()
+        self._told = {node: told for node, told in self._told.items() if node in self.recorder.presence.nodes}
         await self.recorder.hear(proxy)
-        if known is not None:
-            self.recorder.knows(proxy.node_id, known.watermark, is_news=True)
+        told = self._told.get(proxy.node_id, ())
+        known = [each for each in told if asked_at - each.at >= throttle_seconds + APPLY_SECONDS]
+        if known:
+            self.recorder.knows(proxy.node_id, known[-1].table, is_news=True)
         current = self.publisher.current
         if current is not None:
-            self._last[proxy.node_id] = current
+            self._told[proxy.node_id] = _with(told[max(0, len(known) - 1) :], current.watermark)
         return current
+
+
+def _with(told: Sequence[_Told], table: Watermark) -> Sequence[_Told]:
+    """Who holds a table knows whatever was found to be the same since."""
+    if told and told[-1].table.version == table.version:
+        return *told[:-1], _Told(told[-1].at, table)
+    return *told, _Told(time.monotonic(), table)

@@ -14,6 +14,7 @@ from db.views.progress import Progress
 from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView
 from domain.errors import DeploymentNotFoundError, RevisionNotFoundError
+from domain.freezes import Frozen
 from domain.model import Lifecycle
 from domain.replicas.revision import RevisionSpec
 from domain.traffic.published import Entrance
@@ -100,6 +101,12 @@ def owners_of(remote: Remote, wanted: Iterable[Entrance], deployment: str) -> di
     asked = [{"kind": each.kind, "value": each.value, "strip_prefix": each.strip_prefix} for each in wanted]
     found = remote.ask("POST", f"{path_of(deployment)}/entrances/owners", json={"entrances": asked})
     return {made(Entrance, item["entrance"]): item["deployment"] for item in found["items"]}
+
+
+def frozen_now(remote: Remote, deployment: str) -> Frozen | None:
+    """The freeze that is on for a deployment of that name, which need not exist yet."""
+    found = remote.get(f"{path_of(deployment)}/freeze")["frozen"]
+    return made(Frozen, found) if found else None
 
 
 def all_routes(remote: Remote, deployment_id: UUID, limit: int) -> list[RouteView]:

@@ -49,7 +49,7 @@ VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     steps_of: rollouts.steps_of,
     deviations_of: lambda remote, rollout_id: remote.get(f"/v1/rollouts/{rollout_id}/plan")["deviations"],
     signs_of_life: lambda remote: made(SignsOfLife, remote.get("/v1/signs-of-life")),
-    frozen_now: lambda _remote, _deployment: None,  # the server looks when the revision is activated
+    frozen_now: deployments.frozen_now,
     freezes_shown: lambda remote: [made(FreezeView, found) for found in remote.get("/v1/freezes")["items"]],
     groups_shown: lambda remote: [made(GroupView, found) for found in remote.get("/v1/groups")["items"]],
     all_hosts: lambda remote: [made(HostView, host) for host in remote.get("/v1/hosts")["items"]],

@@ -52,8 +52,9 @@ _ACTS = """
 _UNSEALED = """
     SELECT o.deployment_id, o.id FROM rollouts o
      WHERE o.outcome IS NOT NULL AND NOT EXISTS (SELECT FROM receipts r WHERE r.rollout_id = o.id)
+       AND (o.ended_at, o.id) > (coalesce((SELECT ended_at FROM rollouts WHERE id = %(after)s), '-infinity'), %(after)s)
      ORDER BY o.ended_at, o.id
-     LIMIT %s
+     LIMIT %(limit)s
 """
 
 _LAST = "SELECT number, text, sha256 FROM receipts WHERE deployment_id = %s ORDER BY number DESC LIMIT 1"
@@ -90,9 +91,12 @@ class AgainstPlan:
     requests: str = NOT_MEASURED
 
 
-def unsealed(connection: Connection[Any], limit: int) -> list[tuple[UUID, UUID]]:
-    """Deployment and rollout of those that ended without a receipt, the first that ended first."""
-    return connection.execute(_UNSEALED, (limit,)).fetchall()
+def unsealed(connection: Connection[Any], limit: int, after: UUID | None = None) -> list[tuple[UUID, UUID]]:
+    """Deployment and rollout of those that ended without a receipt, the first that ended first.
+
+    `after`: only those that ended after this rollout; all of them where it is forgotten by now.
+    """
+    return connection.execute(_UNSEALED, {"limit": limit, "after": after or UUID(int=0)}).fetchall()
 
 
 def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> None:

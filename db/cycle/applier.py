@@ -9,35 +9,15 @@ from typing import Self
 from psycopg import Connection, Cursor
 
 from db.cycle.claim import Claim, HistoryHead
-from db.cycle.records import record_history, record_rollouts, record_steps, rollout_id
+from db.cycle.records import record_history, record_rollouts, record_steps
+from db.cycle.routes import StrategyApplyResult, record_routes
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.outbox.written import write_events
 from db.rows import columns
-from db.statuses import ACTIVE
 from domain.after import deployment_after, rollout_after, turns_clock
 from domain.model import Deployment, Rollout
 from domain.outbox.cloud_events import CloudEvent, told_by_decision
 from domain.transitions import ClassifiedDecision
-
-_CREATED = columns("""
-    deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,
-    status_changed_at timestamptz
-""")
-
-_PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)b)"
-
-_PARKED = columns("id uuid, until timestamptz")
-
-_PARK_ROUTES = f"""
-    UPDATE routes r SET traffic_status = 'inactive', parked_until = u.until FROM {_PARKED} WHERE r.id = u.id
-"""
-
-_DRAIN_ROUTES = f"""
-    UPDATE routes
-       SET status = 'terminating', traffic_status = 'inactive', status_changed_at = %(at)b, drain_started_at = %(at)b,
-           drain_xid = pg_current_xact_id(), status_reason = 'drained'
-     WHERE id = ANY(%(ids)b) AND {ACTIVE}
-"""
 
 _WAITING = columns("id uuid, version int8, due_at timestamptz, reason text")
 
@@ -60,22 +40,6 @@ _MAKE_MOVE = f"UPDATE deployments d SET {assigned(_MOVE)} FROM {_MOVE} WHERE d.i
 
 class StaleSnapshotError(Exception):
     """A deployment changed between the read and the write although it was locked; nothing of the chunk is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyApplyResult:
-    """What a chunk wrote: routes created, brought into traffic and drained."""
-
-    created: int = 0
-    promoted: int = 0
-    drained: int = 0
-
-    def __add__(self, other: Self) -> Self:
-        return type(self)(
-            self.created + other.created,
-            self.promoted + other.promoted,
-            self.drained + other.drained,
-        )
 
 
 @dataclass(frozen=True)
@@ -113,7 +77,7 @@ class StrategyResultApplier:
         waiting: list[ClassifiedDecision] = []
         for decision in decisions:
             (changing if decision.changes_anything else waiting).append(decision)
-        result = self._routes(changing, at)
+        routes = record_routes(self.connection, changing, at)
         heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
         left = [_Left.by(decision, at) for decision in changing]
         sent = [*self._change(left, heads), *self._wait(waiting)]
@@ -127,31 +91,7 @@ class StrategyResultApplier:
             raise StaleSnapshotError(
                 f"{len(decisions) - written} of {len(decisions)} deployments changed while they were locked"
             )
-        return result
-
-    def _routes(self, changing: Sequence[ClassifiedDecision], at: datetime) -> StrategyApplyResult:
-        created = [
-            (decision.deployment.id, spec.revision_id, rollout_id(decision), spec.traffic.value, at, at)
-            for decision in changing
-            for spec in decision.changes.rollout_specs
-            for _ in range(spec.count)
-        ]
-        promoted = [route_id for decision in changing for route_id in decision.changes.promote_route_ids]
-        drained = [route_id for decision in changing for route_id in decision.changes.drain_route_ids]
-        parked = [
-            (route_id, decision.changes.park_until)
-            for decision in changing
-            for route_id in decision.changes.park_route_ids
-        ]
-        if created:
-            _CREATED.add(self.connection, "routes", created)
-        if promoted:
-            self.connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
-        if parked:
-            self.connection.execute(_PARK_ROUTES, _PARKED.arrays(parked))
-        if drained:
-            self.connection.execute(_DRAIN_ROUTES, {"ids": drained, "at": at})
-        return StrategyApplyResult(len(created), len(promoted), len(drained))
+        return routes.result()
 
     def _told(self, left: Sequence[_Left]) -> list[CloudEvent]:
         """Steps that bring nothing into traffic are told to nobody: most of them."""

@@ -5,20 +5,19 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import scalar_row
 
 from db.locked import changed, lock
+from db.placing import Wanted, hosts_for
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
-from db.replicas.secrets import OFFSETS, REFERENCES
 from db.rows import columns
 from db.statuses import ACTIVE, JUDGED, TO_STOP
 from domain.errors import HostNotFoundError, WrongStateError
 from domain.installation import CONTRACT
 from domain.model import RouteStatus
-from domain.replicas.clocks import hosts_in_time
 from domain.replicas.events import RouteLifecycleType
-from domain.replicas.placement import EXTERNAL, Unplaced, place
+from domain.replicas.placement import EXTERNAL
 
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract) VALUES (%s, %s, %s, %s)
@@ -28,24 +27,13 @@ _SIGN_OF_LIFE = """
 """
 
 # two statements, since each is planned once: together they would be planned for neither
-_UNPLACED = f"""
-    SELECT r.id AS route_id, r.deployment_id, v.spec->>'runtime' = 'external' AS is_external,
-           ARRAY(SELECT DISTINCT s.host FROM host_secrets s
-                  WHERE s.fault IS NOT NULL AND s.reference IN ({REFERENCES})) AS lacking
-      FROM routes r JOIN revisions v ON v.id = r.revision_id
-     WHERE r.host IS NULL AND r.stopped_at IS NULL
+_UNPLACED = "FROM routes WHERE host IS NULL AND stopped_at IS NULL"
+
+_OLDEST_UNPLACED = f"SELECT deployment_id {_UNPLACED} ORDER BY id LIMIT %s"
+
+_UNPLACED_OF = f"""
+    SELECT id, deployment_id, revision_id {_UNPLACED} AND deployment_id = ANY(%s) ORDER BY id LIMIT %s
 """
-
-_OLDEST_UNPLACED = f"{_UNPLACED} ORDER BY r.id LIMIT %(limit)s"
-
-_UNPLACED_OF = f"{_UNPLACED} AND r.deployment_id = ANY(%(owners)s) ORDER BY r.id LIMIT %(limit)s"
-
-_OF_DEPLOYMENT = f"""
-    SELECT deployment_id, host, count(*)::int FROM routes
-     WHERE deployment_id = ANY(%s) AND {ACTIVE} AND host IS NOT NULL GROUP BY deployment_id, host
-"""
-
-_OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE host IS NOT NULL AND {ACTIVE} GROUP BY host"
 
 _PLACED = columns("id uuid, host text")
 
@@ -78,28 +66,21 @@ def show_sign_of_life(connection: Connection, host: str, address: str, clock_off
 
 
 def place_routes(connection: Connection, limit: int) -> int:
-    """Give up to `limit` routes that have no host one that is up; returns how many got one."""
-    waiting = connection.cursor(row_factory=class_row(Unplaced)).execute(_OLDEST_UNPLACED, {"limit": limit}).fetchall()
-    if not waiting:
+    """Give up to `limit` routes that have no host one that is up; returns how many got one.
+
+    A route is created with its host (`db.cycle.routes`): these are left from when none was up, or too many were new.
+    """
+    owners = list(set(_values(connection, _OLDEST_UNPLACED, (limit,))))
+    if not owners:
         return 0
-    owners = list({route.deployment_id for route in waiting})
     lock(connection, owners)
-    unplaced = connection.cursor(row_factory=class_row(Unplaced)).execute(
-        _UNPLACED_OF, {"owners": owners, "limit": limit}
-    )
-    offsets = connection.execute(OFFSETS)
-    of_deployment = connection.execute(_OF_DEPLOYMENT, (owners,))
-    of_all = connection.execute(_OF_ALL)
-    chosen = place(
-        unplaced.fetchall(),
-        hosts_in_time(dict(offsets.fetchall())),
-        {(deployment, host): n for deployment, host, n in of_deployment.fetchall()},
-        dict(of_all.fetchall()),
-    )
-    if chosen:
-        connection.execute(_PLACE, _PLACED.arrays(chosen.items()))
+    routes = connection.execute(_UNPLACED_OF, (owners, limit)).fetchall()
+    hosts = hosts_for(connection, [Wanted(owner, revision) for _, owner, revision in routes])
+    placed = [(route_id, host) for (route_id, *_), host in zip(routes, hosts, strict=True) if host]
+    if placed:
+        connection.execute(_PLACE, _PLACED.arrays(placed))
         changed(connection, owners)
-    return len(chosen)
+    return len(placed)
 
 
 def hosts_with_work(connection: Connection, kind: RouteLifecycleType) -> list[str]:

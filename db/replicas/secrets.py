@@ -6,20 +6,15 @@ from typing import NamedTuple
 
 from psycopg import Connection
 
+from db.placing import OFFSETS, REFERENCES
 from db.rows import columns, named_row
 from domain.replicas.clocks import hosts_in_time
 from domain.replicas.secret_checks import SecretCheck
-
-REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
-"""Of the revision `v`."""
 
 REFERENCES_TO_START = f"""
     SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'
 """
 """The same as far as hosts need them to start its replicas."""
-
-OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
-"""By how much the clock of each host is off that is up; `hosts_in_time` says which of them may get replicas."""
 
 _ASKED = columns("host text, reference text")
 

@@ -55,6 +55,8 @@ def _said(sums: Mapping[str, Answers], found: Mapping[str, Any]) -> str:
 
 
 def _in_words(answers: Answers) -> str:
+    if not answers.done:
+        return "no answer counted"
     cut = f", {answers.cut:,} of them cut" if answers.cut else ""
     within = within_ms(answers.first_byte, 0.95)
     fast = f", 95 of 100 began within {within} ms" if within else ""

@@ -15,9 +15,8 @@ EXTERNAL = "external"
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """A route whose replica has no host yet. `is_external`: it needs none. `lacking`: hosts without its secrets."""
+    """A replica that has no host yet. `is_external`: it needs none. `lacking`: hosts without its secrets."""
 
-    route_id: UUID
     deployment_id: UUID
     is_external: bool
     lacking: Sequence[str] = ()
@@ -28,22 +27,20 @@ def place(
     hosts: Sequence[str],
     of_deployment: Mapping[tuple[UUID, str], int],
     of_all: Mapping[str, int],
-) -> dict[UUID, str]:
-    """A host for each route; without a host that is up, only external ones get theirs.
+) -> list[str | None]:
+    """A host for each replica, in their order; without a host that is up, only external ones get theirs.
 
     `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host.
     """
     own, every = Counter(of_deployment), Counter(of_all)
-    chosen: dict[UUID, str] = {}
-    for route in unplaced:
-        if route.is_external:
-            chosen[route.route_id] = EXTERNAL
+    chosen: list[str | None] = []
+    for replica in unplaced:
+        if replica.is_external or not hosts:
+            chosen.append(EXTERNAL if replica.is_external else None)
             continue
-        if not hosts:
-            continue
-        able = [name for name in hosts if name not in route.lacking]
-        host = min(able or hosts, key=lambda name, of=route.deployment_id: (own[of, name], every[name], name))  # type: ignore[misc]
-        chosen[route.route_id] = host
-        own[route.deployment_id, host] += 1
+        able = [name for name in hosts if name not in replica.lacking]
+        host = min(able or hosts, key=lambda name, of=replica.deployment_id: (own[of, name], every[name], name))  # type: ignore[misc]
+        chosen.append(host)
+        own[replica.deployment_id, host] += 1
         every[host] += 1
     return chosen

@@ -7,6 +7,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.engine import in_transaction
+from db.placing import MOST_AT_ONCE
 from db.replicas.hosts import (
     degrade_silent_routes,
     fail_routes_of_lost_hosts,
@@ -26,15 +27,15 @@ _log = structlog.get_logger(__name__)
 
 
 def ask_hosts(engine: Engine, waker: Waker, *kinds: RouteLifecycleType) -> None:
-    """Wake these looks on every host that is up and has work for them; for starts, first place new routes on hosts."""
+    """Wake these looks on every host that is up and has work for them; for starts, first place those without a host."""
 
     def work(connection: Connection) -> tuple[int, dict[RouteLifecycleType, list[str]]]:
-        placed = place_routes(connection, _AT_ONCE) if RouteLifecycleType.START in kinds else 0
+        placed = place_routes(connection, MOST_AT_ONCE) if RouteLifecycleType.START in kinds else 0
         return placed, {kind: hosts_with_work(connection, kind) for kind in kinds}
 
     placed, hosts = in_transaction(engine, work)
     waker.send(route_key(kind, host) for kind in kinds for host in hosts[kind])
-    if placed == _AT_ONCE:
+    if placed == MOST_AT_ONCE:
         waker.routes(RouteLifecycleType.START)
 
 

@@ -1,5 +1,11 @@
 """What goes on beside the requests: it ends with the process, and what a newer release wrote is one row's fault."""
 
+import asyncio
+import os
+import subprocess
+
+from api.serving import end
+from stack.ports import free_port
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, read, write
 from tests.support.edge import EdgeRoutes
@@ -42,3 +48,34 @@ def test_the_process_ends_when_what_reads_the_table_fails(routes: EdgeRoutes, ap
     assert api.process is not None
     assert api.process.wait(20) == 1
     assert "a background task ended, so this process ends" in api.log.read_text()
+
+
+def test_what_swallows_its_cancelling_is_cancelled_again() -> None:
+    """As a client of Redis did that was told to end while it connected: the server waited for it for ever."""
+    swallowed: list[int] = []
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                if swallowed:
+                    raise
+                swallowed.append(1)
+
+    async def begin_and_end() -> bool:
+        tasks = [asyncio.create_task(stubborn())]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await end(tasks)
+        return tasks[0].cancelled()
+
+    assert asyncio.run(begin_and_end())
+    assert swallowed
+
+
+def test_a_server_whose_port_is_taken_ends_and_says_so(api: Process) -> None:
+    environment = {**os.environ, **api.environment, "ROLLWAY_DISCOVERY_PORT": str(free_port())}
+    second = subprocess.run(api.command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert second.returncode == 3
+    assert "address already in use" in second.stdout + second.stderr

@@ -1,5 +1,6 @@
 """A judged canary while proxies and their servers are killed: the judge sees what the replicas saw, once."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,3 +95,22 @@ def test_a_canary_that_fails_after_its_proxy_and_its_server_began_anew_is_taken_
         eventually(lambda: ended(this, "rolled_back"))
         assert came()[0].failed == 0
         assert 0 < came()[1].failed <= came()[1].done
+
+
+def test_its_server_is_killed_with_requests_under_way_and_the_judge_has_every_answer_once(edge: Edge) -> None:
+    with judging(edge, 10_000) as this:
+        this.old.seconds = this.new.seconds = 0.1  # so that some are under way whenever it is killed
+        came, before = this.came(), served(this)
+        with edge.asked_all_the_time(f"/{this.made.name}/") as statuses:
+            answered_further(statuses)
+            edge.api.end(kill=True)
+            answered_further(statuses)
+            edge.api.start()
+            answered_further(statuses)
+        assert set(statuses) == {200}
+        all_is_counted(this, before, came)
+
+
+def answered_further(statuses: Counter[int]) -> None:
+    so_far = statuses.total()
+    eventually(lambda: statuses.total() > so_far + 10)

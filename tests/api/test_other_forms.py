@@ -1,5 +1,7 @@
 """The table as Traefik, Prometheus and a person get it, and what the server says of its health."""
 
+from uuid import UUID
+
 from db.engine import in_transaction
 from db.proxies.acks import list_proxies
 from tests.support import plain_http
@@ -11,23 +13,33 @@ from tests.support.streaming import live_servers
 from tests.support.waiting import eventually
 
 
-def test_traefik_acknowledges_a_table_by_the_poll_after_it(routes: EdgeRoutes, api: Process) -> None:
+def test_traefik_acknowledges_a_table_by_a_poll_that_comes_after_its_throttle(routes: EdgeRoutes, api: Process) -> None:
     web = make_deployment(routes.engine, "■■■", n=1)
     routes.reached(web.id, "web")
     routes.tell()
     eventually(lambda: live_servers(api, "web") == 3)
 
-    def poll() -> int:
-        http = plain_http.get(f"{api.url}/traefik", params={**with_token("edge"), "poll_seconds": 1}).json()["http"]
+    def poll(throttle_seconds: float) -> int:
+        asked = {**with_token("edge"), "poll_seconds": "1", "throttle_seconds": str(throttle_seconds)}
+        http = plain_http.get(f"{api.url}/traefik", params=asked).json()["http"]
         return len(http["services"]["web"]["loadBalancer"]["servers"])
 
-    assert poll() == 3
+    def has_acknowledged() -> bool:
+        (proxy,) = in_transaction(routes.engine, list_proxies)
+        return proxy.acked_version is not None
+
+    def lets_go(route: UUID) -> bool:
+        poll(0)
+        return routes.released(route)
+
+    assert [poll(60), poll(60)] == [3, 3]
+    assert not has_acknowledged(), "told, but maybe not taken over"
+    eventually(lambda: poll(0) and has_acknowledged())
     routes.drain(web.routes[0])
     eventually(lambda: live_servers(api, "web") == 2)
-    assert poll() == 2
-    assert not routes.released(web.routes[0]), "told, but not yet acknowledged"
-    poll()
-    eventually(lambda: routes.released(web.routes[0]), 2)
+    assert [poll(60), poll(60)] == [2, 2]
+    assert not routes.released(web.routes[0])
+    eventually(lambda: lets_go(web.routes[0]))
     (proxy,) = in_transaction(routes.engine, list_proxies)
     assert (proxy.node_id, proxy.kind, proxy.is_live) == ("edge", "traefik", True)
     # it polls no more, and after three of its intervals it is waited for no more

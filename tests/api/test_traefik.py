@@ -12,7 +12,7 @@ from tests.support.http2_replica import http2_replica
 from tests.support.pictures import PROVISIONING
 from tests.support.policies import CANARY
 from tests.support.servers import EmbeddedServer
-from tests.support.traefik import behind_traefik
+from tests.support.traefik import behind_traefik, traefik_process
 from tests.support.waiting import eventually
 from tests.support.web_replicas import Replica, replicas
 from tests.support.weights import is_likely, set_weight
@@ -68,7 +68,7 @@ def test_requests_are_split_by_the_weight_of_a_canary_and_none_is_lost_while_it_
         made = edge.make("■|■", *both, name="split", status=PROVISIONING, policy=CANARY)
         edge.wait_for("/split/")
         with edge.asked_all_the_time("/split/") as statuses:
-            for weight in (0, 9000, 2000, 2000):  # twice, so that what was told is taken over before it is counted
+            for weight in (0, 9000, 2000):
                 set_weight(edge, made, weight)
         assert set(statuses) == {200}
         counted = Counter(edge.ask("/split/").json()["replica"] for _ in range(ASKED))
@@ -83,8 +83,7 @@ def test_a_replica_that_left_is_asked_no_more_and_no_request_is_lost_when_it_end
             eventually(lambda: leaves.served["GET"], what="it is asked")
             edge.routes.drain(made.routes[1])
             eventually(lambda: edge.routes.released(made.routes[1]))
-            # what was told is taken over a moment later, for which a replica has its drain_seconds
-            eventually(lambda: asked_of(leaves, during=50, of=statuses) == 0, what="it is asked no more")
+            assert asked_of(leaves, during=50, of=statuses) == 0, "it is asked no more"
             leaves.close()
             assert asked_of(leaves, during=100, of=statuses) == 0
         assert set(statuses) == {200}
@@ -97,3 +96,23 @@ def test_replicas_that_speak_http2_alone_are_asked_in_it(edge: Edge, tmp_path: P
         edge.routes.tell()
         edge.wait_for(f"/{web.name}/")
         assert edge.ask(f"/{web.name}/").headers["x-spoken"] == "HTTP/2"
+
+
+def test_one_that_polls_more_often_than_it_takes_over_is_waited_for_until_it_has(edge: Edge, tmp_path: Path) -> None:
+    """It has just taken a table over, so it does not look at the next one before its throttle is over."""
+    traefik = traefik_process(edge.api, tmp_path, "traefik-2", poll_seconds=0.2, throttle_seconds=2)
+    traefik.start()
+    slow = Edge(edge.routes, edge.api, traefik)
+    with replicas("stays", "leaves") as (stays, leaves):
+        try:
+            made = slow.make("■■", stays, leaves, name="slowly")
+            slow.wait_for("/slowly/")
+            with slow.asked_all_the_time("/slowly/") as statuses:
+                edge.routes.drain(made.routes[1])
+                eventually(lambda: edge.routes.released(made.routes[1]))
+                assert asked_of(leaves, during=50, of=statuses) == 0
+                leaves.close()
+                assert asked_of(leaves, during=50, of=statuses) == 0
+            assert set(statuses) == {200}
+        finally:
+            traefik.end(kill=True)

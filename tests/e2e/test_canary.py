@@ -3,17 +3,12 @@
 import re
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.support import plain_http
+from tests.support.callers import asked
 from tests.support.deployments import write
 from tests.support.stack import ROOT, Fleet
 from tests.support.waiting import eventually
@@ -27,41 +22,6 @@ SENTENCE = (
     r"rolling_back: canary \d+ of \d+ failed, control 0 of \d+; "
     r"if it were no worse, the chance of seeing this would be below 1 in [\d,]+"
 )
-CALLERS, PAUSE_SECONDS = 4, 0.08
-
-
-@dataclass
-class Callers:
-    """About 50 requests a second in all, as long as they run. What became of them: (status, revision)."""
-
-    url: str
-    host: str
-    answers: Counter[tuple[int, str]] = field(default_factory=Counter)
-    over: Event = field(default_factory=Event)
-
-    def ask(self) -> None:
-        while not self.over.wait(PAUSE_SECONDS):
-            answer = plain_http.get(self.url, headers={"Host": self.host})
-            revision = answer.json()["revision"] if answer.headers["Content-Type"] == "application/json" else ""
-            self.answers[answer.status_code, revision] += 1
-
-    @property
-    def failed(self) -> int:
-        return sum(count for (status, _), count in self.answers.items() if status != 200)
-
-
-@contextmanager
-def asked(envoy: str, name: str) -> Iterator[Callers]:
-    callers = Callers(f"{envoy}/", name)
-    eventually(lambda: plain_http.get(callers.url, headers={"Host": name}).is_success, what="a route")
-    with ThreadPoolExecutor(CALLERS) as pool:
-        try:
-            running = [pool.submit(callers.ask) for _ in range(CALLERS)]
-            yield callers
-        finally:
-            callers.over.set()
-        for each in running:
-            each.result()
 
 
 def canary(*steps: str, **judge: Any) -> dict[str, Any]:
@@ -123,6 +83,56 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
     assert [re.split(" of the requests, for |, for canary", reason)[0] for reason in went_on] == [
         "the canary gets 50 %",
         "the last step of the canary is over: the rest follows",
+    ]
+
+
+def mirrored(seconds: float, **judge: Any) -> dict[str, Any]:
+    policy = canary("50%", **judge)
+    return {**policy, "spec": {**policy["spec"], "mirror": {"share": "100%", "seconds": seconds}}}
+
+
+def printed(fleet: Fleet, name: str, revision: str) -> str:
+    """What the one replica of that revision has printed, though it may be gone."""
+    query = """
+        SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
+         WHERE d.name = %s AND v.name = %s
+    """
+    (route,) = fleet.rows(query, name, revision)
+    (log,) = fleet.home.rglob(f"{route['id']}*.log")
+    return log.read_text()
+
+
+def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_that_does_not_gets_its_weight(
+    running_fleet: Fleet, envoy: str
+) -> None:
+    """Copies are of GETs alone: the service prints a line for each POST."""
+    fleet, name = running_fleet, "copied"
+    fleet.deploy_first(name, 1, mirrored(600))
+    fleet.add_revision(name, "v2", FAIL_EVERY="1")
+    fleet.add_revision(name, "v3")
+
+    def posted_until_it_went_back() -> bool:
+        assert plain_http.request("POST", f"{envoy}/mend", headers={"Host": name}).is_success
+        return last_ended(fleet, name, "rolled_back")
+
+    with asked(envoy, name) as callers:
+        fleet.activate(name, "v2")
+        eventually(posted_until_it_went_back, 60)
+        assert set(callers.answers) == {(200, "v1")}
+        harm = r"rolling_back: \d+ of \d+ copies failed, and 0 of all requests; if it were no worse, the chance "
+        assert re.search(harm, history(fleet, name))
+        assert "mended" in printed(fleet, name, "v1")
+        assert "mended" not in printed(fleet, name, "v2")
+
+        quickly = {"at_least": {"requests": 5, "seconds": 0}, "errors": {"allowed": "40%"}}
+        fleet.ask("set_policy", deployment=name, policy=mirrored(1, **quickly))
+        fleet.activate(name, "v3")
+        fleet.wait_until_ready(name, "v3", 1)
+    assert set(callers.answers) == {(200, "v1"), (200, "v3")}
+    stages = [reason.partition(" of the requests")[0] for reason in reasons(fleet, name)]
+    assert [stage for stage in stages if stage.startswith("the canary gets")] == [
+        *["the canary gets copies of 100 %"] * 2,
+        "the canary gets 50 %",
     ]
 
 

@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from cli.main import main
-from stack.home import Home, project_root
+from stack.home import project_root
 from stack.parts.envoy import envoy_part
 from stack.ports import free_port
 from stack.settings import Ports, ServerSettings
 from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready
+from tests.support.small_stack import made_home
 from tests.support.waiting import eventually
 
 
@@ -132,12 +133,6 @@ def test_the_bootstrap_is_one_that_envoy_takes(
     words = [envoy, "--mode", "validate", "--log-level", "error", "--config-path", str(tmp_path / "bootstrap.yaml")]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
-
-
-def made_home(folder: Path) -> Home:
-    home = Home(folder / ".rollway")
-    home.create()
-    return home
 
 
 @pytest.fixture

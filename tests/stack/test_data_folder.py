@@ -13,6 +13,7 @@ from stack.parts.external import check_database
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
 from stack.settings import Ports, choose_settings
 from tests.support.servers import EmbeddedServer, embedded_postgres
+from tests.support.small_stack import made_home
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
 
@@ -69,7 +70,7 @@ def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path
     with pytest.raises(StackError, match="was made by PostgreSQL 16 and the embedded one is 18"):
         prepare_data(tmp_path, account, "secret")
 
-    port = choose_settings(_home(tmp_path), Ports(), lambda _: None).ports.postgres
+    port = choose_settings(made_home(tmp_path), Ports(), lambda _: None).ports.postgres
     server = EmbeddedServer(postgres_part(data, older, port), postgres_url(port, "x"), tmp_path / "log")
     server.start()
     try:
@@ -79,12 +80,6 @@ def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path
             check_database(f"postgresql://rollway@127.0.0.1:{port}/postgres")
     finally:
         server.stop()
-
-
-def _home(folder: Path) -> Home:
-    home = Home(folder / "home")
-    home.create()
-    return home
 
 
 def test_a_folder_that_is_read_only_is_named(tmp_path: Path) -> None:

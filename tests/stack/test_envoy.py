@@ -1,8 +1,6 @@
 """The xDS server and Envoy as parts of the stack: chosen, started, killed, stopped in order."""
 
-import json
 import signal
-import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -20,7 +18,7 @@ from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Part, Ready
 from stack.ports import free_port
 from stack.prepare import Notice, UpRequest
-from stack.settings import Ports, ServerSettings, choose_settings, load_settings
+from stack.settings import Ports, ServerSettings, load_settings
 from stack.state import PartState, read_state
 from stack.status import stack_status
 from stack.supervisor.child import Child
@@ -29,15 +27,10 @@ from stack.supervisor.stop import stop_in_order
 from stack.up import up
 from tests.support import plain_http
 from tests.support.http_server import served_by
+from tests.support.small_stack import made_home
 from tests.support.waiting import eventually
 
 SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1, envoy_admin=2), envoy_node="edge-1")
-
-
-def made_home(folder: Path) -> Home:
-    home = Home(folder / ".rollway")
-    home.create()
-    return home
 
 
 def processes(home: Home, *, with_envoy: bool) -> list[Part]:
@@ -69,29 +62,6 @@ def test_the_bootstrap_is_written_for_its_owner_and_names_node_and_ports(tmp_pat
 def test_workers_take_from_every_queue_of_their_host(tmp_path: Path) -> None:
     (worker,) = (part for part in processes(made_home(tmp_path), with_envoy=False) if part.name == "worker1")
     assert "-Q" not in worker.command
-
-
-def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> None:
-    home = made_home(tmp_path)
-    first = choose_settings(home, Ports(), lambda _: None)
-    old = json.loads(home.servers_file.read_text())
-    del old["envoy_node"]
-    for name in ("api", "discovery", "envoy", "envoy_admin"):
-        del old["ports"][name]
-    home.servers_file.write_text(json.dumps(old))
-
-    moved: list[str] = []
-    chosen = choose_settings(home, Ports(), moved.append)
-    assert moved == []
-    assert (chosen.ports.postgres, chosen.postgres_password) == (first.ports.postgres, first.postgres_password)
-    assert len({chosen.ports.api, chosen.ports.envoy, chosen.ports.envoy_admin, 0}) == 4
-    assert chosen.envoy_node.startswith(f"envoy-{socket.gethostname()}-")
-    assert choose_settings(home, Ports(), moved.append) == chosen
-
-
-def test_two_stacks_on_one_machine_have_proxies_of_different_names(tmp_path: Path) -> None:
-    nodes = {choose_settings(made_home(tmp_path / name), Ports(), lambda _: None).envoy_node for name in ("a", "b")}
-    assert len(nodes) == 2
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_a_remembered_port_that_is_taken_moves_and_an_asked_one_is_refused(small
         small.ports = Ports()
         small.up()
 
-    assert any(f"port {port} of postgres is in use by another program" in text for text in small.texts())
+    assert any(f"port {port} of postgres is in use, so it moves" in text for text in small.texts())
     assert small.remembered()[0] == ["first"]
 
 

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 import psycopg
@@ -97,3 +98,10 @@ def alive(pids: Sequence[int]) -> list[int]:
 
 def kill(pid: int) -> None:
     psutil.Process(pid).send_signal(signal.SIGKILL)
+
+
+def made_home(folder: Path) -> Home:
+    """A stack's folder there, empty."""
+    home = Home(folder / ".rollway")
+    home.create()
+    return home

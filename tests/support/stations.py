@@ -6,18 +6,15 @@ from functools import partial
 
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
-from db.replicas.hosts import show_sign_of_life
 from db.replicas.reports import RouteReport
 from domain.model import RouteStatus
-from domain.replicas.events import RouteLifecycleType
 from runtime.external import ExternalRuntime
 from tasks.redis.wake import Waker
-from tasks.replicas.hosts import ask_hosts
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.coordinators import coordinator_without_redis, handler_for
 from tests.support.deployments import HERE, ask, make_deployment, write
+from tests.support.hosts import up
 from tests.support.pictures import PROVISIONING
 
 Station = Callable[[Engine, Waker], Callable[[], object]]
@@ -32,15 +29,9 @@ def _command(engine: Engine, _: Waker) -> Callable[[], object]:
 
 
 def _chunk(drawn: str, engine: Engine, _: Waker) -> Callable[[], object]:
+    up(engine, HERE, "other")
     make_deployment(engine, drawn, status=PROVISIONING)
     return partial(coordinator_without_redis(engine).process_chunk, handler_for(PROVISIONING))
-
-
-def _placing(engine: Engine, waker: Waker) -> Callable[[], object]:
-    in_transaction(engine, lambda connection: show_sign_of_life(connection, HERE, "127.0.0.1"))
-    make_deployment(engine, "■■|◇", status=PROVISIONING)
-    write(engine, "UPDATE routes SET host = NULL, started_at = NULL WHERE status = 'provisioning'")
-    return lambda: ask_hosts(engine, waker, RouteLifecycleType.START)
 
 
 def _starting(engine: Engine, waker: Waker) -> Callable[[], object]:
@@ -70,7 +61,6 @@ STATIONS: Mapping[str, Station] = {
     "a command": _command,
     "a chunk of one deployment that changes": partial(_chunk, "■■■|"),
     "a chunk of one that waits": partial(_chunk, "■■|◇"),
-    "giving a new replica a host, and asking it": _placing,
     "starting a replica": _starting,
     "a replica is healthy": _probing,
     "asking a replica to stop": _stopping,

@@ -15,28 +15,29 @@ from tests.support.databases import engine_on
 from tests.support.edge import Edge, EdgeRoutes
 from tests.support.server_process import Process
 
-POLL_SECONDS = 0.5
 _MISSING = "NO TRAEFIK THAT STARTS HERE, SO WHAT TRAEFIK MAKES OF ITS TABLE IS NOT TESTED"
 
 
-def traefik_process(api: Process, folder: Path) -> Process:
+def traefik_process(
+    api: Process, folder: Path, node_id: str = "traefik-1", *, poll_seconds: float = 0.5, throttle_seconds: float = 0
+) -> Process:
     """Not started yet. Skips the test where there is no program, and says so."""
     program = shutil.which("traefik", path=Path(sys.executable).parent) or shutil.which("traefik")
     if program is None:
         pytest.skip(f"{_MISSING}: it comes with requirements/dev.txt")
     port, own = free_port(), free_port()
-    table = f"{api.url}/traefik?{urlencode({**with_token('traefik-1'), 'poll_seconds': POLL_SECONDS})}"
+    says = {**with_token(node_id), "poll_seconds": poll_seconds, "throttle_seconds": throttle_seconds}
     options = [
         f"--entryPoints.web.address=127.0.0.1:{port}",
         f"--entryPoints.traefik.address=127.0.0.1:{own}",
         "--ping",
-        f"--providers.http.endpoint={table}",
-        f"--providers.http.pollInterval={POLL_SECONDS}s",
-        "--providers.providersThrottleDuration=0s",
+        f"--providers.http.endpoint={api.url}/traefik?{urlencode(says)}",
+        f"--providers.http.pollInterval={poll_seconds}s",
+        f"--providers.providersThrottleDuration={throttle_seconds}s",
         "--global.checkNewVersion=false",
         "--global.sendAnonymousUsage=false",
     ]
-    return Process([program, *options], port, folder / "traefik.log", f"http://127.0.0.1:{own}/ping")
+    return Process([program, *options], port, folder / f"{node_id}.log", f"http://127.0.0.1:{own}/ping")
 
 
 @contextmanager

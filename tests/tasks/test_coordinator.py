@@ -14,9 +14,11 @@ from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.check_pending import CheckPendingHandler
 from domain.model import Deployment, DeploymentSubStep
 from tasks.coordinator import DeploymentCoordinator
+from tasks.queues import host_queue
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
-from tests.support.deployments import make_deployment, read, snapshot, write
+from tests.support.deployments import HERE, make_deployment, read, snapshot, write
+from tests.support.hosts import up
 from tests.support.pictures import PENDING, PROVISIONING, ROLLING_BACK
 from tests.support.queues import drop_all, waiting
 from tests.support.waiting import eventually
@@ -116,12 +118,13 @@ def test_when_the_lock_is_lost_it_finishes_the_chunk_in_hand_and_claims_no_other
 def test_what_follows_is_woken_after_the_commit(
     engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
 ) -> None:
+    up(engine, HERE)
     made = make_deployment(engine, "■■■|", status=PROVISIONING)
     mine = coordinator(engine, slots, waker)
     mine.process_deployment_lifecycle(PROVISION)
-    assert [arguments for _, arguments in waiting(client, "routes")] == [
-        {"route_lifecycle_type": "start"},
-        {"route_lifecycle_type": "stop"},
+    assert [arguments for _, arguments in waiting(client, host_queue(HERE))] == [
+        {"route_lifecycle_type": "start", "host": HERE},
+        {"route_lifecycle_type": "stop", "host": HERE},
     ]
     assert drop_all(client, "lifecycle") == 0
     write(engine, "UPDATE rollouts SET deadline = now()")
@@ -129,6 +132,14 @@ def test_what_follows_is_woken_after_the_commit(
     mine.process_deployment_lifecycle(PROVISION)
     assert snapshot(engine, made.id).status == ROLLING_BACK
     assert [arguments["sub_step"] for _, arguments in waiting(client, "lifecycle")] == ["rolling_back"]
+
+
+def test_new_replicas_that_have_no_host_are_asked_for_all_the_same(
+    engine: Engine, client: redis.Redis, slots: Slots, waker: Waker
+) -> None:
+    make_deployment(engine, "■■|", status=PROVISIONING)
+    coordinator(engine, slots, waker).process_deployment_lifecycle(PROVISION)
+    assert [arguments for _, arguments in waiting(client, "routes")] == [{"route_lifecycle_type": "start"}]
 
 
 def test_a_wait_wakes_nobody(engine: Engine, client: redis.Redis, slots: Slots, waker: Waker) -> None:

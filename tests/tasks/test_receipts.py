@@ -1,5 +1,7 @@
 """Receipts of real rollouts: made from the rows, sealed by a worker in a chain, and kept when the rows are cut."""
 
+from uuid import UUID
+
 import pytest
 from sqlalchemy import Engine
 
@@ -8,6 +10,8 @@ from db.engine import in_transaction, transaction
 from db.views.foresight import last_rollout_of
 from domain.errors import RolloutNotFoundError
 from domain.foresight.receipt import checked
+from tasks import retention
+from tasks.app import app
 from tests.support.coordinators import coordinator_without_redis, run_until_quiet
 from tests.support.deployments import ask, make_deployment, read, start_all, write
 
@@ -57,6 +61,31 @@ def test_receipts_of_a_deployment_are_a_chain_that_outlives_its_rollouts(engine:
     assert second.document["previous_sha256"] == first.sha256
     assert second.document["measured"]["is_floor_kept"] is True
     assert second.document["replayed"]["differing"] == []
+
+
+@pytest.mark.decides_wrongly
+@pytest.mark.usefixtures("this_process_is_a_worker")
+def test_receipts_that_cannot_be_made_keep_no_others_waiting_and_are_tried_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_RECEIPTS", 1)
+    make_deployment(engine, "■■■|", n=3)
+    roll_out(engine, "v1")
+    roll_out(engine, "v2")
+    first, second = (row["id"] for row in read(engine, "SELECT id FROM rollouts ORDER BY started_at"))
+    write(engine, "UPDATE rollout_steps SET phase = 'not ' || phase WHERE rollout_id = %s", first)
+    cut = app.tasks["rollway.cut_the_past"]
+    cut()
+    cut()
+    assert sealed_rollouts(engine) == [second]
+    write(engine, "UPDATE rollout_steps SET phase = replace(phase, 'not ', '') WHERE rollout_id = %s", first)
+    cut()
+    cut()
+    assert sealed_rollouts(engine) == [second, first]
+
+
+def sealed_rollouts(engine: Engine) -> list[UUID]:
+    return [row["rollout_id"] for row in read(engine, "SELECT rollout_id FROM receipts ORDER BY number")]
 
 
 def test_a_receipt_says_who_asked_for_what_and_why_also_while_the_rollout_is_under_way(engine: Engine) -> None:

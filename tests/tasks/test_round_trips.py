@@ -14,9 +14,8 @@ from tests.support.stations import STATIONS
 
 MOST = {
     "a command": 5,
-    "a chunk of one deployment that changes": 5,
+    "a chunk of one deployment that changes": 6,
     "a chunk of one that waits": 4,
-    "giving a new replica a host, and asking it": 4,
     "starting a replica": 4,
     "a replica is healthy": 4,
     "asking a replica to stop": 4,

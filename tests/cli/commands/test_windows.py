@@ -73,6 +73,22 @@ def test_groups_are_made_shown_and_ended_with_who_waits(rollway: Rollway, engine
     assert rollway("ungroup", "shop").out == "shop is a group no more\n"
 
 
+def test_over_http_too_a_file_is_refused_in_a_freeze_before_anything_of_it_is_done(
+    rollway: Rollway, laptop: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    make_deployment(engine, "■■■")
+    freeze(engine, "holidays", reason="nobody is here", deployments=["web", "new*"])
+    for name in ("web", "newest"):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(f"deployment: {name}\nreplicas: 5\nrevision: {{name: v3, command: sleep 60}}\n")
+        for words in (("apply", "-f", str(file)), ("apply", "-f", str(file), "--json")):
+            assert laptop(*words) == rollway(*words), words
+    assert read(engine, "SELECT name, desired_replicas FROM deployments") == [{"name": "web", "desired_replicas": 3}]
+    assert read(engine, "SELECT name FROM revisions WHERE name = 'v3'") == []
+    made = laptop("apply", "-f", str(tmp_path / "newest.yaml"), "--through-freeze", "--reason", "it leaks")
+    assert made.code == 0, made.err
+
+
 def test_what_a_freeze_refuses_goes_through_it_with_a_reason(rollway: Rollway, engine: Engine, tmp_path: Path) -> None:
     make_deployment(engine, "■■■")
     freeze(engine, "holidays", reason="nobody is here")

@@ -46,9 +46,9 @@ def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
 @pytest.mark.parametrize(
     ("reporting", "refused", "said"),
     [
-        (2, 0, "v1: 0 of 3 failed; v2: 0 of 0 failed"),
-        (2, 1_200, "v1: 0 of 3 failed; v2: 0 of 0 failed; 1,200 refused without a replica"),
-        (1, 0, "v1: 0 of 3 failed; v2: 0 of 0 failed; only 1 of 2 proxies told at the worst time"),
+        (2, 0, "v1: 0 of 3 failed; v2: no answer counted"),
+        (2, 1_200, "v1: 0 of 3 failed; v2: no answer counted; 1,200 refused without a replica"),
+        (1, 0, "v1: 0 of 3 failed; v2: no answer counted; only 1 of 2 proxies told at the worst time"),
         (0, 0, "not measured: no proxy told what it has answered"),
     ],
 )

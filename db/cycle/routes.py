@@ -1,0 +1,107 @@
+"""The routes of a chunk: created with their hosts, brought into traffic, parked and drained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from psycopg import Connection, Cursor
+
+from db.cycle.records import rollout_id
+from db.placing import Wanted, hosts_for
+from db.rows import columns
+from db.statuses import ACTIVE
+from domain.transitions import ClassifiedDecision
+
+_CREATED = columns("""
+    deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,
+    status_changed_at timestamptz, host text
+""")
+
+_PROMOTE_ROUTES = "UPDATE routes SET traffic_status = 'active', parked_until = NULL WHERE id = ANY(%(ids)b)"
+
+_PARKED = columns("id uuid, until timestamptz")
+
+_PARK_ROUTES = f"""
+    UPDATE routes r SET traffic_status = 'inactive', parked_until = u.until FROM {_PARKED} WHERE r.id = u.id
+"""
+
+_DRAIN_ROUTES = f"""
+    UPDATE routes
+       SET status = 'terminating', traffic_status = 'inactive', status_changed_at = %(at)b, drain_started_at = %(at)b,
+           drain_xid = pg_current_xact_id(), status_reason = 'drained'
+     WHERE id = ANY(%(ids)b) AND {ACTIVE}
+    RETURNING host
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyApplyResult:
+    """What a chunk wrote: routes created, brought into traffic and drained.
+
+    `starting` and `stopping`: the hosts of those created and drained; `unplaced`: how many new ones have none yet.
+    """
+
+    created: int = 0
+    promoted: int = 0
+    drained: int = 0
+    unplaced: int = 0
+    starting: frozenset[str] = frozenset()
+    stopping: frozenset[str] = frozenset()
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            self.created + other.created,
+            self.promoted + other.promoted,
+            self.drained + other.drained,
+            self.unplaced + other.unplaced,
+            self.starting | other.starting,
+            self.stopping | other.stopping,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRoutes:
+    """What was sent. `hosts`: of the new routes; `drains`: the statement that answers with those of the drained."""
+
+    hosts: Sequence[str | None]
+    promoted: int
+    drained: int
+    drains: Cursor[tuple[Any, ...]] | None
+
+    def result(self) -> StrategyApplyResult:
+        """What it came to; waits for Postgres."""
+        stopping = self.drains.fetchall() if self.drains else []
+        return StrategyApplyResult(
+            created=len(self.hosts),
+            promoted=self.promoted,
+            drained=self.drained,
+            unplaced=self.hosts.count(None),
+            starting=frozenset(host for host in self.hosts if host),
+            stopping=frozenset(host for (host,) in stopping if host),
+        )
+
+
+def record_routes(connection: Connection, changing: Sequence[ClassifiedDecision], at: datetime) -> RecordedRoutes:
+    """Write the routes of decisions, whose deployments are locked: new ones first, promotions before drains."""
+    wanted = [
+        (decision.deployment.id, spec.revision_id, rollout_id(decision), spec.traffic.value, at, at)
+        for decision in changing
+        for spec in decision.changes.rollout_specs
+        for _ in range(spec.count)
+    ]
+    promoted = [route_id for decision in changing for route_id in decision.changes.promote_route_ids]
+    drained = [route_id for decision in changing for route_id in decision.changes.drain_route_ids]
+    parked = [
+        (route_id, decision.changes.park_until) for decision in changing for route_id in decision.changes.park_route_ids
+    ]
+    hosts = hosts_for(connection, [Wanted(owner, revision) for owner, revision, *_ in wanted], drained)
+    if wanted:
+        created = [(*route, host) for route, host in zip(wanted, hosts, strict=True)]
+        _CREATED.add(connection, "routes", created)
+    if promoted:
+        connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
+    if parked:
+        connection.execute(_PARK_ROUTES, _PARKED.arrays(parked))
+    drains = connection.execute(_DRAIN_ROUTES, {"ids": drained, "at": at}) if drained else None
+    return RecordedRoutes(hosts, len(promoted), len(drained), drains)
