@@ -19,6 +19,7 @@ from db.commands.revisions import add_revision
 from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
+from db.cycle.claim import claim_named
 from db.engine import in_transaction
 from db.lifecycle import lifecycle_status
 from db.outbox.written import write_events
@@ -71,16 +72,17 @@ def _execute_once(
     connection: Connection, command: Command, traceparent: str | None, asked: Collection[str] | None
 ) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
-    cursor = connection.cursor(row_factory=dict_row)
-    first = cursor.execute(
+    first = connection.execute(
         "INSERT INTO commands (request_id, name, payload, actor) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (command.request_id, command.task, Jsonb(payload), command.actor),
-    ).rowcount
-    if not first:
+    )
+    steering = command if isinstance(command, DeploymentCommand) and type(command) in RULES else None
+    claim = claim_named(connection, steering.deployment) if steering else None  # locked if repeated, too: one wait less
+    if not first.rowcount:
         return _answer_again(connection, command, payload)
     status: DeploymentLifecycleStatus | None
-    if isinstance(command, DeploymentCommand) and type(command) in RULES:
-        result, status = steer(connection, command, asked)
+    if steering and claim:
+        result, status = steer(connection, claim, steering, asked)
         keep_trace(connection, result["rollout_id"], traceparent)
     else:
         result = _EFFECTS[type(command)](connection, command)
