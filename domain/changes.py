@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from domain.frozen import frozen
 from domain.holds import Hold
 from domain.model import TrafficStatus, Verdict
 
@@ -28,7 +27,7 @@ class Stage:
     weight: int | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RouteChanges:
     """Routes to create, to bring into traffic, to drain, and to park out of traffic until a time; a canary's stage."""
 
@@ -87,7 +86,7 @@ class RouteChanges:
         return cls(park_route_ids=parked, park_until=until) if parked else cls()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
 

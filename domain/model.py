@@ -7,7 +7,6 @@ from uuid import UUID
 
 from domain.autoscaling.judging import MetricValue
 from domain.autoscaling.rule import AutoscalingRule
-from domain.frozen import frozen
 from domain.holds import Hold
 from domain.judge.evidence import Evidence
 from domain.policy import DeploymentPolicy
@@ -89,7 +88,7 @@ class RolloutOutcome(StrEnum):
     DESTROYED = "destroyed"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Route:
     """One replica and its place in traffic. `status_changed_at` is when it got its present status.
 
@@ -115,7 +114,7 @@ class Route:
         return self.status is RouteStatus.HEALTHY and self.traffic is TrafficStatus.ACTIVE
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
@@ -162,7 +161,7 @@ class StartFailures:
     short_lives: int = 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Deployment:
     """The snapshot of one deployment: its row, its running rollout, and its routes that are not gone yet.
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from domain.backoff import held_until, unproven
 from domain.bounds import Bounds, hardened
 from domain.changes import Decision, RouteChanges
-from domain.frozen import frozen
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
 
 ERROR_PAUSE_SECONDS = 5
@@ -55,7 +54,7 @@ class DeploymentStatusTransitions:
         return transition
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClassifiedDecision:
     """A decision, hardened, with where it leads; `domain.after` says what it leaves behind.
 

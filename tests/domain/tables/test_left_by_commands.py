@@ -1,6 +1,6 @@
 """What each command leaves of a deployment: the values that are other ones now, and no more than these."""
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -45,7 +45,7 @@ def changed(before: Deployment, steered: Steered) -> dict[str, Any]:
 
 def flat(deployment: Deployment) -> dict[str, Any]:
     rollout = asdict(deployment.rollout) if deployment.rollout else {}
-    mine = {each.name: getattr(deployment, each.name) for each in fields(deployment) if each.name != "rollout"}
+    mine = {name: getattr(deployment, name) for name in deployment.__slots__ if name != "rollout"}
     return {**mine, "in_a_rollout": bool(rollout), **{f"rollout.{name}": value for name, value in rollout.items()}}
 
 
