@@ -24,17 +24,17 @@ _NEEDS = f"""
     SELECT v.id, v.spec->>'runtime' = 'external' AS is_external,
            ARRAY(SELECT DISTINCT s.host FROM host_secrets s
                   WHERE s.fault IS NOT NULL AND s.reference IN ({REFERENCES})) AS lacking
-      FROM revisions v WHERE v.id = ANY(%s)
+      FROM revisions v WHERE v.id = ANY(%b)
 """
 
 # replicas are counted only where there is a choice: Postgres asks for the hosts first, and then reads no route
 _COUNTS = (
-    f"{ACTIVE} AND host IS NOT NULL AND id <> ALL(%s) AND (SELECT count(*) > 1 FROM hosts WHERE down_since IS NULL)"
+    f"{ACTIVE} AND host IS NOT NULL AND id <> ALL(%b) AND (SELECT count(*) > 1 FROM hosts WHERE down_since IS NULL)"
 )
 
 _OF_DEPLOYMENT = f"""
     SELECT deployment_id, host, count(*)::int FROM routes
-     WHERE {_COUNTS} AND deployment_id = ANY(%s) GROUP BY deployment_id, host
+     WHERE {_COUNTS} AND deployment_id = ANY(%b) GROUP BY deployment_id, host
 """
 
 _OF_ALL = f"SELECT host, count(*)::int FROM routes WHERE {_COUNTS} GROUP BY host"
@@ -64,7 +64,8 @@ def hosts_for(connection: Connection, wanted: Sequence[Wanted], leaving: Collect
     if not now:
         return []
     gone = list(leaving)
-    needs = connection.cursor(row_factory=named_row(_Needs)).execute(_NEEDS, ([*{want.revision_id for want in now}],))
+    needs = connection.cursor(binary=True, row_factory=named_row(_Needs))
+    needs.execute(_NEEDS, ([*{want.revision_id for want in now}],))
     offsets = connection.execute(OFFSETS)
     of_deployment = connection.execute(_OF_DEPLOYMENT, (gone, [*{want.deployment_id for want in now}]))
     of_all = connection.execute(_OF_ALL, (gone,))

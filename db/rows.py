@@ -24,13 +24,14 @@ def named_row(kind: type[Row_co]) -> _NamedRow[Row_co]:
 
     Raises TypeError when the fields are not called as the columns of the query, in their order.
     """
-    fields = [name.encode() for name in kind._fields]
+    fields = tuple(name.encode() for name in kind._fields)
 
     def make_row(cursor: Cursor[Any]) -> RowMaker[Row_co]:
         result = cursor.pgresult  # `description` makes an object for each column
-        columns = [result.fname(number) for number in range(result.nfields)] if result else []
+        columns = tuple(map(result.fname, range(result.nfields))) if result else ()
         if columns and columns != fields:
-            raise TypeError(f"{kind.__name__} has the fields {fields}, the query has the columns {columns}")
+            found = tuple(name.decode() for name in columns if name)
+            raise TypeError(f"{kind.__name__} has the fields {kind._fields}, the query has the columns {found}")
         return partial(tuple.__new__, kind)  # `_make`, without a Python frame for each row
 
     return make_row

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from domain.backoff import hold_back
 from domain.changes import Decision
-from domain.model import Deployment
+from domain.model import Deployment, Rollout
 from domain.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
-from domain.strategies.base import AbstractDeploymentStrategy
+from domain.strategies.base import AbstractDeploymentStrategy, GoesOn
 from domain.strategies.budget import Budget, resting_budget
 
 
@@ -49,6 +49,12 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         return hold_back(decision, deployment, now)
+
+    def goes_on(self, rollout: Rollout, now: datetime) -> GoesOn | None:
+        """How a wait in which no clock of the rollout runs ends by itself from now on; None: when a person says so."""
+        strategy = self.strategy_of(rollout.policy)
+        found = strategy.goes_on(rollout, rollout.policy.spec) if strategy else None
+        return found if found is not None and found.latest > now else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """The budget of the deployment's running rollout. Raises ValueError outside a rollout."""

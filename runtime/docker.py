@@ -128,13 +128,26 @@ class DockerRuntime:
         engine, name = self._engine(), container_name(request.route_id)
         self._policy.check(request)
         try:
-            self._provide_image(request)
-            shared = self._choose_port() if docker_spec(request).network == "host" else None
-            created = engine.create(name, container_config(request, self._owner, self._address, shared))
+            if docker_spec(request).pull == "always":
+                self._pulls.provide(request)
+            created = self._is_created(request)
         except EngineRefusalError as error:
             raise ReplicaStartError(refusal_in_words(request, str(error))) from error
         if not created and (other := engine.inspect(name)) and not is_of(other, request.route_id):
             raise ReplicaStartError(f"a container that is not Rollway's has the name {name!r} on the Docker engine")
+
+    def _is_created(self, request: ReplicaRequest) -> bool:
+        """False when its name is taken. Only an engine that refuses is asked for the image: mostly it is there."""
+        engine, docker = self._engine(), docker_spec(request)
+        shared = self._choose_port() if docker.network == "host" else None
+        name, config = container_name(request.route_id), container_config(request, self._owner, self._address, shared)
+        try:
+            return engine.create(name, config)
+        except EngineRefusalError:
+            if docker.pull == "always" or engine.has_image(docker.image):
+                raise
+        self._pulls.provide(request)
+        return engine.create(name, config)
 
     def _run(self, request: ReplicaRequest, container: str) -> None:
         try:
@@ -142,18 +155,6 @@ class DockerRuntime:
         except EngineRefusalError as error:
             self._engine().remove(container)
             raise ReplicaStartError(refusal_in_words(request, str(error))) from error
-
-    def _provide_image(self, request: ReplicaRequest) -> None:
-        spec = docker_spec(request)
-        if spec.pull != "always" and self._engine().has_image(spec.image):
-            return
-        what = f"the image {spec.image!r} of revision {request.revision!r}"
-        if spec.pull == "never":
-            raise ReplicaStartError(f"{what} is not on the Docker engine, and docker.pull is 'never'")
-        try:
-            self._pulls.fetch(spec.image)
-        except EngineRefusalError as error:
-            raise ReplicaStartError(f"{what} cannot be pulled: {error}") from error
 
     def _reachable(self, request: ReplicaRequest, replica: Replica) -> Replica:
         """Return the replica, unless it runs where the engine publishes no ports: then remove it, and raise."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillRunningError
 
-from runtime.base import RuntimeUnavailableError
+from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
+from runtime.docker_refusal import EngineRefusalError, docker_spec
 
 
 class ImagePulls:
@@ -16,6 +17,20 @@ class ImagePulls:
         self._patience = patience_seconds
         self._lock = threading.Lock()
         self._running: dict[str, Future[None]] = {}
+
+    def provide(self, request: ReplicaRequest) -> None:
+        """Fetch the image of a revision. Raises ReplicaStartError when it cannot be had, or shall not be pulled.
+
+        Raises RuntimeUnavailableError while it is being pulled.
+        """
+        spec = docker_spec(request)
+        what = f"the image {spec.image!r} of revision {request.revision!r}"
+        if spec.pull == "never":
+            raise ReplicaStartError(f"{what} is not on the Docker engine, and docker.pull is 'never'")
+        try:
+            self.fetch(spec.image)
+        except EngineRefusalError as error:
+            raise ReplicaStartError(f"{what} cannot be pulled: {error}") from error
 
     def fetch(self, image: str) -> None:
         """Wait until the image is on the engine. Raises EngineRefusalError when it cannot be had.

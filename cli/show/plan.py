@@ -45,5 +45,5 @@ def _span(takes: Span | None) -> str:
 
 
 def _what(wave: PlannedWave) -> str:
-    asked = " (once a person says so)" if wave.waits_for_person else ""
-    return f"{wave.does or wave.why}{asked}"
+    who = "a person" if wave.waits_for_person else "its judge" if wave.waits_for_judge else ""
+    return f"{wave.does or wave.why}{who and f' (once {who} says so)'}"

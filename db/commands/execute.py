@@ -14,11 +14,12 @@ from db.commands import autoscaling, windows
 from db.commands.entrances import set_traffic, take_default_entrances
 from db.commands.locked import note
 from db.commands.policies import set_policy, store_policy
-from db.commands.repeated import is_asked_again
+from db.commands.repeated import KEEP_ANSWER, answered, is_asked_again
 from db.commands.revisions import add_revision
 from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
+from db.cycle.claim import claim_named
 from db.engine import in_transaction
 from db.lifecycle import lifecycle_status
 from db.outbox.written import write_events
@@ -36,8 +37,6 @@ from domain.replicas.reported import status_told
 from domain.strategies import parse_policy
 
 Result = dict[str, Any]
-
-_ANSWER = "UPDATE commands SET result = %s WHERE request_id = %s"
 
 # the status of the deployment as the command leaves it; no row for a command that is not about one
 _STATUS = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifecycle <> 'destroyed'"
@@ -73,22 +72,23 @@ def _execute_once(
     connection: Connection, command: Command, traceparent: str | None, asked: Collection[str] | None
 ) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
-    cursor = connection.cursor(row_factory=dict_row)
-    first = cursor.execute(
+    first = connection.execute(
         "INSERT INTO commands (request_id, name, payload, actor) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (command.request_id, command.task, Jsonb(payload), command.actor),
-    ).rowcount
-    if not first:
+    )
+    steering = command if isinstance(command, DeploymentCommand) and type(command) in RULES else None
+    claim = claim_named(connection, steering.deployment) if steering else None  # locked if repeated, too: one wait less
+    if not first.rowcount:
         return _answer_again(connection, command, payload)
     status: DeploymentLifecycleStatus | None
-    if isinstance(command, DeploymentCommand) and type(command) in RULES:
-        result, status = steer(connection, command, asked)
+    if steering and claim:
+        result, status = steer(connection, claim, steering, asked)
         keep_trace(connection, result["rollout_id"], traceparent)
     else:
         result = _EFFECTS[type(command)](connection, command)
         row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
         status = lifecycle_status(*row) if row else None
-    connection.execute(_ANSWER, (Jsonb(result), command.request_id))
+        connection.execute(KEEP_ANSWER, answered(command, result))
     return CommandResult(result, status=status)
 
 

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 
 from db.cycle.claim import Claim, claim_named
-from db.cycle.load import Load, load, load_routes
+from db.cycle.load import Load, load
 from db.locked import ALWAYS, changed
 from domain.commands.base import Command
 from domain.errors import DeploymentNotFoundError, StaleVersionError
@@ -34,18 +34,13 @@ _LAST_ASKED = """
 
 def lock_named(connection: Connection, name: str, expected_version: int | None = None) -> Deployment:
     """The live deployment of that name, locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    return _lock(connection, name, expected_version, load)[0]
+    return load_named(connection, claim_named(connection, name), name, expected_version, load)
 
 
-def lock_to_steer(connection: Connection, name: str, expected_version: int | None) -> tuple[Deployment, Claim]:
-    """The same without rules and evidence, and its claim."""
-    return _lock(connection, name, expected_version, load_routes)
-
-
-def _lock(
-    connection: Connection, name: str, expected_version: int | None, load_claimed: Load
-) -> tuple[Deployment, Claim]:
-    claim = claim_named(connection, name)
+def load_named(
+    connection: Connection, claim: Claim, name: str, expected_version: int | None, load_claimed: Load
+) -> Deployment:
+    """The same, of what was claimed by that name."""
     if not claim.deployments:  # also when it came to its end while we waited for the lock
         raise DeploymentNotFoundError(
             f"there is no deployment called {name}; 'rollway status' lists those that exist", deployment=name
@@ -53,7 +48,7 @@ def _lock(
     (deployment,) = load_claimed(connection, claim.deployments)
     if expected_version not in (None, deployment.version):
         raise _stale(connection, deployment, expected_version)
-    return deployment, claim
+    return deployment
 
 
 def _stale(connection: Connection, deployment: Deployment, expected_version: int | None) -> StaleVersionError:

@@ -1,5 +1,7 @@
-"""Policies: the command that sets one, and what a new deployment begins with."""
+"""Policies: the command that sets one, what a new deployment begins with, and the one that a rollout begins with."""
 
+import json
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -40,3 +42,12 @@ def store_policy(connection: Connection, deployment_id: UUID, policy: Deployment
         """,
         (deployment_id, stored["strategy"], Jsonb(stored["spec"]), Jsonb(stored["limits"])),
     )
+
+
+@lru_cache(maxsize=1024)
+def read_policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
+    """A stored one, its settings as JSON text. Raises InvalidInputError for one that this release cannot read.
+
+    Most deployments of a fleet share a few policies.
+    """
+    return parse_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})

@@ -1,5 +1,6 @@
-"""Whether a request that comes a second time asks for the same as at first, whichever release stored it."""
+"""A request that comes a second time: the answer that is kept for it, and whether it asks for the same as at first."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg import Connection
@@ -8,9 +9,17 @@ from pydantic import ValidationError
 
 from domain.commands.base import Command
 
+KEEP_ANSWER = "UPDATE commands SET result = %(result)s WHERE request_id = %(request_id)s"
+"""With the values of `answered`."""
+
+
+def answered(command: Command, result: Mapping[str, Any]) -> dict[str, object]:
+    """The values of KEEP_ANSWER."""
+    return {"result": Jsonb(result), "request_id": command.request_id}
+
 
 def is_asked_again(connection: Connection, command: Command, stored: dict[str, Any], payload: dict[str, Any]) -> bool:
-    """Compare the payload that is stored with that of today; fields that came in between count with their defaults.
+    """Compare the payload that any release stored with that of today; new fields count with their defaults.
 
     Postgres compares: it writes 1e23 in full, which Python reads as another number than the one that was sent.
     """

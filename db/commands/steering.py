@@ -7,8 +7,12 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
-from db.commands.locked import lock_to_steer
+from db.commands.locked import load_named
+from db.commands.policies import read_policy
+from db.commands.repeated import KEEP_ANSWER, answered
 from db.commands.written import write_steered
+from db.cycle.claim import Claim
+from db.cycle.load import load_routes
 from db.freezes import frozen_now
 from db.outbox.written import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
@@ -24,17 +28,14 @@ from domain.replicas.restarts import restarted_name
 from domain.replicas.secret_checks import SecretCheck
 from domain.steered import Asking, Steered
 from domain.steering import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
-from domain.strategies import parse_policy
 
 # the revision of that name, and the one that is being deployed
 _REVISIONS = f"""
-    SELECT v.id, v.name, p.strategy, p.spec, p.limits, ARRAY({REFERENCES_TO_START}) AS secrets,
+    SELECT v.id, v.name, p.strategy, p.spec::text, p.limits::text, ARRAY({REFERENCES_TO_START}) AS secrets,
            EXISTS (SELECT FROM freezes) AS may_be_frozen
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
 """
-
-_POLICY = ("strategy", "spec", "limits")
 
 _ENDED = """
     SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.is_undo, o.desired_at_start,
@@ -59,18 +60,14 @@ _LAST_ROLLOUT = """
 
 
 def steer(
-    connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None
+    connection: Connection, claim: Claim, command: DeploymentCommand, asked: Collection[str] | None = None
 ) -> tuple[dict[str, Any], DeploymentLifecycleStatus]:
-    """Carry out one of the commands of RULES. Returns what it did, and the status that it left the deployment in.
+    """Carry out one of the commands of RULES, and keep its answer. Returns it, and the deployment's status from now on.
 
-    Raises what its rule raises, and what finding the deployment raises. `asked`: as in `db.commands.execute`.
+    Raises what its rule raises, and what `case_of` raises. `asked`: as in `db.commands.execute`.
     """
-    case = case_of(connection, command, asked)
+    case = case_of(connection, claim, command, asked)
     steered = RULES[type(command)](case)
-    if not steered.already:
-        write_steered(connection, case.deployment, steered, command, case.asking)
-        if case.is_heard:
-            write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     rollout = steered.deployment.rollout
     result = {
         "deployment": command.deployment,
@@ -79,12 +76,20 @@ def steer(
         "already": steered.already,
         **steered.details,
     }
+    if steered.already:
+        connection.execute(KEEP_ANSWER, answered(command, result))
+    else:
+        write_steered(connection, case.deployment, steered, command, case.asking, result)
+        if case.is_heard:
+            write_events(connection, told_by_command(case.deployment, steered, case.asking, command.actor))
     return result, steered.deployment.status
 
 
-def case_of(connection: Connection, command: DeploymentCommand, asked: Collection[str] | None = None) -> "Case":
-    """The command with its deployment, which is locked. Raises DeploymentNotFoundError and StaleVersionError."""
-    deployment, claim = lock_to_steer(connection, command.deployment, command.expected_version)
+def case_of(
+    connection: Connection, claim: Claim, command: DeploymentCommand, asked: Collection[str] | None = None
+) -> "Case":
+    """The command with the deployment that was claimed. Raises DeploymentNotFoundError and StaleVersionError."""
+    deployment = load_named(connection, claim, command.deployment, command.expected_version, load_routes)
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
     return Case(connection, deployment, command, Asking(why, claim.now, claim.next_id), asked, claim.is_heard)
 
@@ -122,7 +127,7 @@ class Case:
             revision_id=asked["id"],
             revision_name=revision,
             deploying_name=next((row["name"] for row in rows if row["id"] == deploying), None),
-            policy=parse_policy({name: asked[name] for name in _POLICY}) if asked["strategy"] else None,
+            policy=read_policy(asked["strategy"], asked["spec"], asked["limits"]) if asked["strategy"] else None,
             supersede=supersede,
             desired=desired,
             secrets=self._checks(asked["secrets"]) if with_secrets else (),

@@ -1,9 +1,12 @@
 """A steered deployment becomes rows: its own, its rollout's, and the record in the timeline. Values are copied."""
 
+from collections.abc import Mapping
+
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.commands.locked import RECORD, record
+from db.commands.repeated import KEEP_ANSWER, answered
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.model import Deployment, Rollout
@@ -21,7 +24,8 @@ _CHANGE = f"""
                history_id = coalesce(%(record_id)s, d.history_id),
                history_key = CASE WHEN %(record_id)s::uuid IS NULL THEN d.history_key END
           FROM {DEPLOYMENT} WHERE d.id = u.id
-        RETURNING d.id, d.rollout_id, d.lifecycle, d.sub_step)
+        RETURNING d.id, d.rollout_id, d.lifecycle, d.sub_step),
+    answered AS ({KEEP_ANSWER})
     {RECORD}
 """
 
@@ -58,15 +62,20 @@ _GIVE_UP_REPLICAS = """
 """
 
 
-def write_steered(
-    connection: Connection, before: Deployment, steered: Steered, command: DeploymentCommand, asking: Asking
+def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
+    connection: Connection,
+    before: Deployment,
+    steered: Steered,
+    command: DeploymentCommand,
+    asking: Asking,
+    result: Mapping[str, object],
 ) -> None:
-    """Write what the command made of the locked deployment `before`, and mark it."""
+    """Write what the command made of the locked deployment `before`, mark it, and keep `result` as the answer."""
     after, now = steered.deployment, asking.at
     if before.rollout is not None and steered.ended is not None:
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
     verb = command.task.rpartition(".")[2].removesuffix("_revision")
-    told = record(command, verb, steered.said)
+    told = {**record(command, verb, steered.said), **answered(command, result)}
     values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **told)
     if after.rollout is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)

@@ -14,6 +14,7 @@ from db.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.errors import DeploymentNotFoundError
+from domain.evaluator import EVALUATOR
 from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.numbers import duration
 from domain.picture import picture
@@ -95,8 +96,7 @@ class DeploymentView:
         is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
         if strategy is None or strategy.promotion is None or rollout.promote_requested or is_held:
             return ""
-        goes_on_at = strategy.goes_on_at(rollout.snapshot)
-        return "" if goes_on_at is not None and goes_on_at > self.now else "promote"
+        return "" if EVALUATOR.goes_on(rollout.snapshot, self.now) else "promote"
 
     @property
     def overdue(self) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from domain.after import back_reason_of
-from domain.foresight.ends import step_ends_at
+from domain.evaluator import EVALUATOR
 from domain.foresight.world import Fates, Look, World
 from domain.model import Deployment, Lifecycle, Route, RouteStatus
 from domain.picture import picture
@@ -46,7 +46,8 @@ class Stand:
 class Wave:
     """A decision that changes something, from the picture before it.
 
-    `waits_for_person`: it came only after a person was asked to promote, who is taken to have done it at once.
+    `waits_for_person`: it came only after a person was asked to promote, who is taken to have done it at once;
+    `waits_for_judge`: after the judge of a canary, who is taken to have found it good enough as soon as it may.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Wave:
     picture: str
     why: str
     waits_for_person: bool
+    waits_for_judge: bool
 
     @property
     def moves(self) -> tuple[int, int, int, int]:
@@ -87,7 +89,10 @@ class Course:
 
 
 def course(deployment: Deployment, now: datetime, fates: Fates) -> Course:
-    """Run until nothing is left to do. A wait for a person's promotion ends at once; one that is paused goes on."""
+    """Run until nothing is left to do. A wait for a person's promotion ends at once; one that is paused goes on.
+
+    A judge has no answers to judge here, and finds a canary good enough as soon as it may.
+    """
     run = _Run(World(replace(deployment, paused_at=None), now, fates))
     seconds = run.to_rest()
     return Course(
@@ -110,6 +115,7 @@ class _Run:
         self.begins = world.at
         self.stands = [Stand.of(world.deployment.routes)]
         self._promoted: set[int] = set()
+        self._judged: set[int] = set()
 
     def to_rest(self) -> float | None:
         """How long it took, in seconds; None if it has not come to rest by the horizon, or nobody looks at it."""
@@ -124,7 +130,8 @@ class _Run:
     def waves(self) -> Iterator[Wave]:
         """The looks that changed something."""
         for number, (place, look) in enumerate(self._changing(), 1):
-            yield _wave(number, look, waits_for_person=place in self._promoted)
+            asks_judge = place in self._judged
+            yield _wave(number, look, waits_for_person=place in self._promoted, waits_for_judge=asks_judge)
 
     def times(self) -> Iterator[float]:
         """When each wave began, in seconds after the beginning."""
@@ -139,16 +146,19 @@ class _Run:
         return ((place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything)
 
     def _promote(self) -> None:
-        """Whoever is waited for says so at once."""
+        """Whoever is waited for says so at once: a person, or a judge as soon as it may."""
         world, rollout = self.world, self.world.deployment.rollout
         last = world.looks[-1].decision if world.looks else None
-        if rollout is None or last is None or not last.clock_stopped or step_ends_at(world.deployment) is not None:
+        if rollout is None or last is None or not last.clock_stopped or rollout.promote_requested:
             return
-        if not rollout.promote_requested:
-            self._promoted.add(len(world.looks))
-            asked = replace(rollout, promote_requested=True)
-            world.deployment = replace(world.deployment, rollout=asked)
-            world.look_soon()
+        by_itself = EVALUATOR.goes_on(rollout, world.at)
+        if by_itself is not None and by_itself.soonest > world.at:
+            if by_itself.soonest < by_itself.latest:  # a judge looks each second, and sees nothing here
+                world.due_at = by_itself.soonest + timedelta(seconds=world.fates.alarm_seconds())
+            return
+        (self._promoted if by_itself is None else self._judged).add(len(world.looks))
+        world.deployment = replace(world.deployment, rollout=replace(rollout, promote_requested=True))
+        world.look_soon()
 
 
 def is_at_rest(world: World) -> bool:
@@ -158,7 +168,7 @@ def is_at_rest(world: World) -> bool:
     return world.looks[-1].decision.to.lifecycle in (Lifecycle.READY, Lifecycle.DESTROYED)
 
 
-def _wave(number: int, look: Look, *, waits_for_person: bool) -> Wave:
+def _wave(number: int, look: Look, *, waits_for_person: bool, waits_for_judge: bool) -> Wave:
     before, changes = look.decision.deployment, look.decision.changes
     drawn = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
     return Wave(
@@ -170,4 +180,5 @@ def _wave(number: int, look: Look, *, waits_for_person: bool) -> Wave:
         drawn,
         look.decision.reason,
         waits_for_person,
+        waits_for_judge,
     )

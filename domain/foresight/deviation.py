@@ -22,12 +22,13 @@ _PATIENCE = 1.5
 
 def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
     """What is known by now: the last step's time is not over, and what is still to come is no deviation."""
-    for step, following, planned in zip_longest(steps, steps[1:], plan.waves[: len(steps)]):
+    waves = plan.waves[: len(steps)]
+    for step, following, planned, then in zip_longest(steps, steps[1:], waves, waves[1:]):
         if planned is None:
             yield f"wave {step.number} was not planned: {step.decision['reason']}"
         elif plan.is_certain and _moves(step) != planned.does:
             yield f"wave {step.number} did {_moves(step) or 'nothing'}, planned {planned.does or 'nothing'}"
-        elif following is not None and (said := _slow(step, following, planned)):
+        elif following is not None and not _is_asked_for(then) and (said := _slow(step, following, planned)):
             yield said
 
 
@@ -37,10 +38,15 @@ def _moves(step: RecordedStep) -> str:
     return moves_in_words(changes.created, len(changes.promote_route_ids), drained, parked)
 
 
+def _is_asked_for(planned: PlannedWave | None) -> bool:
+    """Whether it comes when a person or a judge says so: the wave before takes as long as they do."""
+    return planned is not None and (planned.waits_for_person or planned.waits_for_judge)
+
+
 def _slow(step: RecordedStep, following: RecordedStep, planned: PlannedWave) -> str:
-    """Empty where it took no longer than it may. A wave that waits for a person takes as long as that person."""
+    """Empty where it took no longer than it may."""
     took = (following.at - step.at).total_seconds()
-    if planned.takes is None or planned.waits_for_person or took <= _PATIENCE * max(1.0, planned.takes.p90):
+    if planned.takes is None or took <= _PATIENCE * max(1.0, planned.takes.p90):
         return ""
     slowest = _last_to_come_up(step, following)
     whose = f": route {route_name(slowest)} started slowly" if slowest else ""

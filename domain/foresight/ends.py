@@ -10,8 +10,6 @@ from domain.foresight.world import handler_of
 from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route
 from domain.rollout import with_clock_running
 from domain.strategies.buckets import Buckets, grace_ends_at
-from domain.strategies.canary_judge import judged_until
-from domain.strategies.canary_steps import CanarySpec, ends_at
 
 NEVER = "no clock ends this wait"
 
@@ -44,20 +42,6 @@ def promoted_at(deployment: Deployment, buckets: Buckets) -> datetime | None:
     if rollout is None or not is_forward or not complete or not getattr(rollout.policy.spec, "auto_promote", False):
         return None
     return max((route.status_changed_at + promote_delay(deployment) for route in buckets.ready), default=None)
-
-
-def step_ends_at(deployment: Deployment) -> datetime | None:
-    """When the next weight of a canary is due by itself; None where it waits for a person, or for something else."""
-    rollout = deployment.rollout
-    spec = rollout.policy.spec if rollout else None
-    return ends_at(rollout, spec) if rollout and isinstance(spec, CanarySpec) else None
-
-
-def judge_gives_up_at(deployment: Deployment) -> datetime | None:
-    """When the judge of a canary is undecided for good; None where none decides."""
-    rollout = deployment.rollout
-    spec = rollout.policy.spec if rollout else None
-    return judged_until(rollout, spec) if rollout and isinstance(spec, CanarySpec) else None
 
 
 def promote_delay(deployment: Deployment) -> timedelta:

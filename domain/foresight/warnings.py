@@ -1,15 +1,20 @@
 """What a plan warns of: in words, for people, before they start."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 
 from domain.foresight.course import Course
 from domain.foresight.learned import Learned
 from domain.foresight.subject import Subject
+from domain.judge.settings import Judge
 from domain.model import Deployment
+from domain.numbers import duration
 from domain.strategies.budget import Budget
+from domain.strategies.canary_steps import CanarySpec
 
 _OFTEN = 0.05
 """From this share of failed starts on they are worth a warning."""
+_UNDECIDED: Mapping[str, str] = {"hold": "waits for a person", "promote": "goes on", "abort": "goes back"}
 
 
 def warnings_of(
@@ -43,8 +48,20 @@ def _about_health(subject: Subject) -> Iterator[str]:
 def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
     if any(wave.waits_for_person for wave in typical.waves):
         yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
+    judge = _judge_of(deployment)
+    if judge is not None and any(wave.waits_for_judge for wave in typical.waves):
+        soonest, latest = (duration(timedelta(seconds=bound.seconds)) for bound in (judge.at_least, judge.at_most))
+        yield (
+            f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
+            f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
+        )
     if typical.seconds is None:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
+
+
+def _judge_of(deployment: Deployment) -> Judge | None:
+    spec = deployment.rollout.policy.spec if deployment.rollout else None
+    return spec.judge if isinstance(spec, CanarySpec) else None
 
 
 def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Course]) -> Iterator[str]:

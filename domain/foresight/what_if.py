@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.after import turns_back
+from domain.evaluator import EVALUATOR
 from domain.foresight.world import cycle, with_status
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.rollout import rollout_of
@@ -55,7 +56,7 @@ def what_if(deployment: Deployment, now: datetime) -> Answer:
     places = {route.id: place for place, route in enumerate(deployment.routes)}
     changes = decision.changes
     return Answer(
-        comes_to(decision),
+        comes_to(decision, now),
         changes.created,
         _places(changes.drain_route_ids, places),
         _places(changes.promote_route_ids, places),
@@ -73,7 +74,7 @@ def supposed(deployment: Deployment, supposing: Supposing, now: datetime) -> Dep
     return _with_failures(deployment, supposing.failures, now) if supposing.failures else deployment
 
 
-def comes_to(decision: ClassifiedDecision) -> str:
+def comes_to(decision: ClassifiedDecision, now: datetime) -> str:
     """One word for what the decision comes to, by the list above."""
     match decision.verdict, decision.revision:
         case Verdict.SUCCESS, RevisionMove.SWAP:
@@ -83,8 +84,15 @@ def comes_to(decision: ClassifiedDecision) -> str:
         case Verdict.ERROR, _:
             return "error"
         case Verdict.SKIPPED, _:
-            return "waits_for_person" if decision.clock_stopped else "waits"
+            return "waits_for_person" if decision.clock_stopped and not _goes_on(decision.deployment, now) else "waits"
     return "goes_back" if turns_back(decision) else "moves"
+
+
+def _goes_on(deployment: Deployment, now: datetime) -> bool:
+    """Whether it does so by itself: when what holds it ends, or the look at a canary."""
+    if deployment.paused_at is not None or deployment.rollout is None:
+        return False
+    return deployment.hold is not None or EVALUATOR.goes_on(deployment.rollout, now) is not None
 
 
 def _with_policy(deployment: Deployment, supposing: Supposing) -> Deployment:

@@ -19,10 +19,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.evaluator import EVALUATOR
 from domain.foresight.around import NOTHING_KNOWN, Around
 from domain.foresight.awaited import Awaited, WaitsFor, in_the_way, next_try, of_route, promotion, start_held_until
 from domain.foresight.blocked import buckets_of, target_of
-from domain.foresight.ends import End, end_of, judge_gives_up_at, promoted_at, step_ends_at
+from domain.foresight.ends import End, end_of, promoted_at
 from domain.foresight.learned import Span
 from domain.foresight.world import cycle
 from domain.model import Deployment, Lifecycle
@@ -123,10 +124,8 @@ def _standing_still(deployment: Deployment, decision: ClassifiedDecision, now: d
 
 def _end_of_look(deployment: Deployment, now: datetime) -> End | None:
     """When the look at a canary ends by itself; None where it waits for a person."""
-    if (at := step_ends_at(deployment)) is not None:
-        return End(at, "the next step begins")
-    at = judge_gives_up_at(deployment)
-    return End(at, "its judge is undecided for good") if at is not None and at > now else None
+    goes_on = EVALUATOR.goes_on(deployment.rollout, now) if deployment.rollout else None
+    return End(goes_on.latest, goes_on.then) if goes_on else None
 
 
 def _person(deployment: Deployment, decision: ClassifiedDecision) -> Awaited:

@@ -37,10 +37,10 @@ from typing import ClassVar
 from domain.changes import Decision, RouteChanges, Stage
 from domain.holds import Hold
 from domain.model import Deployment, Rollout, RouteStatus, Verdict
-from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
+from domain.strategies.base import AbstractDeploymentStrategy, GoesOn, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary_judge import Judgement, judged_until, judgement
+from domain.strategies.canary_judge import Judgement, judged_between, judgement
 from domain.strategies.canary_steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
@@ -60,10 +60,11 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
-    def goes_on_at(self, rollout: Rollout) -> datetime | None:
-        """At the end of its step's seconds, or when its judge gives up."""
-        spec = rollout.policy.spec
-        return (ends_at(rollout, spec) or judged_until(rollout, spec)) if isinstance(spec, CanarySpec) else None
+    def goes_on(self, rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
+        """At the end of its step's seconds; or when its judge may find it good enough, and gives up at last."""
+        if (at := ends_at(rollout, spec)) is not None:
+            return GoesOn(at, at, "the next step begins")
+        return judged_between(rollout, spec)
 
     def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
         """Its requests go on, so its judge does: harm leads back at once."""
@@ -76,12 +77,14 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
         rollout = deployment.rollout
-        if rollout is None or rollout.weight is None or not deployment.desired_replicas:
+        if rollout is None or rollout.weight is None:
             return _REST.evaluate_cycle(deployment, spec, now)
-        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         judged = judgement(rollout, spec, now)
         if judged.gives_up:
             return Decision.give_up(judged.sentence)
+        if not deployment.desired_replicas:
+            return _looked_at_again(_REST.evaluate_cycle(deployment, spec, now), judged)
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         over_at, budget = ends_at(rollout, spec), self.budget_of(deployment, spec)
         is_over = judged.is_over or ends(rollout, over_at, now)
         wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
@@ -102,6 +105,12 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return _next(rollout, spec, judged.sentence, now)
         what = in_words(spec, rollout.weight)
         return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
+
+
+def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:
+    """While the last of it leave they have requests, and a judge."""
+    times = (decision.recheck_at, judged.next_at)
+    return replace(decision, recheck_at=min((at for at in times if at is not None), default=None))
 
 
 def _sides(

@@ -7,6 +7,7 @@ from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
 from domain.judge.settings import Judge
 from domain.model import Rollout
 from domain.numbers import duration
+from domain.strategies.base import GoesOn
 from domain.strategies.canary_steps import CanarySpec, Mirror, weight_of
 
 EVERY_SECONDS = 1
@@ -64,11 +65,14 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
     return Judgement(sentence, then == "abort", then == "promote", decides=then == "look on", next_at=next_at)
 
 
-def judged_until(rollout: Rollout, spec: CanarySpec) -> datetime | None:
-    """When its judge gives up; None where none decides."""
-    if spec.judge is None or spec.judge.dry_run or not rollout.weight or rollout.weight_known_at is None:
+def judged_between(rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
+    """From when its judge may find a weight good enough until it gives up; None where none decides."""
+    settings, since = spec.judge, rollout.weight_known_at
+    if settings is None or settings.dry_run or not rollout.weight or since is None:
         return None
-    return over_at(spec.judge, rollout.weight_known_at)
+    gives_up_at = over_at(settings, since)
+    soonest = min(since + timedelta(seconds=settings.at_least.seconds), gives_up_at)
+    return GoesOn(soonest, gives_up_at, "its judge is undecided for good")
 
 
 def _then(found: Judged, settings: Judge) -> str:

@@ -85,8 +85,8 @@ def test_a_canary_that_fails_after_its_proxy_and_its_server_began_anew_is_taken_
         this.looked_at()
         edge.envoy.end(kill=True)
         edge.api.end(kill=True)
+        edge.api.start()  # first: an Envoy alone waits for it for half a minute
         edge.envoy.start()
-        edge.api.start()
         eventually(lambda: this.ask()[0].status_code == 200)
         this.ask(40)
         all_is_counted(this, before, came)

@@ -99,8 +99,9 @@ def test_the_id_of_an_envoy_is_no_id_for_traefik(edge: Edge, many: Made) -> None
     answer = plain_http.get(f"{edge.api.url}/traefik", params=with_token("edge-1"))
     assert (answer.status_code, "of an Envoy" in answer.json()["detail"]) == (409, True)
     edge.seconds_of_a_drain(many.routes[0])
-    too_long = plain_http.get(f"{edge.api.url}/traefik", params={**with_token("t"), "poll_seconds": 61})
-    assert (too_long.status_code, too_long.json()["detail"].partition(":")[0]) == (422, "poll_seconds")
+    for field, value in (("poll_seconds", "61"), ("throttle_seconds", "61"), ("throttle_seconds", "nan")):
+        wrong = plain_http.get(f"{edge.api.url}/traefik", params={**with_token("t"), field: value})
+        assert (wrong.status_code, wrong.json()["detail"].partition(":")[0]) == (422, field)
 
 
 def test_no_pages_of_the_framework_are_served(edge: Edge) -> None:

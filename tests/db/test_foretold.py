@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from db.commands.steering import RULES, case_of
 from db.commands.written import write_steered
 from db.cycle.applier import StrategyResultApplier
-from db.cycle.claim import claim_these
+from db.cycle.claim import claim_named, claim_these
 from db.cycle.load import load
 from db.engine import transaction
 from db.replicas.reports import RouteReport, apply_reports
@@ -85,13 +85,13 @@ class Fleet:
         command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name, **given_values})
         before = self.read()
         try:
-            case = case_of(self.connection, command)
+            case = case_of(self.connection, claim_named(self.connection, command.deployment), command)
             steered = RULES[kind](case)
         except RollwayError:
             assert self.read() == before
             return
         if not steered.already:
-            write_steered(self.connection, case.deployment, steered, command, case.asking)
+            write_steered(self.connection, case.deployment, steered, command, case.asking, {})
         assert self.read() == steered.deployment
 
     def cycle(self) -> None:
@@ -150,7 +150,7 @@ class Fleet:
     def would_come_to(self, kind: type[DeploymentCommand]) -> object:
         command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name})
         try:
-            steered = RULES[kind](case_of(self.connection, command))
+            steered = RULES[kind](case_of(self.connection, claim_named(self.connection, command.deployment), command))
         except RollwayError as error:
             return error.message
         return steered.already, steered.details, steered.back_reason, steered.deployment.deploying_revision_id

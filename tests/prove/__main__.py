@@ -31,11 +31,12 @@ class Job:
     left: Left
 
 
-def jobs(replicas: int, together: int, only: str) -> list[Job]:
+def jobs(replicas: int, together: int, commands: int, only: str) -> list[Job]:
     """For every start, those with the most states first, so that no core is idle in the end."""
-    left = Left(min(MOST, together), min(MOST, together), together)
+    left = Left(min(MOST, together), min(commands, together), together)
     found = [Job(start, left) for start in starts(replicas) if only in start.name]
-    deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SPECS if together >= MOST]
+    is_deep = min(commands, together) == MOST
+    deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SPECS if is_deep]
     found += [job for job in deep if only in job.start.name]
     return sorted(found, key=lambda job: (-job.left.together, -max(job.start.n, job.start.size or 0), job.start.name))
 
@@ -75,12 +76,15 @@ def main() -> int:
     arguments = _parse()
     began = monotonic()
     results: list[tuple[Job, Found, str]] = []
+    todo = jobs(arguments.replicas, arguments.together, arguments.commands, arguments.only)
     with ProcessPoolExecutor(arguments.cores) as pool:
         chunks = range(0, arguments.pairs, CHUNK)
         unlike = pool.map(first_unlike_pair, chunks, [min(CHUNK, arguments.pairs - chunk) for chunk in chunks])
-        for job, found, shown in pool.map(visited, jobs(arguments.replicas, arguments.together, arguments.only)):
+        for job, found, shown in pool.map(visited, todo):
             results.append((job, found, shown))
-            _tell(f"{job.start.name}: {found.states:,} states, {found.transitions:,} transitions")
+            _tell(
+                f"{job.start.name}: {found.states:,} states, {found.transitions:,} transitions, {found.seconds:,.0f} s"
+            )
             if shown:
                 print(f"{job.start.name}\n{shown}\n")
         pairs = [pair for pair in unlike if pair]
@@ -100,6 +104,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
     parser.add_argument("--replicas", type=int, default=3, help="deployments with 1 to this many")
     parser.add_argument("--together", type=int, default=2, help="misfortunes and commands in all, at most 2 of each")
+    parser.add_argument("--commands", type=int, default=MOST, choices=range(MOST + 1), help="of people; 0 for none")
     parser.add_argument("--only", default="", help="starts with this in their name, such as 'blue_green n=2'")
     parser.add_argument("--pairs", type=int, default=1_000_000, help="random pairs of states with equal keys")
     parser.add_argument("--cores", type=int, default=2)

@@ -7,12 +7,13 @@ from itertools import islice
 from random import Random
 from uuid import UUID
 
-from domain.model import Route, RouteStatus, StartFailures
+from domain.model import Rollout, Route, RouteStatus, StartFailures
+from tests.prove.clocks import SICK, ages, failures
 from tests.prove.key import NEVER, baseline_since, key_of
 from tests.prove.search import moves
 from tests.prove.starts import starts
 from tests.prove.state import Left, State
-from tests.support.pictures import V1, V2, V3
+from tests.support.pictures import ROLLING_BACK, V1, V2, V3
 
 LONGEST_WALK = 40
 TWINS = 4
@@ -38,17 +39,37 @@ def what_follows(following: list[State]) -> list[bytes]:
     return sorted({key_of(state) for state in following})
 
 
-def _failed(failures: StartFailures, ago: timedelta, named: Mapping[UUID, UUID]) -> StartFailures:
-    moved = replace(failures, last_at=failures.last_at + ago, came_up_at=_moved(failures.came_up_at, ago))
-    return replace(moved, revision_id=named[failures.revision_id])
+def _failed(state: State, ago: timedelta, named: Mapping[UUID, UUID], chance: Random) -> StartFailures | None:
+    """Where none count any more, there may be none at all, or what came up after them has been well for long."""
+    found = state.deployment.start_failures
+    if failures(state) is None:
+        long_ago = state.now - timedelta(seconds=chance.randint(60, 999))
+        proven = StartFailures(chance.choice((V1, V2, V3)), chance.randint(1, 9), long_ago, long_ago)
+        found = chance.choice((found, None, proven))
+    if found is None:
+        return None
+    moved = replace(found, last_at=found.last_at + ago, came_up_at=_moved(found.came_up_at, ago))
+    return replace(moved, revision_id=named[found.revision_id])
+
+
+def _left_out(state: State, rollout: Rollout, chance: Random) -> Rollout:
+    """Past its weights a canary may have come there from any of them; on the way back nothing of its way counts."""
+    if state.deployment.status == ROLLING_BACK:
+        weight = None if rollout.weight is None else chance.choice((0, None))
+        known_at = chance.choice((None, state.now))
+        passed = replace(rollout, weight=weight, weight_known_at=known_at, promote_requested=chance.random() < 0.5)
+        deadline = state.now + timedelta(seconds=chance.randint(-999, 999))
+        return replace(passed, failed_routes=chance.randint(0, 9), stage=chance.randint(0, 9), deadline=deadline)
+    return replace(rollout, stage=chance.randint(0, 9), evidence=()) if rollout.weight is None else rollout
 
 
 def twin(state: State, chance: Random) -> State:
     """Equal in its key: another time of day, other ids, revisions that changed names, clocks that never mattered."""
     ago = timedelta(seconds=chance.randint(-(10**6), 10**6))
     named = dict(zip((V1, V2, V3), chance.sample((V1, V2, V3), 3), strict=True))
-    deployment, rollout, failures = state.deployment, state.deployment.rollout, state.deployment.start_failures
-    later = timedelta(seconds=chance.randint(0, 500) if baseline_since(rollout) == NEVER else 0)
+    deployment, rollout = state.deployment, state.deployment.rollout
+    later = timedelta(seconds=chance.randint(0, 500) if baseline_since(deployment) == NEVER else 0)
+    rollout = rollout and _left_out(state, rollout, chance)
     return replace(
         state,
         now=state.now + ago,
@@ -64,7 +85,7 @@ def twin(state: State, chance: Random) -> State:
             phase_started_at=deployment.phase_started_at + ago,
             paused_at=_moved(deployment.paused_at, ago),
             retry_at=_moved(deployment.retry_at, ago),
-            start_failures=failures and _failed(failures, ago, named),
+            start_failures=_failed(state, ago, named, chance),
             routes=_routes(state, ago, named, chance),
             rollout=rollout
             and replace(
@@ -94,25 +115,27 @@ def _routes(state: State, ago: timedelta, named: dict[UUID, UUID], chance: Rando
     stopping = [route for route in routes if route.status is RouteStatus.TERMINATING]
     staying = [route for route in routes if route.status is not RouteStatus.TERMINATING]
     for route in stopping:
-        staying.insert(chance.randint(0, len(staying)), route)
+        place = chance.randint(0, len(staying))
+        beside = staying[place - 1] if place else staying[0] if staying else route
+        staying.insert(place, replace(route, created_at=beside.created_at))
     ids = sorted(chance.sample(range(1, 10**6), len(routes)))
-    created = sorted(route.created_at for route in routes)
     return tuple(
         replace(
             route,
             id=UUID(int=number),
             revision_id=named[route.revision_id],
-            created_at=created_at + ago,
-            status_changed_at=_since(route, state.now, chance) + ago,
+            created_at=route.created_at + ago,
+            status_changed_at=_since(state, route, chance) + ago,
             parked_until=_over(route.parked_until, state.now, chance, ago),
         )
-        for route, number, created_at in zip(staying, ids, created, strict=True)
+        for route, number in zip(staying, ids, strict=True)
     )
 
 
-def _since(route: Route, now: datetime, chance: Random) -> datetime:
-    """A status that is older than anything compares it with may be older still."""
-    old = now - route.status_changed_at >= timedelta(seconds=60)
+def _since(state: State, route: Route, chance: Random) -> datetime:
+    """A status older than anything compares it with may be older still, and so may one that nothing compares."""
+    counts = route.status in SICK or (route.status is RouteStatus.HEALTHY and ages(state, route))
+    old = not counts or state.now - route.status_changed_at >= timedelta(seconds=60)
     return route.status_changed_at - timedelta(seconds=chance.randint(0, 999)) if old else route.status_changed_at
 
 

@@ -24,7 +24,9 @@ Path = tuple[int, ...]
 
 def moves(state: State) -> list[Move]:
     """Everything that can happen in a state; what a kind world does is marked."""
-    found = [*workers(state), *replicas(state), *proxies(state), *time(state)]
+    asked = list(proxies(state))
+    awaited = any(move.kind for move in asked)
+    found = [*workers(state), *replicas(state), *asked, *time(state, awaited=awaited)]
     if not any(move.kind for move in found) and (help_comes := helper(state)):
         found.append(help_comes)
     return [*found, *people(state)]

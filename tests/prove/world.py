@@ -1,26 +1,25 @@
 """What happens by itself: workers look, replicas change, time passes. Misfortunes are counted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.after import after, routes_after
-from domain.backoff import next_start_at, proven_at
 from domain.foresight.world import cycle, with_status
 from domain.judge.evidence import Evidence
 from domain.model import Rollout, Route, RouteStatus
 from domain.rollout import is_judged, weight_known
-from domain.strategies.buckets import grace_ends_at
+from domain.strategies.canary_judge import EVERY_SECONDS
 from domain.traffic.answers import Answers
 from domain.transitions import ClassifiedDecision, RevisionMove
+from tests.prove.clocks import begin, ends, is_asked, told
 from tests.prove.decisions import broken_by_decision
-from tests.prove.key import FAR, LONG, spans, told
+from tests.prove.key import FAR, LONG
 from tests.prove.laws import broken_by_waiting
 from tests.prove.state import Move, State, changed, still_held
 from tests.support.pictures import DESTROYED, PROVISIONING
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
-_SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
 MANY = 1000
 """Answers that are enough for any judge."""
 
@@ -87,14 +86,20 @@ def _without(state: State, gone: Route) -> State:
 
 
 def proxies(state: State) -> Iterator[Move]:
-    """The last live one acknowledges the weight of a canary; or they tell its judge what was answered."""
-    known = weight_known(state.deployment, state.now)
-    if known is not state.deployment:
-        after = replace(known, version=known.version + 1)
+    """The last live one acknowledges the weight of a canary; or they tell its judge what was answered.
+
+    On the way back nothing reads who knows that it has no weight.
+    """
+    acknowledged = weight_known(state.deployment, state.now)
+    if acknowledged is not state.deployment and acknowledged.status == PROVISIONING:
+        after = replace(acknowledged, version=acknowledged.version + 1)
         yield Move("every proxy knows the weight", changed(state, after), kind=True)
-    if _is_looked_at(state) and not told(_rollout(state), state.now):
+    if not is_asked(state.deployment.rollout, state.now):
+        return
+    known = told(_rollout(state), state.now)
+    if not known:
         yield _told("proxies tell of good answers", state, failed=0)
-    if state.left.misfortunes and _is_looked_at(state) and told(_rollout(state), state.now) <= 1:
+    if state.left.misfortunes and known <= 1:
         harmed = _told("proxies tell of failures", state, failed=MANY)
         yield harmed._replace(kind=False, state=replace(harmed.state, left=state.left.after_misfortune()))
 
@@ -106,22 +111,18 @@ def _told(event: str, state: State, failed: int) -> Move:
     return Move(event, replace(state, deployment=replace(state.deployment, rollout=rollout)), kind=True)
 
 
-def _is_looked_at(state: State) -> bool:
-    """Its judge goes by what comes in from now on."""
-    rollout = state.deployment.rollout
-    known_at = rollout.weight_known_at if rollout and is_judged(rollout) else None
-    return known_at is not None and known_at < state.now
-
-
 def _rollout(state: State) -> Rollout:
     rollout = state.deployment.rollout
     assert rollout is not None
     return rollout
 
 
-def time(state: State) -> Iterator[Move]:
-    """It jumps to what comes next. A limit that passes while something is under way is a misfortune."""
-    deployment, now, due_at = state.deployment, state.now, state.due_at
+def time(state: State, *, awaited: bool) -> Iterator[Move]:
+    """It jumps to what comes next. A limit that passes while something is under way is a misfortune.
+
+    `awaited`: a kind world has a proxy that speaks first.
+    """
+    deployment, now = state.deployment, state.now
     rollout = deployment.rollout
     runs = rollout is not None and rollout.deadline > now and rollout.clock_stopped_at is None
     if rollout and runs and state.left.misfortunes and deployment.status == PROVISIONING:
@@ -129,9 +130,12 @@ def time(state: State) -> Iterator[Move]:
         yield Move("the deadline passes", changed(state, passed, misfortune=True))
     if state.is_due:
         return
-    coming = (route.status in _COMING_OR_GOING for route in deployment.routes)
-    resting = not any(coming) and not any(move.kind for move in proxies(state))
-    at = min((at for at in _ends(state) if at > now), default=None)
+    resting = not awaited and not any(route.status in _COMING_OR_GOING for route in deployment.routes)
+    coming = [at for at in ends(state) if at > now]
+    at = min(coming, default=None)
+    due_at = state.due_at
+    if rollout is not None and looks_in_vain(state, rollout, at):
+        due_at = min((at, *_same_end(state, rollout, coming))) if at else None
     if at is not None and (due_at is None or at < due_at):
         yield _later(state, at, kind=resting, broken=broken_by_waiting(deployment, at))
     elif due_at is not None and (resting or due_at - now < timedelta(seconds=FAR)):
@@ -141,25 +145,31 @@ def time(state: State) -> Iterator[Move]:
         yield _later(state, now + timedelta(seconds=LONG))
 
 
+def looks_in_vain(state: State, rollout: Rollout, at: datetime | None) -> bool:
+    """A judge is asked each second, and finds nothing until `at`, or for ever: neither the next look nor the last one.
+
+    Such a look leaves everything as it was, and asks for the next one.
+    """
+    deployment, due_at, every = state.deployment, state.due_at, timedelta(seconds=EVERY_SECONDS)
+    if due_at is None or not is_judged(rollout) or due_at - state.now > every:
+        return False
+    if at is not None and at <= due_at:
+        return False
+    last = due_at + timedelta(seconds=LONG) if at is None else at - every
+    for look in (due_at, last):
+        decision = cycle(deployment, look)
+        turns_clock = decision.clock_stopped is (rollout.clock_stopped_at is None)
+        if decision.changes_anything or turns_clock or decision.due_at is None or decision.due_at - look > every:
+            return False
+    return True
+
+
+def _same_end(state: State, rollout: Rollout, coming: Iterable[datetime]) -> Iterator[datetime]:
+    """The moments at which a clock that begins then ends together with one that runs; it stops there too."""
+    spans = [timedelta(seconds=seconds) for seconds in begin(state, rollout)]
+    return (at - span for at in coming for span in spans if at - span > state.now)
+
+
 def _later(state: State, at: datetime, *, kind: bool = False, broken: str | None = None) -> Move:
     seconds = (at - state.now).total_seconds()
     return Move(f"{seconds:.0f} s pass", replace(state, now=at, held=None), kind, broken=broken)
-
-
-def _ends(state: State) -> Iterator[datetime]:
-    deployment = state.deployment
-    healthy_for = [timedelta(seconds=seconds) for seconds in spans(state.policy)] if deployment.rollout else []
-    for route in deployment.routes:
-        if route.status in _SICK:
-            yield grace_ends_at(route)
-        elif route.status is RouteStatus.HEALTHY:
-            yield from (route.status_changed_at + span for span in healthy_for)
-        if route.parked_until is not None:
-            yield route.parked_until
-    if deployment.rollout is not None and deployment.rollout.weight_known_at is not None:
-        yield from (deployment.rollout.weight_known_at + span for span in healthy_for)
-    if deployment.start_failures is not None:
-        failures = deployment.start_failures
-        yield next_start_at(failures) if failures.came_up_at is None else proven_at(failures.came_up_at)
-    if deployment.retry_at is not None:
-        yield deployment.retry_at

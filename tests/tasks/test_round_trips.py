@@ -13,7 +13,7 @@ from tests.support.forwarder import Forwarder, forwarder
 from tests.support.stations import STATIONS
 
 MOST = {
-    "a command": 5,
+    "a command": 4,
     "a chunk of one deployment that changes": 6,
     "a chunk of one that waits": 4,
     "starting a replica": 4,

@@ -86,6 +86,14 @@ def test_a_refused_request_can_be_sent_again_when_its_reason_is_gone(engine: Eng
     assert (done.repeated, done.status) == (False, DESTROYING)
 
 
+def test_a_request_that_comes_again_when_its_deployment_is_gone_has_its_answer(engine: Engine) -> None:
+    make_deployment(engine, "")
+    first = ask(engine, "destroy", request_id="r-1", deployment="web")
+    write(engine, "UPDATE deployments SET lifecycle = 'destroyed'")
+    again = ask(engine, "destroy", request_id="r-1", deployment="web")
+    assert (again.result, again.repeated) == (first.result, True)
+
+
 @pytest.mark.parametrize(
     ("task", "payload"),
     [

@@ -38,6 +38,15 @@ def test_a_judge_looks_once_a_second_from_the_first_request_whatever_else_is_wai
     assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, SECOND_LATER)
 
 
+@pytest.mark.parametrize("picture", ["■|■◇", "|■◇"])
+def test_a_canary_that_is_scaled_to_nothing_has_its_judge_as_long_as_it_has_requests(picture: str) -> None:
+    leaving = at_stage(picture, 0, JUDGED, **FIRST)
+    decision = EVALUATOR.evaluate_one(leaving, NOW)
+    assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, SECOND_LATER)
+    harmful = at_stage(picture, 0, JUDGED, **FIRST, evidence=(HARM,))
+    assert cycle(harmful, NOW).to == ROLLING_BACK
+
+
 def test_the_end_of_a_steps_seconds_is_looked_at_also_while_a_replica_is_waited_for() -> None:
     waiting = at_stage("■■■|◇", 3, TIMED, **FIRST)
     assert EVALUATOR.evaluate_one(waiting, NOW).recheck_at == SECOND_LATER

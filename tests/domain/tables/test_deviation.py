@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from domain.foresight.learned import Learned
 from domain.foresight.measured import RecordedStep
 from domain.foresight.plan import Plan, plan
 from domain.foresight.subject import Subject
-from tests.support.pictures import NOW, deploying
+from domain.model import Deployment
+from domain.strategies import parse_policy
+from tests.support.pictures import NOW, blue_green, deploying
 from tests.support.recorded import steps_of
 
 LEARNED = Learned(starts=(1.0, 1.0, 2.0), stops=(1.0,))
@@ -40,6 +43,25 @@ def test_a_wave_that_takes_much_longer_is_named_with_the_replica_that_started_sl
     steps = later(steps_of(deploying("■■■|")), seconds)
     slow = max(steps[2].deployment.routes, key=lambda route: route.created_at).id.hex[-8:]
     assert list(deviations(planned(), steps)) == [each.format(slow) for each in said]
+
+
+def canary(judge: dict[str, Any] | None) -> Deployment:
+    policy = parse_policy({"strategy": "canary", "spec": {"steps": ["50%"], "judge": judge}})
+    return deploying("■|", 1, policy=policy, rollout={"weight": 0})
+
+
+@pytest.mark.parametrize("deployment", [canary(None), canary({}), deploying("■|", 1, policy=blue_green())])
+def test_what_waits_for_a_person_or_a_judge_is_not_slow_however_long_they_take(deployment: Deployment) -> None:
+    """The steps are those of the plan's own world, after each of which an hour passes."""
+    foreseen = plan(Subject(deployment), NOW, LEARNED, lambda: 0.5)
+    (asked,) = [wave.number for wave in foreseen.waves if wave.waits_for_person or wave.waits_for_judge]
+    step = steps_of(deployment)[0]
+    steps = [
+        replace(step, number=wave.number, at=NOW + timedelta(hours=wave.number), decision={**step.decision})
+        for wave in foreseen.waves[:asked]
+    ]
+    slow = [said for said in deviations(replace(foreseen, is_certain=False), steps) if " took " in said]
+    assert len(slow) == asked - 2, "all before, but not the wait"
 
 
 def test_what_was_not_planned_is_named() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError
+from domain.evaluator import EVALUATOR
 from domain.foresight.why import why
 from domain.handlers import HANDLERS
 from domain.judge.evidence import Evidence, slow_ones
@@ -17,7 +18,8 @@ from domain.model import Deployment, Verdict
 from domain.recording import decision_json, inputs_json
 from domain.replay import replay_step
 from domain.rollout import is_judged
-from domain.strategies import STRATEGIES, parse_policy
+from domain.strategies import parse_policy
+from domain.strategies.base import GoesOn
 from domain.traffic.answers import FIRST_BYTE_MS, Answers
 from tests.support.pictures import NOW, deploying
 
@@ -164,9 +166,11 @@ def test_a_judge_is_waited_for_and_not_a_person() -> None:
     assert str(why(at_weight({}, [], 1800), NOW).waits_for) == "person"
     rollout = at_weight({}, []).rollout
     assert rollout
-    strategy = STRATEGIES["canary"]
-    assert strategy.goes_on_at(rollout) == NOW + timedelta(seconds=1740)
-    assert STRATEGIES["blue_green"].goes_on_at(rollout) is None
+    given_up = NOW + timedelta(seconds=1740)
+    found = EVALUATOR.goes_on(rollout, NOW)
+    assert found == GoesOn(NOW - timedelta(seconds=30), given_up, "its judge is undecided for good")
+    assert EVALUATOR.goes_on(rollout, given_up) is None
+    assert EVALUATOR.goes_on(replace(rollout, policy=parse_policy({"strategy": "blue_green"})), NOW) is None
     assert is_judged(rollout)
     assert not is_judged(replace(rollout, weight=None))
 

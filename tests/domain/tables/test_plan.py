@@ -10,6 +10,7 @@ from domain.foresight.plan import Plan, plan
 from domain.foresight.subject import Subject
 from domain.model import Deployment
 from domain.policy import RolloutLimits
+from domain.strategies import parse_policy
 from tests.support.pictures import NOW, READY, RECREATE, blue_green, deploying, resting
 
 TAUGHT = Learned(starts=(2.0, 2.0, 2.0, 3.0, 4.0), stops=(1.0, 1.5), wakes=(0.1,))
@@ -25,7 +26,8 @@ def drawn(foreseen: Plan) -> list[str]:
     for wave in foreseen.waves:
         counts = {"create": wave.create, "promote": wave.promote, "drain": wave.drain, "park": wave.park}
         moves = ", ".join(f"{word} {count}" for word, count in counts.items() if count) or "done"
-        shown.append(f"{wave.picture}  {moves}{', asks a person' * wave.waits_for_person}")
+        asks = ", asks a person" * wave.waits_for_person + ", asks its judge" * wave.waits_for_judge
+        shown.append(f"{wave.picture}  {moves}{asks}")
     return shown
 
 
@@ -129,6 +131,38 @@ def test_the_guarantee_is_one_line(deployment: Deployment, guarantee: str) -> No
 )
 def test_a_plan_warns_in_words(deployment: Deployment, learned: Learned, warning: str | None) -> None:
     assert planned(deployment, learned).warnings == (() if warning is None else (warning,))
+
+
+def judged(**judge: Any) -> Deployment:
+    policy = parse_policy({"strategy": "canary", "spec": {"steps": ["10%", "50%"], "judge": judge}})
+    return deploying("■■|", 2, policy=policy, rollout={"weight": 0})
+
+
+@pytest.mark.parametrize(
+    ("judge", "asks", "least", "warning"),
+    [
+        ({}, "its judge", 60, "30 s and 100 requests at the soonest; undecided after 30 min it waits for a person"),
+        (
+            {"at_least": {"seconds": 3600}, "at_most": {"seconds": 7200}, "if_undecided": "abort"},
+            "its judge",
+            7200,
+            "1 h and 100 requests at the soonest; undecided after 2 h it goes back",
+        ),
+        ({"dry_run": True}, "a person", 0, "it waits for a person once the new set is healthy"),
+    ],
+)
+def test_a_plan_of_a_judged_canary_waits_for_its_judge_and_not_for_a_person(
+    judge: dict[str, Any], asks: str, least: float, warning: str
+) -> None:
+    foreseen = planned(judged(**judge))
+    at_weights = ["■■|■  done", f"■■|■  done, asks {asks}", f"■■|■  done, asks {asks}"]
+    rest = ["■■|■  drain 1", "■|■  create 1", "■|■■  drain 1", "|■■  done"]
+    assert drawn(foreseen) == ["■■|  create 1", *at_weights, *rest]
+    (said,) = foreseen.warnings
+    assert warning in said
+    assert foreseen.seconds is not None
+    assert least <= foreseen.seconds.p50 <= least + 60
+    assert foreseen.ends_ready
 
 
 def test_a_plan_warns_of_a_revision_without_a_health_check() -> None:

@@ -1,5 +1,6 @@
 """What would be decided of a snapshot that somebody writes down or supposes, and wrong ones refused by field."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from domain.errors import InvalidInputError, NoRolloutError
 from domain.foresight.snapshot import AT, parse_snapshot
 from domain.foresight.what_if import Supposing, supposed, what_if
+from domain.holds import Hold
 from domain.picture import picture
+from domain.strategies import parse_policy
 from tests.support.pictures import NOW, READY, deploying, resting, rolling_back
 
 OLD = {"rev": "old", "status": "healthy", "traffic": "active", "age_s": 12}
@@ -71,6 +74,22 @@ def test_a_wrong_snapshot_is_refused_naming_the_field(wrong: dict[str, Any], fie
         parse_snapshot({**ROLLING, "routes": [OLD], **wrong})
     assert refused.value.detail["field"] == field
     assert sentence in refused.value.message
+
+
+def looked_at(policy: dict[str, Any], **more: Any) -> str:
+    """What a canary at its first weight, of which every proxy has known for 5 s, comes to."""
+    rollout = {"stage": 1, "weight": 500, "weight_known_at": NOW - timedelta(seconds=5)}
+    policy = {"strategy": "canary", "spec": {"steps": ["5%"], **policy}}
+    return what_if(deploying("■■■|■", policy=parse_policy(policy), rollout=rollout, **more), NOW).outcome
+
+
+def test_a_canary_that_goes_on_by_itself_waits_for_nobody() -> None:
+    timed = {"steps": [{"weight": "5%", "seconds": 60}]}
+    assert looked_at({}) == looked_at({"judge": {"dry_run": True}}) == "waits_for_person"
+    assert looked_at(timed) == looked_at({"judge": {}}) == "waits"
+    assert looked_at(timed, paused_at=NOW) == "waits_for_person"
+    assert looked_at({"judge": {"at_most": {"seconds": 5}}}) == "waits_for_person"
+    assert looked_at({}, hold=Hold("held", NOW + timedelta(minutes=1))) == "waits"
 
 
 @pytest.mark.parametrize("raw", [None, 3, [], "snapshot", {}])

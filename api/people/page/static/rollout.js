@@ -74,17 +74,18 @@ function waves(cycles, plan, began, ended, isRunning, deployment) {
     const at = Date.parse(wave[0].at);
     const until = place + 1 < times.length ? Date.parse(times[place + 1][0].at) : ended;
     const isLast = isRunning && place + 1 === times.length;
-    return row(wave, planned[place], at - began, Math.max(until - at, 0), whole, isLast);
+    return row(wave, planned.slice(place), at - began, Math.max(until - at, 0), whole, isLast);
   });
   const coming = isRunning ? planned.slice(times.length).map((wave) => comingRow(wave, whole)) : [];
   return h("ol", { class: "waves" }, rows, coming);
 }
 
-function row(wave, planned, offset, span, whole, isLast) {
+/** `planned`: the wave in the plan, and those that follow it. One that somebody is waited for after takes as long as they do. */
+function row(wave, [planned, then], offset, span, whole, isLast) {
   const [own] = wave;
   const after = wave.at(-1);
   const happened = h("i", { class: "happened", place: { left: percent(offset, whole), width: percent(span, whole) } });
-  const takes = planned && !planned.waits_for_person && takesTime(planned) ? `; planned: ${spanWords(planned.takes)}` : "";
+  const takes = planned && !(then && waitsFor(then)) && takesTime(planned) ? `; planned: ${spanWords(planned.takes)}` : "";
   return h(
     "li",
     { "data-key": `step-${own.step_no}`, class: isLast ? "wave now" : "wave" },
@@ -107,7 +108,7 @@ function comingRow(planned, whole) {
     h("span", { class: "did" }, moves(planned)),
     h("span", { class: "track", "aria-hidden": "true" }, bar(planned, whole)),
     h("span", { class: "span" }, ""),
-    h("span", { class: "dim reason" }, "Planned", planned.waits_for_person ? ", waits for a person" : "",
+    h("span", { class: "dim reason" }, "Planned", waitsFor(planned),
       takesTime(planned) ? `: ${spanWords(planned.takes)}` : ""),
   );
 }
@@ -121,6 +122,11 @@ function moves(planned) {
 function bar(planned, whole) {
   if (!planned?.begins || !planned.takes) return null;
   return h("i", { class: "planned", place: { left: percent(1000 * planned.begins.p50, whole), width: percent(1000 * planned.takes.p50, whole) } });
+}
+
+function waitsFor(planned) {
+  if (planned.waits_for_person) return ", waits for a person";
+  return planned.waits_for_judge ? ", waits for its judge" : "";
 }
 
 /** A wave that only moves traffic, or ends the rollout, is over at once. */
