@@ -57,9 +57,7 @@ _ROLLOUTS = tuple(
     for case in ("10 replicas", "100 replicas, 10% more, 25% fewer", "10 processes")
     for target in (
         Target("rollouts", f"over the ideal, {case}", f"rollout over the ideal, {case}", 1.10),
-        Target(
-            "rollouts", f"wave p50 ms, {case}", f"from a wave's health to the next one's start, p50 ms, {case}", 100
-        ),
+        Target("rollouts", f"wave p50 ms, {case}", f"from a wave's health to the next one's start, p50 ms, {case}", 30),
     )
 )
 _TOGETHER = tuple(
