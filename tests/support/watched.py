@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from prometheus_client.parser import text_string_to_metric_families
 
 from domain.traffic.nodes import token_of
 from stack.ports import free_port
@@ -76,11 +77,17 @@ class Watched:
         return self.prometheus is not None and self.prometheus.has_fired(alert, labels, since)
 
     def refuse(self, node: Node) -> None:
-        """A proxy is told something, and does not take it over."""
+        """A proxy does not take over what it is told. To refuse what is old news by then is to refuse nothing."""
+        before = self._refused()
         with node:
             node.ask(ResourceKind.CLUSTERS)
-            node.refuse(node.hear())
-            node.hear()
+            while self._refused() == before:
+                node.refuse(node.hear())
+
+    def _refused(self) -> float:
+        families = text_string_to_metric_families(self.page("api").text)
+        (refused,) = (family for family in families if family.name == "rollway_refused_answers")
+        return float(refused.samples[0].value)
 
     def page(self, name: str) -> Any:
         """What a process shows of itself."""
@@ -110,7 +117,8 @@ def watched_fleet(database: str, redis_url: str, folder: Path) -> Iterator[Watch
         if found := program("prometheus"):
             watched.prometheus = Prometheus(found, folder, _jobs(watched))
             watched.prometheus.process.start()
-            eventually(partial(watched.prometheus.ask, "rollway_rollouts_total"))  # what comes now is an increase
+            for counter in ("rollway_rollouts_total", "rollway_refused_answers_total"):  # what comes now is an increase
+                eventually(partial(watched.prometheus.ask, counter), what=counter)
         try:
             yield watched
         finally:
