@@ -30,7 +30,6 @@ given = context.config.attributes.get("connection")
 if given is not None:
     _migrate(given)
 else:
-    with make_engine(
-        DatabaseSettings.from_environment(os.environ).without_limits(), "rollway migrate"
-    ).connect() as own:
+    unlimited = DatabaseSettings.from_environment(os.environ).without_limits()
+    with make_engine(unlimited, "rollway migrate").connect() as own:
         _migrate(own)
