@@ -81,6 +81,11 @@ class RolloutRow(NamedTuple):
     healthy: int
     idle: int
 
+    @property
+    def policy(self) -> DeploymentPolicy:
+        """Its own copy."""
+        return _policy(self.strategy, self.spec, self.limits)
+
 
 ROLLOUTS = f"""
     SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
@@ -134,7 +139,7 @@ def rollout_of(row: RolloutRow) -> Rollout:
         id=row.id,
         from_revision_id=row.from_revision_id,
         to_revision_id=row.to_revision_id,
-        policy=_policy(row.strategy, row.spec, row.limits),
+        policy=row.policy,
         started_at=row.started_at,
         last_progress_at=row.last_progress_at,
         deadline=row.deadline,
