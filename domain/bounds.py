@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from domain.changes import Decision
 from domain.model import Verdict
 from domain.numbers import number_of
-from domain.policy import DeploymentPolicy
+from domain.policy import RolloutLimits
 
 MAX_ATTEMPTS = 5
 """Errors in a row after which a phase is given up."""
@@ -43,10 +43,6 @@ class Limited(Protocol):
     """What the bounds of a rollout are read from: a Rollout has it, and so has a row of one."""
 
     @property
-    def policy(self) -> DeploymentPolicy:
-        """Its own copy, with the limits."""
-
-    @property
     def deadline(self) -> datetime:
         """When the timeout ends."""
 
@@ -63,14 +59,13 @@ class Limited(Protocol):
         """Why the last of them did."""
 
 
-def bounds_of(rollout: Limited, desired: int) -> Bounds:
+def bounds_of(rollout: Limited, limits: RolloutLimits, desired: int) -> Bounds:
     """What a rollout of `desired` replicas is held to."""
-    limits = rollout.policy.limits
-    deadlines = [Deadline(rollout.deadline, _timeout(limits.timeout_seconds))]
+    deadlines: tuple[Deadline, ...] = (Deadline(rollout.deadline, _timeout(limits.timeout_seconds)),)
     if limits.progress_timeout_seconds is not None:
         ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
-        deadlines.append(Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"))
-    return Bounds(tuple(deadlines), rollout.failed_routes, limits.failures_allowed(desired), rollout.last_failure)
+        deadlines += (Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"),)
+    return Bounds(deadlines, rollout.failed_routes, limits.failures_allowed(desired), rollout.last_failure)
 
 
 @lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from domain.bounds import Limited
+from domain.policy import DeploymentPolicy
 
 
 class RouteCounts(NamedTuple):
@@ -20,6 +21,7 @@ class Glimpse(NamedTuple):
     """
 
     rollout: Limited
+    policy: DeploymentPolicy
     desired: int
     counts: RouteCounts
     stands: bool = False

@@ -17,6 +17,7 @@ from db.cycle.snapshots import (
     RolloutRow,
     counts_of,
     deployment_of,
+    policy_of,
     rollout_of,
 )
 from db.engine import database_now
@@ -78,7 +79,7 @@ class Claimed(NamedTuple):
         if rollout is None or not rollout.starting:
             return None
         stands = (row.paused_at or self.hold or rollout.clock_stopped_at) is not None
-        return Glimpse(rollout, row.desired_replicas, counts_of(rollout), stands)
+        return Glimpse(rollout, policy_of(rollout), row.desired_replicas, counts_of(rollout), stands)
 
 
 @dataclass(frozen=True, slots=True)

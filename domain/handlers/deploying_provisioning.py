@@ -36,10 +36,11 @@ class DeployingProvisioningHandler(DeploymentHandler):
         return EVALUATOR.evaluate_one(deployment, now)
 
     def glance(self, seen: Glimpse, now: datetime) -> Wait | None:
-        policy = seen.rollout.policy
+        policy = seen.policy
         strategy = None if seen.stands else EVALUATOR.strategy_of(policy)
         wait = strategy.wait_by_counts(policy.spec, seen.desired, seen.counts) if strategy else None
-        return wait_of(wait, bounds_of(seen.rollout, seen.desired), now) if wait else None
+        return wait_of(wait, bounds_of(seen.rollout, policy.limits, seen.desired), now) if wait else None
 
     def bounds(self, deployment: Deployment) -> Bounds:
-        return bounds_of(deployment.rollout, deployment.desired_replicas) if deployment.rollout else Bounds()
+        rollout = deployment.rollout
+        return bounds_of(rollout, rollout.policy.limits, deployment.desired_replicas) if rollout else Bounds()

@@ -29,7 +29,7 @@ def glance(deployment: Deployment, counts: RouteCounts) -> Wait | None:
     rollout = deployment.rollout
     assert rollout is not None
     stands = any(each is not None for each in (deployment.paused_at, deployment.hold, rollout.clock_stopped_at))
-    return HANDLER.glance(Glimpse(rollout, deployment.desired_replicas, counts, stands), NOW)
+    return HANDLER.glance(Glimpse(rollout, rollout.policy, deployment.desired_replicas, counts, stands), NOW)
 
 
 @given(cases())
