@@ -22,6 +22,7 @@ from bench.stage import migrate
 from db.engine import make_engine
 from db.settings import DatabaseSettings
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
+from tasks.garbage import collect_seldom
 from tests.support.coordinators import coordinator_without_redis
 from tests.support.servers import EmbeddedServer, embedded_postgres
 
@@ -140,8 +141,8 @@ def _bench() -> Iterator[_Bench]:
         embedded_postgres(Path(folder), fsync=True) as server,
     ):
         migrate(server.url)
-        gc.collect()
-        gc.freeze()  # as a worker does once it is up: what was imported is not looked through again and again
+        thresholds = gc.get_threshold()
+        collect_seldom()  # as a worker does once it is up
         engine = make_engine(DatabaseSettings(url=server.url))
         event.listen(engine, "connect", lambda connection, _: setattr(connection, "cursor_factory", Counted))
         with (
@@ -153,3 +154,4 @@ def _bench() -> Iterator[_Bench]:
             yield _Bench(server, engine, floor, bare, maker)
         engine.dispose()
         gc.unfreeze()
+        gc.set_threshold(*thresholds)

@@ -7,27 +7,27 @@ otherwise, too many failed routes or errors  -> GIVE_UP
 otherwise                                    -> the verdict itself
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from domain.changes import Decision
 from domain.model import Verdict
 from domain.numbers import number_of
+from domain.policy import RolloutLimits
 
 MAX_ATTEMPTS = 5
 """Errors in a row after which a phase is given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(NamedTuple):
     """`what` completes the sentence "... has passed"."""
 
     at: datetime
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What a handler holds a deployment to: deadlines, and failed routes out of those allowed.
 
     `last_failure`: why the last new replica failed, for whoever reads how it ended.
@@ -37,6 +37,40 @@ class Bounds:
     failed_routes: int = 0
     failures_allowed: int | None = None
     last_failure: str | None = None
+
+
+class Limited(Protocol):
+    """What the bounds of a rollout are read from: a Rollout has it, and so has a row of one."""
+
+    @property
+    def deadline(self) -> datetime:
+        """When the timeout ends."""
+
+    @property
+    def last_progress_at(self) -> datetime:
+        """When an old route was drained last."""
+
+    @property
+    def failed_routes(self) -> int:
+        """How many new ones failed."""
+
+    @property
+    def last_failure(self) -> str | None:
+        """Why the last of them did."""
+
+
+def bounds_of(rollout: Limited, limits: RolloutLimits, desired: int) -> Bounds:
+    """What a rollout of `desired` replicas is held to."""
+    deadlines: tuple[Deadline, ...] = (Deadline(rollout.deadline, _timeout(limits.timeout_seconds)),)
+    if limits.progress_timeout_seconds is not None:
+        ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
+        deadlines += (Deadline(ends, f"the {limits.progress_timeout_seconds:g} s allowed without progress"),)
+    return Bounds(deadlines, rollout.failed_routes, limits.failures_allowed(desired), rollout.last_failure)
+
+
+@lru_cache(maxsize=64)  # of a whole fleet's cycles hardly one needs the sentence
+def _timeout(seconds: float) -> str:
+    return f"the timeout of {seconds:g} s"
 
 
 def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -> tuple[Verdict, str]:

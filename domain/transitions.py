@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from domain.backoff import held_until, unproven
 from domain.bounds import Bounds, hardened
@@ -88,6 +89,19 @@ class ClassifiedDecision:
         same_place = self.revision is RevisionMove.KEEP and self.to == before.status
         same_count = self.desired_replicas == before.desired_replicas
         return same_place and same_count and self.degraded_reason == before.degraded_reason
+
+
+class Wait(NamedTuple):
+    """A decision that changes nothing, as far as it is written: why, and when to look again."""
+
+    reason: str
+    due_at: datetime | None
+
+
+def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
+    """What `classify` makes of a wait, which ends errors in a row; None where a limit makes more of it than a wait."""
+    verdict, reason = hardened(decision, bounds, 0, now)
+    return Wait(reason, _due_at(decision, verdict, 0, bounds, now)) if verdict is Verdict.SKIPPED else None
 
 
 def classify(

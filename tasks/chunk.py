@@ -10,9 +10,13 @@ from domain.model import DeploymentLifecycleStatus
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What one transaction did: what was decided of each deployment, and the routes that were written."""
+    """What one transaction did: what was decided of each deployment, and the routes that were written.
+
+    `glanced`: how many more there were of which a glance told that they wait.
+    """
 
     decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
+    glanced: int = 0
     applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
     due: frozenset[DeploymentLifecycleStatus] = frozenset()
     """The statuses of those that must be looked at again at once."""
@@ -22,8 +26,14 @@ class ChunkResult:
     @property
     def seen(self) -> int:
         """The deployments looked at."""
-        return len(self.decided.decisions)
+        return len(self.decided.decisions) + self.glanced
 
     def __add__(self, other: Self) -> Self:
         late = max(self.late, other.late)
-        return type(self)(self.decided + other.decided, self.applied + other.applied, self.due | other.due, late)
+        return type(self)(
+            self.decided + other.decided,
+            self.glanced + other.glanced,
+            self.applied + other.applied,
+            self.due | other.due,
+            late,
+        )

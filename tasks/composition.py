@@ -1,6 +1,5 @@
 """What a worker has: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
 
-import gc
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
@@ -24,6 +23,7 @@ from tasks.app import app
 from tasks.connections import redis_client, waker
 from tasks.coordinator import DeploymentCoordinator
 from tasks.exposition import show_metrics
+from tasks.garbage import collect_seldom
 from tasks.keys import webhook_targets
 from tasks.outbox.courier import Courier
 from tasks.queues import queue
@@ -46,10 +46,8 @@ def _stop(**_: object) -> None:
 
 
 @worker_ready.connect
-def _freeze_imports(**_: object) -> None:
-    """Spare the garbage collector what was imported: it stays for good."""
-    gc.collect()
-    gc.freeze()
+def _collect_seldom(**_: object) -> None:
+    collect_seldom()
 
 
 @worker_ready.connect

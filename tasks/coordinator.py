@@ -12,7 +12,7 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.cycle.applier import StrategyResultApplier
+from db.cycle.applier import StrategyResultApplier, Waiting
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these
 from db.cycle.drift import mark_what_is_off
 from db.cycle.load import Load, load, load_what_is_readable
@@ -75,7 +75,7 @@ class DeploymentCoordinator:
             claimed[:] = claim.ids
             waits, others = _glanced(handler, claim)
             decided = handler.execute(load(connection, others), claim.now)
-            return _apply(connection, handler, decided + DeploymentExecutionResult(tuple(waits)), claim)
+            return _apply(connection, handler, decided, claim, waits)
 
         try:
             return self._in_transaction(handler, work)
@@ -92,8 +92,8 @@ class DeploymentCoordinator:
         began = monotonic()
         result = in_transaction(self.engine, work)
         seconds = monotonic() - began
-        log_chunk(self.engine, handler.name, result.decided, seconds)
-        count_chunk(handler.name, result.decided, result.applied, result.late, seconds)
+        log_chunk(self.engine, handler.name, result, seconds)
+        count_chunk(handler.name, result, seconds)
         return result
 
     def _work(self, handler: DeploymentHandler, slot: Slot) -> int:
@@ -137,17 +137,16 @@ class DeploymentCoordinator:
         return self._in_transaction(handler, work)
 
 
-def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[ClassifiedDecision], list[Claimed]]:
+def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[Waiting], list[Claimed]]:
     """Those that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
     waits, others = [], []
     for claimed in claim.deployments:
-        counts, wait = claimed.counts, None
-        if counts is not None and counts.starting:
-            wait = handler.glance(claimed.deployment(), counts, claim.now)
+        seen = claimed.glimpse()
+        wait = handler.glance(seen, claim.now) if seen else None
         if wait is None:
             others.append(claimed)
         else:
-            waits.append(wait)
+            waits.append(Waiting(claimed.row.id, claimed.row.version, wait.due_at, wait.reason))
     return waits, others
 
 
@@ -159,16 +158,20 @@ def _targeted(
 
 
 def _apply(
-    connection: Connection, handler: DeploymentHandler, decided: DeploymentExecutionResult, claim: Claim
+    connection: Connection,
+    handler: DeploymentHandler,
+    decided: DeploymentExecutionResult,
+    claim: Claim,
+    waits: Sequence[Waiting] = (),
 ) -> ChunkResult:
     decisions = decided.decisions
-    if not decisions:
+    if not decisions and not waits:
         return ChunkResult()
-    applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim)
+    applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim, waits)
     due = frozenset(
         decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
     )
-    return ChunkResult(decided, applied, due, claim.late)
+    return ChunkResult(decided, len(waits), applied, due, claim.late)
 
 
 def _name(error: Exception) -> str:

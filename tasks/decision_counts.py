@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from db.cycle.routes import StrategyApplyResult
 from domain.handlers import HANDLERS
-from domain.handlers.base import DeploymentExecutionResult
+from domain.model import Verdict
+from tasks.chunk import ChunkResult
 from tasks.observed import (
     CHUNK_SECONDS,
     DECISION_LATENCY,
@@ -21,17 +21,17 @@ for handler in HANDLERS.values():  # from the start, or the first decision of ea
     CHUNK_SECONDS.labels(handler.name)
 
 
-def count_chunk(
-    handler: str, decided: DeploymentExecutionResult, applied: StrategyApplyResult, late: float, seconds: float
-) -> None:
-    """Count one that is committed; one that found nothing is not. `late`, `seconds`: as in a chunk's result."""
-    if not decided.decisions:
+def count_chunk(handler: str, chunk: ChunkResult, seconds: float) -> None:
+    """Count one that is committed; one that found nothing is not. `seconds`: how long its transaction took."""
+    if not chunk.seen:
         return
-    for verdict, count in Counter(decision.verdict.value for decision in decided.decisions).items():
+    decisions, applied = chunk.decided.decisions, chunk.applied
+    verdicts = Counter(decision.verdict.value for decision in decisions)
+    for verdict, count in (verdicts + Counter({Verdict.SKIPPED.value: chunk.glanced})).items():
         DECISIONS.labels(handler, verdict).inc(count)
-    WAVES.labels(handler).inc(sum(bool(decision.changes) for decision in decided.decisions))
+    WAVES.labels(handler).inc(sum(bool(decision.changes) for decision in decisions))
     ROUTES_CREATED.inc(applied.created)
     ROUTES_PROMOTED.inc(applied.promoted)
     ROUTES_DRAINED.inc(applied.drained)
-    DECISION_LATENCY.labels(handler).observe(late + seconds)
+    DECISION_LATENCY.labels(handler).observe(chunk.late + seconds)
     CHUNK_SECONDS.labels(handler).observe(seconds)

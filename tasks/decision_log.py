@@ -13,9 +13,9 @@ from sqlalchemy.exc import DBAPIError
 
 from db.cycle.names import revision_names, traceparents
 from db.engine import in_transaction
-from domain.handlers.base import DeploymentExecutionResult
 from domain.model import Deployment, Verdict
 from domain.transitions import ClassifiedDecision
+from tasks.chunk import ChunkResult
 from tasks.tracing import spans
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ _log = structlog.get_logger(__name__)
 _levels = logging.getLogger(__name__)
 
 
-def log_chunk(engine: Engine, handler: str, decided: DeploymentExecutionResult, seconds: float) -> None:
+def log_chunk(engine: Engine, handler: str, chunk: ChunkResult, seconds: float) -> None:
     """Each changing decision at level info, or warning where it is bad news; the chunk at level debug.
 
     A span for each step, where traces are sent. `seconds`: how long its transaction took. Nothing is put together for a
     level that nobody listens to.
     """
-    decisions = decided.decisions
-    changing = [decision for decision in decisions if decision.changes_anything]
+    decided = chunk.decided
+    changing = [decision for decision in decided.decisions if decision.changes_anything]
     sent, is_logged = spans(), _levels.isEnabledFor(logging.INFO)
     if changing and (sent or is_logged):
         names = _names(engine, {_revision_id(decision.deployment) for decision in changing})
@@ -45,14 +45,14 @@ def log_chunk(engine: Engine, handler: str, decided: DeploymentExecutionResult, 
             _log.log(logging.WARNING if decision.verdict in _BAD else logging.INFO, "decided", **facts)
         if sent:
             _trace(engine, sent, told, seconds)
-    if decisions and _levels.isEnabledFor(logging.DEBUG):
+    if chunk.seen and _levels.isEnabledFor(logging.DEBUG):
         _log.debug(
             "chunk",
             handler=handler,
-            seen=len(decisions),
+            seen=chunk.seen,
             successes=len(decided.successes),
             need_retry=len(decided.need_retry),
-            skipped=len(decided.skipped),
+            skipped=len(decided.skipped) + chunk.glanced,
             errors=len(decided.errors),
             milliseconds=round(seconds * 1000, 1),
         )

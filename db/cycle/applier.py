@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
+from uuid import UUID
 
 from psycopg import Connection, Cursor
 
@@ -38,6 +39,15 @@ _TAKE_STEP = f"UPDATE deployments d SET {assigned(_STEP)} FROM {_STEP} WHERE d.i
 _MAKE_MOVE = f"UPDATE deployments d SET {assigned(_MOVE)} FROM {_MOVE} WHERE d.id = u.id AND d.version = u.version - 1"
 
 
+class Waiting(NamedTuple):
+    """A deployment that waits, as its row was read: what is written of it."""
+
+    id: UUID
+    version: int
+    due_at: datetime | None
+    reason: str
+
+
 class StaleSnapshotError(Exception):
     """A deployment changed between the read and the write although it was locked; nothing of the chunk is kept."""
 
@@ -66,8 +76,10 @@ class StrategyResultApplier:
     connection: Connection
     phase: str
 
-    def apply(self, decisions: Sequence[ClassifiedDecision], claim: Claim) -> StrategyApplyResult:
-        """Write a chunk. Raises StaleSnapshotError when a version is not the one that was read.
+    def apply(
+        self, decisions: Sequence[ClassifiedDecision], claim: Claim, glanced: Sequence[Waiting] = ()
+    ) -> StrategyApplyResult:
+        """Write a chunk, and the waits that a glance told. Raises StaleSnapshotError when a version is not as read.
 
         Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
         of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
@@ -80,17 +92,15 @@ class StrategyResultApplier:
         routes = record_routes(self.connection, changing, at)
         heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
         left = [_Left.by(decision, at) for decision in changing]
-        sent = [*self._change(left, heads), *self._wait(waiting)]
+        sent = [*self._change(left, heads), *self._wait([*map(_waiting, waiting), *glanced])]
         turning = [_Left.by(decision, at) for decision in waiting if turns_clock(decision)]
         record_rollouts(self.connection, ((after.decision, after.rollout) for after in (*left, *turning)), at)
         record_steps(self.connection, self.phase, changing, at)
         if claim.is_heard:
             write_events(self.connection, self._told((*left, *turning)))
         written = sum(cursor.rowcount for cursor in sent)  # asked for last, so that Postgres works while steps are made
-        if written != len(decisions):
-            raise StaleSnapshotError(
-                f"{len(decisions) - written} of {len(decisions)} deployments changed while they were locked"
-            )
+        if written != (asked := len(decisions) + len(glanced)):
+            raise StaleSnapshotError(f"{asked - written} of {asked} deployments changed while they were locked")
         return routes.result()
 
     def _told(self, left: Sequence[_Left]) -> list[CloudEvent]:
@@ -102,14 +112,10 @@ class StrategyResultApplier:
         )
         return [event for after in telling for event in told_by_decision(after.decision, self.phase, after.deployment)]
 
-    def _wait(self, waiting: Sequence[ClassifiedDecision]) -> Iterator[Cursor]:
+    def _wait(self, waiting: Sequence[Waiting]) -> Iterator[Cursor]:
         """Of a deployment that waits only the next look and the reason are written."""
-        rows = [
-            (decision.deployment.id, decision.deployment.version, decision.due_at, decision.reason)
-            for decision in waiting
-        ]
-        if rows:
-            yield self.connection.execute(_WAIT, _WAITING.arrays(rows))
+        if waiting:
+            yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
 
     def _change(self, left: Sequence[_Left], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
         """Most decisions are one step of many, for which few columns have to travel."""
@@ -125,3 +131,8 @@ class StrategyResultApplier:
             yield self.connection.execute(_TAKE_STEP, _STEP.arrays(steps))
         if moves:
             yield self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves))
+
+
+def _waiting(decision: ClassifiedDecision) -> Waiting:
+    deployment = decision.deployment
+    return Waiting(deployment.id, deployment.version, decision.due_at, decision.reason)

@@ -17,15 +17,16 @@ from db.cycle.snapshots import (
     RolloutRow,
     counts_of,
     deployment_of,
+    policy_of,
     rollout_of,
 )
 from db.engine import database_now
 from db.lifecycle import known_status
 from db.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.rows import named_row
-from domain.counts import RouteCounts
+from domain.counts import Glimpse
 from domain.holds import Hold
-from domain.model import Deployment, DeploymentLifecycleStatus, Rollout, Route
+from domain.model import Deployment, DeploymentLifecycleStatus, Route
 
 _CLAIM = f"""
     {DEPLOYMENTS}
@@ -52,14 +53,13 @@ class HistoryHead(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A locked deployment without its routes. In a rollout there are `counts` of the routes of its new revision.
+    """A locked deployment without its routes, as its row and that of its rollout say it.
 
     `hold`: why its rollout may not go forward now.
     """
 
     row: DeploymentRow
-    rollout: Rollout | None
-    counts: RouteCounts | None
+    rollout: RolloutRow | None
     hold: Hold | None = None
 
     @property
@@ -69,8 +69,17 @@ class Claimed(NamedTuple):
 
     def deployment(self, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES) -> Deployment:
         """The snapshot, with these routes and rules; without them as much as can be told from its row."""
-        snapshot = deployment_of(self.row, self.rollout, routes, rules)
+        rollout = rollout_of(self.rollout) if self.rollout else None
+        snapshot = deployment_of(self.row, rollout, routes, rules)
         return replace(snapshot, hold=self.hold) if self.hold else snapshot
+
+    def glimpse(self) -> Glimpse | None:
+        """What a glance sees; None where it would be in vain, since no new replica starts."""
+        row, rollout = self.row, self.rollout
+        if rollout is None or not rollout.starting:
+            return None
+        stands = (row.paused_at or self.hold or rollout.clock_stopped_at) is not None
+        return Glimpse(rollout, policy_of(rollout), row.desired_replicas, counts_of(rollout), stands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +149,11 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
         gates = read_gates(connection, _going_forward(rows, found))
         now = database_now(connection)  # after the locks of groups
         holds = gates.holds(now)
-    claimed = [_claimed(row, found, holds.get(row.id) if holds else None) for row in rows]
+    claimed = [
+        Claimed(row, found[row.rollout_id.int] if row.rollout_id else None, holds.get(row.id) if holds else None)
+        for row in rows
+    ]
     return Claim(tuple(claimed), now, is_heard, next_id)
-
-
-def _claimed(row: DeploymentRow, found: Mapping[int, RolloutRow], hold: Hold | None) -> Claimed:
-    if row.rollout_id is None:
-        return Claimed(row, None, None)
-    rollout = found[row.rollout_id.int]
-    return Claimed(row, rollout_of(rollout), counts_of(rollout), hold)
 
 
 def _going_forward(rows: Iterable[DeploymentRow], found: Mapping[int, RolloutRow]) -> Iterator[GoingForward]:

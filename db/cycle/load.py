@@ -39,10 +39,8 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
     routes = _routes(asked.fetchall())
-    claimed = _with_evidence(connection, claimed)
-    return tuple(
-        [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
-    )
+    loaded = [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
+    return tuple(_with_evidence(connection, loaded))
 
 
 def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
@@ -60,17 +58,17 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
         return tuple([each.deployment() for each in claimed])
 
 
-def _with_evidence(connection: Connection, claimed: Sequence[Claimed]) -> Sequence[Claimed]:
+def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequence[Deployment]:
     """Those whose rollouts are judged with what their judges have seen."""
-    judged = [each.rollout.id for each in claimed if each.rollout is not None and is_judged(each.rollout)]
+    judged = [each.rollout.id for each in loaded if each.rollout is not None and is_judged(each.rollout)]
     if not judged:
-        return claimed
+        return loaded
     evidence = evidence_of(connection, judged)
     return [
-        each._replace(rollout=replace(each.rollout, evidence=evidence[each.rollout.id]))
+        replace(each, rollout=replace(each.rollout, evidence=evidence[each.rollout.id]))
         if each.rollout is not None and each.rollout.id in evidence
         else each
-        for each in claimed
+        for each in loaded
     ]
 
 

@@ -134,7 +134,7 @@ def rollout_of(row: RolloutRow) -> Rollout:
         id=row.id,
         from_revision_id=row.from_revision_id,
         to_revision_id=row.to_revision_id,
-        policy=_policy(row.strategy, row.spec, row.limits),
+        policy=policy_of(row),
         started_at=row.started_at,
         last_progress_at=row.last_progress_at,
         deadline=row.deadline,
@@ -150,6 +150,11 @@ def rollout_of(row: RolloutRow) -> Rollout:
         weight=row.weight,
         weight_known_at=row.weight_known_at,
     )
+
+
+def policy_of(row: RolloutRow) -> DeploymentPolicy:
+    """The rollout's own copy."""
+    return _policy(row.strategy, row.spec, row.limits)
 
 
 def counts_of(row: RolloutRow) -> RouteCounts:

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 
 from domain.bounds import Bounds
 from domain.changes import Decision
-from domain.counts import RouteCounts
+from domain.counts import Glimpse
 from domain.evaluator import contained
 from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.rollout import with_clock_running
-from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, classify
+from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class DeploymentHandler(ABC):
         """The deadlines and the failures allowed of this phase."""
         return Bounds()
 
-    def glance(self, deployment: Deployment, counts: RouteCounts, now: datetime) -> ClassifiedDecision | None:  # noqa: ARG002
-        """Decide from counts, for a `deployment` whose routes are not loaded.
+    def glance(self, seen: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
+        """Decide from counts, for a deployment whose routes are not loaded.
 
         None if the routes are needed: to decide, or because more than a wait comes out, which goes on record with them.
         """

@@ -4,7 +4,8 @@ Equal ones: the one with the fewest of all, then the first by name, so that ever
 that lack a secret of its revision are passed over; where all do, one of them gets it, and says in vain what is missing.
 """
 
-from collections import Counter
+from bisect import insort
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -32,15 +33,26 @@ def place(
 
     `of_deployment`: live replicas by deployment and host, of the deployments in question; `of_all`: by host.
     """
-    own, every = Counter(of_deployment), Counter(of_all)
+    own: dict[UUID, Counter[str]] = defaultdict(Counter)
+    for (deployment_id, name), count in of_deployment.items():
+        own[deployment_id][name] = count
+    ranked = sorted((of_all.get(name, 0), name) for name in hosts)
     chosen: list[str | None] = []
     for replica in unplaced:
         if replica.is_external or not hosts:
             chosen.append(EXTERNAL if replica.is_external else None)
             continue
-        able = [name for name in hosts if name not in replica.lacking]
-        host = min(able or hosts, key=lambda name, of=replica.deployment_id: (own[of, name], every[name], name))  # type: ignore[misc]
+        found = _fewest(ranked, replica.lacking, own[replica.deployment_id])
+        count, host = found
+        ranked.remove(found)
+        insort(ranked, (count + 1, host))
+        own[replica.deployment_id][host] += 1
         chosen.append(host)
-        own[replica.deployment_id, host] += 1
-        every[host] += 1
     return chosen
+
+
+def _fewest(ranked: Sequence[tuple[int, str]], lacking: Sequence[str], own: Mapping[str, int]) -> tuple[int, str]:
+    """The host to take, with all its replicas; `ranked`: the fewest first, of which one soon has none of its own."""
+    able = [found for found in ranked if found[1] not in lacking] if lacking else ranked
+    without = (found for found in able if found[1] not in own)
+    return next(without, None) or min(able or ranked, key=lambda found: (own.get(found[1], 0), found))

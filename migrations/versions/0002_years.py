@@ -48,6 +48,7 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE host_secrets",
     "ALTER TABLE routes ADD CONSTRAINT routes_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",
     "ALTER TABLE rollouts ADD CONSTRAINT rollouts_deployment_id_fkey FOREIGN KEY(deployment_id) REFERENCES deployments",
+    "ALTER TABLE rollouts RESET (fillfactor)",
     "ALTER TABLE rollout_steps RESET (toast_tuple_target)",
     "DROP TRIGGER rollouts_cut ON rollouts",
     "DROP FUNCTION count_cut_rollouts",

@@ -4,11 +4,13 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 
-from domain.counts import RouteCounts
+from domain.after import turns_clock
+from domain.counts import Glimpse, RouteCounts
 from domain.foresight.world import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Route, RouteStatus, TrafficStatus
-from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying, resting
+from domain.model import Deployment, Route, RouteStatus, TrafficStatus
+from domain.transitions import Wait
+from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying
 from tests.support.snapshots import Case, cases
 
 HANDLER = DeployingProvisioningHandler()
@@ -23,6 +25,13 @@ def counted(routes: Iterable[Route]) -> RouteCounts:
     )
 
 
+def glance(deployment: Deployment, counts: RouteCounts) -> Wait | None:
+    rollout = deployment.rollout
+    assert rollout is not None
+    stands = any(each is not None for each in (deployment.paused_at, deployment.hold, rollout.clock_stopped_at))
+    return HANDLER.glance(Glimpse(rollout, rollout.policy, deployment.desired_replicas, counts, stands), NOW)
+
+
 @given(cases())
 @example(Case(deploying("|■◇", 1, 1, 0)))
 @example(Case(deploying("■~|◇", 2, 0, 1, spec={"count_stopping": True})))
@@ -31,12 +40,16 @@ def test_counts_tell_the_same_wait_or_nothing(case: Case) -> None:
     if deployment.rollout is None or deployment.status != PROVISIONING:
         return
     counts = counted(route for route in deployment.routes if route.revision_id == deployment.deploying_revision_id)
-    told = HANDLER.glance(deployment, counts, NOW)
-    assert told is None or told == cycle(deployment, NOW)
+    told = glance(deployment, counts)
+    if told is not None:
+        decided = cycle(deployment, NOW)
+        assert not decided.changes_anything
+        assert not turns_clock(decided)
+        assert told == (decided.reason, decided.due_at)
 
 
 def test_a_wave_that_is_coming_up_is_told_by_counts() -> None:
-    told = HANDLER.glance(deploying("■■|◇"), RouteCounts(starting=1, healthy=0, idle=0), NOW)
+    told = glance(deploying("■■|◇"), RouteCounts(starting=1, healthy=0, idle=0))
     assert told is not None
     assert told.reason == "waiting: 1 new starting; 0 of 3 ready"
 
@@ -48,18 +61,15 @@ def test_whatever_takes_the_routes_or_the_clock_is_not() -> None:
         (deploying("■■|◇", spec={"min_ready_seconds": 1}), starting),
         (deploying("■■|◇", policy=blue_green()), starting),
         (deploying("■■|◇", paused_at=NOW), starting),
+        (deploying("■■|◇", rollout={"clock_stopped_at": NOW}), starting),
         (deploying("■■|□◇"), RouteCounts(starting=1, healthy=1, idle=1)),
         (deploying("■■|■"), RouteCounts(starting=0, healthy=1, idle=0)),
     ):
-        assert HANDLER.glance(deployment, counts, NOW) is None
+        assert glance(deployment, counts) is None
 
 
 def test_a_wait_that_is_over_is_looked_at_with_its_routes() -> None:
     starting = RouteCounts(starting=1, healthy=0, idle=0)
-    assert HANDLER.glance(deploying("■■|◇"), starting, NOW) is not None
-    assert HANDLER.glance(deploying("■■|◇", rollout={"deadline": NOW}), starting, NOW) is None
-    assert HANDLER.glance(deploying("■■|◇", rollout={"failed_routes": 3}), starting, NOW) is None
-
-
-def test_outside_of_a_rollout_a_glance_is_never_enough() -> None:
-    assert HANDLER.glance(resting("■■◇"), RouteCounts(starting=1, healthy=2, idle=0), NOW) is None
+    assert glance(deploying("■■|◇"), starting) is not None
+    assert glance(deploying("■■|◇", rollout={"deadline": NOW}), starting) is None
+    assert glance(deploying("■■|◇", rollout={"failed_routes": 3}), starting) is None
