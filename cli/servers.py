@@ -150,9 +150,8 @@ def ask_hosts_for_logs(deployment_id: UUID, asked: "Mapping[str, Places]", lines
 
 @contextmanager
 def _server_errors() -> Iterator[None]:
-    """Turn what SQLAlchemy raises, and a setting that makes no sense, into one sentence too."""
+    """Turn what the driver raises, and a setting that makes no sense, into one sentence."""
     from redis.exceptions import RedisError  # noqa: PLC0415
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
     from cli.notes import look_at_redis  # noqa: PLC0415
 
@@ -160,10 +159,7 @@ def _server_errors() -> Iterator[None]:
         with suppress(RedisError):
             look_at_redis()
         with database_errors():
-            try:
-                yield
-            except DBAPIError as error:
-                raise error.orig or error from None
+            yield
     except InvalidInputError as error:
         if str(error.detail.get("field")).startswith(("DATABASE_URL", "REDIS_URL", "ROLLWAY_")):
             raise UnreachableError(error.message) from None
