@@ -117,13 +117,12 @@ def send(command: "Command") -> dict[str, Any]:
         return dict(run_command(command.task, command.model_dump(mode="json"))["result"])
 
 
-def ask_hosts_for_secrets(references: Sequence[str]) -> list[SecretCheck]:
-    """What the hosts say of these secrets, once all have answered or their time is over. Raises UnreachableError.
+def ask_hosts_for_secrets(deployment: str, references: Sequence[str]) -> list[SecretCheck]:
+    """What the hosts say of these secrets, once all have answered or their time is over. Raises UnreachableError."""
+    if (server := remote()) is not None:
+        from cli.remote_views.secrets import secret_checks_of  # noqa: PLC0415  (as above)
 
-    Over HTTP nothing: the server asks them when the revision is activated.
-    """
-    if remote() is not None:
-        return []
+        return secret_checks_of(server, deployment, references)
     from db.engine import engine  # noqa: PLC0415  (as above)
     from tasks.replicas.secret_checks import ask_hosts  # noqa: PLC0415
 
