@@ -11,5 +11,6 @@ EXPLAINED: dict[str, str] = {
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
     "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
     "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
+    "blocked.min_ready_of: 0 -> -1 (2)": "nothing has been healthy for less than no time",
     "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
 }
