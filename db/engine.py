@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import psycopg
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.exc import InvalidatePoolError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from db.server import refuse_unfit
@@ -93,7 +93,7 @@ def transaction(on: Engine) -> Iterator[psycopg.Connection]:
     there were, waits for all that was sent. So what Postgres refuses may be raised later than where it was executed,
     at the end of the body at the latest.
     """
-    with closing(on.raw_connection()) as pooled:
+    with closing(_pooled(on)) as pooled:
         connection = pooled.driver_connection
         assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
         connection.autocommit = True  # or psycopg waits for the answer to its own BEGIN
@@ -106,6 +106,14 @@ def transaction(on: Engine) -> Iterator[psycopg.Connection]:
             connection.rollback()  # sends nothing after a COMMIT
             if not connection.closed:
                 connection.autocommit = False
+
+
+def _pooled(on: Engine) -> PoolProxiedConnection:
+    """Raises what psycopg raises, also of a first connection, which SQLAlchemy asks for the version of the server."""
+    try:
+        return on.raw_connection()
+    except DBAPIError as error:
+        raise error.orig or error from None
 
 
 def database_now(connection: psycopg.Connection) -> datetime:
