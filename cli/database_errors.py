@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from cli.exits import UnreachableError
+from db.silence import AWAY
 from stack.home import find_home
 from stack.state import read_state
 from stack.status import stack_status
@@ -21,7 +22,7 @@ def database_errors() -> Iterator[None]:
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
         message = f"the database at {database_address()} lacks tables of this version of Rollway; run 'rollway migrate'"
         raise UnreachableError(message) from None
-    except psycopg.OperationalError as error:
+    except AWAY as error:
         message = f"PostgreSQL at {database_address()} {_why_not(error)}"
         raise UnreachableError(message, address=database_address()) from None
 
@@ -42,7 +43,7 @@ def _why_not(error: psycopg.Error) -> str:
         return "refuses the user or the password of DATABASE_URL"
     if "does not exist" in words:
         return "does not know the user or the database of DATABASE_URL"
-    if isinstance(error, psycopg.errors.QueryCanceled):
+    if isinstance(error, (psycopg.errors.QueryCanceled, psycopg.errors.TransactionTimeout)):
         return "did not answer in time"
     if isinstance(error, psycopg.errors.DiskFull):
         return "has no space left on its disk"

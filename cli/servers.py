@@ -117,13 +117,12 @@ def send(command: "Command") -> dict[str, Any]:
         return dict(run_command(command.task, command.model_dump(mode="json"))["result"])
 
 
-def ask_hosts_for_secrets(references: Sequence[str]) -> list[SecretCheck]:
-    """What the hosts say of these secrets, once all have answered or their time is over. Raises UnreachableError.
+def ask_hosts_for_secrets(deployment: str, references: Sequence[str]) -> list[SecretCheck]:
+    """What the hosts say of these secrets, once all have answered or their time is over. Raises UnreachableError."""
+    if (server := remote()) is not None:
+        from cli.remote_views.secrets import secret_checks_of  # noqa: PLC0415  (as above)
 
-    Over HTTP nothing: the server asks them when the revision is activated.
-    """
-    if remote() is not None:
-        return []
+        return secret_checks_of(server, deployment, references)
     from db.engine import engine  # noqa: PLC0415  (as above)
     from tasks.replicas.secret_checks import ask_hosts  # noqa: PLC0415
 
@@ -150,9 +149,8 @@ def ask_hosts_for_logs(deployment_id: UUID, asked: "Mapping[str, Places]", lines
 
 @contextmanager
 def _server_errors() -> Iterator[None]:
-    """Turn what SQLAlchemy raises, and a setting that makes no sense, into one sentence too."""
+    """Turn what the driver raises, and a setting that makes no sense, into one sentence."""
     from redis.exceptions import RedisError  # noqa: PLC0415
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
     from cli.notes import look_at_redis  # noqa: PLC0415
 
@@ -160,10 +158,7 @@ def _server_errors() -> Iterator[None]:
         with suppress(RedisError):
             look_at_redis()
         with database_errors():
-            try:
-                yield
-            except DBAPIError as error:
-                raise error.orig or error from None
+            yield
     except InvalidInputError as error:
         if str(error.detail.get("field")).startswith(("DATABASE_URL", "REDIS_URL", "ROLLWAY_")):
             raise UnreachableError(error.message) from None

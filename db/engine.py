@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import psycopg
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, InvalidatePoolError
-from sqlalchemy.pool import ConnectionPoolEntry
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
 
 from db.server import refuse_unfit
 from db.settings import DatabaseSettings
-from db.silence import KEEPALIVE, AnsweredConnection, AnsweredCursor
+from db.silence import AWAY, KEEPALIVE, AnsweredConnection, AnsweredCursor
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -25,12 +25,6 @@ T = TypeVar("T")
 _ATTEMPTS = 5
 _RESTED_SECONDS = 1.0
 """A connection that nobody used for so long is asked whether it lives, before it is used again."""
-_TRY_AGAIN = (
-    psycopg.errors.SerializationFailure,
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.TransactionTimeout,
-)
 
 
 def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
@@ -78,16 +72,12 @@ def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience
     Some attempts are made at once, and further ones for as long as the patience lasts. A connection lost while
     committing leaves open whether it was committed: `work` must be safe to repeat.
     """
-    try:
-        with transaction(on) as connection:
-            return work(connection)
-    except Exception as error:
-        if not _worth_another_try(error):
-            raise
+    with suppress(*AWAY), transaction(on) as connection:
+        return work(connection)
     for attempt in Retrying(
         stop=stop_after_attempt(_ATTEMPTS - 1) & stop_after_delay(patience_seconds),
         wait=wait_random_exponential(multiplier=0.02, max=1),
-        retry=retry_if_exception(_worth_another_try),
+        retry=retry_if_exception_type(AWAY),
         reraise=True,
     ):
         with attempt, transaction(on) as connection:
@@ -103,7 +93,7 @@ def transaction(on: Engine) -> Iterator[psycopg.Connection]:
     there were, waits for all that was sent. So what Postgres refuses may be raised later than where it was executed,
     at the end of the body at the latest.
     """
-    with closing(on.raw_connection()) as pooled:
+    with closing(_pooled(on)) as pooled:
         connection = pooled.driver_connection
         assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
         connection.autocommit = True  # or psycopg waits for the answer to its own BEGIN
@@ -116,6 +106,14 @@ def transaction(on: Engine) -> Iterator[psycopg.Connection]:
             connection.rollback()  # sends nothing after a COMMIT
             if not connection.closed:
                 connection.autocommit = False
+
+
+def _pooled(on: Engine) -> PoolProxiedConnection:
+    """Raises what psycopg raises, also of a first connection, which SQLAlchemy asks for the version of the server."""
+    try:
+        return on.raw_connection()
+    except DBAPIError as error:
+        raise error.orig or error from None
 
 
 def database_now(connection: psycopg.Connection) -> datetime:
@@ -141,9 +139,3 @@ def _ping_what_has_rested(made: Engine) -> None:
             made.dialect.do_ping(cast("DBAPIConnection", connection))
         except psycopg.Error as error:
             raise InvalidatePoolError from error
-
-
-def _worth_another_try(error: BaseException) -> bool:
-    if isinstance(error, DBAPIError):
-        return error.connection_invalidated or isinstance(error.orig, (*_TRY_AGAIN, psycopg.OperationalError))
-    return isinstance(error, (*_TRY_AGAIN, psycopg.OperationalError))

@@ -1,4 +1,7 @@
-"""A connection that gives up a server which owes it an answer: the network keeps quiet about one that is suspended."""
+"""A Postgres that gives no answer: its errors, and a connection that gives up a server which owes it one.
+
+The network keeps quiet about a server that is suspended.
+"""
 
 from typing import Any
 
@@ -6,6 +9,8 @@ import psycopg
 from psycopg.abc import RV, PQGen
 from psycopg.errors import _WaitTimeout
 
+AWAY = (psycopg.OperationalError, psycopg.errors.TransactionTimeout)
+"""Postgres did not answer, or ended what was under way: nobody is to blame, and who asks again may be answered."""
 _INTERVAL = 0.1
 KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2, "tcp_user_timeout": 9000}
 """For libpq: a machine that is gone is noticed within 9 s, also by a connection that asks nothing."""

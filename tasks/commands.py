@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import psycopg
 from celery import Task
 from pydantic import BaseModel
-from sqlalchemy.exc import DBAPIError
 
 from db.commands.execute import execute
 from db.engine import database_now, engine, in_transaction
 from db.replicas.secrets import UnaskedSecretsError
+from db.silence import AWAY
 from db.views.documents import answer_of
 from domain.commands import COMMANDS
 from domain.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
@@ -74,9 +73,7 @@ def answer_message(task: str, given: Mapping[str, object], traceparent: str | No
 def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"ok": True, **work()}
-    except (psycopg.OperationalError, DBAPIError) as error:
-        if isinstance(error, DBAPIError) and not isinstance(error.orig, psycopg.OperationalError):
-            raise
+    except AWAY:
         message = (
             f"PostgreSQL did not answer for {PATIENCE_SECONDS:g} s; send the command again, "
             "and with the same request_id nothing is done twice"

@@ -6,13 +6,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-import psycopg
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from db.cycle.names import revision_names, traceparents
 from db.engine import in_transaction
+from db.silence import AWAY
 from domain.model import Deployment, Verdict
 from domain.transitions import ClassifiedDecision
 from tasks.chunk import ChunkResult
@@ -64,7 +63,7 @@ def _trace(
     """Each step goes to the trace of its task, with a link to the one that asked for the rollout."""
     steps = [(decision, facts, rollout.id) for decision, facts in told if (rollout := decision.deployment.rollout)]
     asked: Mapping[UUID, str] = {}
-    with suppress(psycopg.OperationalError, DBAPIError):
+    with suppress(*AWAY):
         asked = in_transaction(engine, lambda connection: traceparents(connection, [step[2] for step in steps]))
     for decision, facts, rollout_id in steps:
         name = f"step of {decision.deployment.status}"
@@ -101,6 +100,6 @@ def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
     if len(_NAMES) > _MOST_NAMES:
         _NAMES.clear()
     unknown = [revision_id for revision_id in wanted if revision_id not in _NAMES]
-    with suppress(psycopg.OperationalError, DBAPIError):
+    with suppress(*AWAY):
         _NAMES.update(in_transaction(engine, lambda connection: revision_names(connection, unknown)) if unknown else {})
     return {revision_id: name for revision_id in wanted if (name := _NAMES.get(revision_id))}  # others may clear it

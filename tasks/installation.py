@@ -9,7 +9,6 @@ from celery.signals import worker_init
 from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from db.engine import engine, in_transaction
 from db.installation import read_installation
@@ -20,7 +19,7 @@ from tasks.owners import owner_of_home, owner_of_redis, refuse_to_begin, take_ov
 from tasks.redis.server import doubt_about
 from tasks.settings import settings
 
-_AWAY = (psycopg.Error, DBAPIError, RedisError)
+_AWAY = (psycopg.Error, RedisError)
 _PAUSE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 

@@ -7,12 +7,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-import psycopg
 import structlog
 from psycopg import Connection
 from pydantic import ValidationError
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -27,6 +25,7 @@ from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads import Document
 from api.people.resources import READS, WRITES, Read, Resource, Write
 from db.engine import in_transaction
+from db.silence import AWAY
 from db.views.documents import begin_reading, plain
 from domain.errors import InvalidInputError, RollwayError, UnavailableError
 from domain.text import unstorable
@@ -57,7 +56,7 @@ class Methods:
             return await self._answers.get(request.method, self._refuse)(request)
         except RollwayError as error:
             return refusal(error)
-        except (psycopg.OperationalError, DBAPIError, NoConnectionError) as error:
+        except (*AWAY, NoConnectionError) as error:
             _log.warning("Postgres did not answer", error=str(error).partition("\n")[0])
             message = "PostgreSQL did not answer; ask again, and with the same Idempotency-Key nothing is done twice"
             return refusal(UnavailableError(message))

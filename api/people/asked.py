@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.commands.base import MAX_REPLICAS
 from domain.replicas.revision import DeploymentName, Name, RevisionSpec
+from domain.replicas.secrets import Reference
 from domain.text import unstorable
 from domain.tokens import Token
 from domain.traffic.published import Entrance
@@ -122,6 +123,13 @@ class EntranceParameters(Parameters):
 
     entrances: tuple[Entrance, ...] = Field(max_length=200)
     """Each with `kind`, `value` and `strip_prefix`."""
+
+
+class SecretParameters(Parameters):
+    """Which secrets."""
+
+    references: tuple[Reference, ...]
+    """Each as `env` has it, such as `file:/run/secrets/db`."""
 
 
 class EventParameters(Parameters):

@@ -47,7 +47,7 @@ def deployment(connection: Connection, asked: Asked) -> Document:
 
 def owners(connection: Connection, asked: Asked) -> Document:
     """Which of these entrances other deployments have than the one of this name, which need not exist yet."""
-    taken = owners_of(connection, asked.parameters.entrances, _valid_name(asked.deployment))
+    taken = owners_of(connection, asked.parameters.entrances, valid_name(asked.deployment))
     return {"items": [{"entrance": entrance, "deployment": owner} for entrance, owner in taken.items()]}
 
 
@@ -134,7 +134,7 @@ def subscriptions(connection: Connection, _: Asked) -> Document:
 
 def freeze(connection: Connection, asked: Asked) -> Document:
     """The one that is on for a deployment of this name, which need not exist yet; null for none."""
-    return {"frozen": frozen_now(connection, _valid_name(asked.deployment))}
+    return {"frozen": frozen_now(connection, valid_name(asked.deployment))}
 
 
 def freezes(connection: Connection, _: Asked) -> Document:
@@ -157,7 +157,7 @@ def named(connection: Connection, asked: Asked) -> DeploymentView:
     return deployment_named(connection, asked.deployment)
 
 
-def _valid_name(name: str) -> str:
+def valid_name(name: str) -> str:
     """Raises InvalidInputError."""
     try:
         return _NAME.validate_python(name)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from psycopg import Connection
 
-from api.people import decided, logs, reads, revisions, set_up
+from api.people import decided, logs, reads, revisions, secrets, set_up
 from api.people.asked import (
     AbbreviatedParameters,
     Asked,
@@ -20,6 +20,7 @@ from api.people.asked import (
     PlanParameters,
     ProgressParameters,
     RouteParameters,
+    SecretParameters,
     StepParameters,
 )
 from domain.commands.base import Command
@@ -133,6 +134,14 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, logs.logs, LogParameters, afterwards=logs.as_hosts_say),
+    Read(
+        "POST",
+        f"{DEPLOYMENT}/secrets",
+        _OPERATOR,
+        secrets.secrets,
+        SecretParameters,
+        afterwards=secrets.as_hosts_say,
+    ),
     Read("GET", "/v1/routes", _VIEWER, logs.routes_like, AbbreviatedParameters),
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),

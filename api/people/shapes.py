@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api.people import decided, logs, reads, revisions, set_up
+from api.people import decided, logs, reads, revisions, secrets, set_up
 from db.audit.receipts import AgainstPlan
 from db.audit.shown import ReceiptView, WhyView
 from db.proxies.acks import ProxyView
@@ -26,6 +26,7 @@ from db.views.windows import FreezeView, GroupView
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet
 from domain.foresight.plan import Plan
 from domain.freezes import Frozen
+from domain.replicas.secret_checks import SecretCheck
 from domain.traffic.published import Entrance
 from traffic.table import TrafficTable
 
@@ -78,6 +79,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
     logs.routes_like: Shape((RouteView,), "whole", {"deployment": str}),
     logs.logs: Shape((logs.LogView,), "whole", beside={"silent": list[str]}),
+    secrets.secrets: Shape((SecretCheck,), "whole"),
     reads.progress: Shape((Progress,)),
     reads.hosts: Shape((HostView,), "whole", {"state": Literal["up", "down"]}),
     reads.table: Shape((TrafficTable,)),

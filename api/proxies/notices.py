@@ -12,6 +12,8 @@ from redis.exceptions import RedisError
 from tasks.settings import TRAFFIC_CHANNEL
 
 _RETRY_SECONDS = 0.5
+_QUIET_SECONDS = 4.0
+"""A line on which nothing was heard for so long is asked, and given up when as long there is no answer."""
 _log = structlog.get_logger(__name__)
 
 
@@ -35,11 +37,17 @@ class Notices:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _listen(self) -> None:
+        """Ends by an error. A network that has forgotten the connection says none, so that is asked for."""
         client = redis.asyncio.Redis.from_url(
-            self._url, retry=Retry(NoBackoff(), 0), socket_connect_timeout=2, socket_keepalive=True
+            self._url, retry=Retry(NoBackoff(), 0), socket_connect_timeout=2, socket_timeout=_QUIET_SECONDS
         )
         async with client, client.pubsub() as channel:
             await channel.subscribe(TRAFFIC_CHANNEL)
-            async for _ in channel.listen():
-                self.fault = None
-                self._on_notice()  # also when it has just subscribed: nobody heard what was said before
+            is_asked = True
+            while (heard := await channel.get_message(timeout=_QUIET_SECONDS)) or not is_asked:
+                if is_asked := heard is None:
+                    await channel.ping()
+                elif heard["type"] != "pong":
+                    self.fault = None
+                    self._on_notice()  # also when it has just subscribed: nobody heard what was said before
+            raise TimeoutError(f"Redis has been silent for {2 * _QUIET_SECONDS:g} s")

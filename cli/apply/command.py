@@ -127,7 +127,7 @@ def _refuse_missing_secrets(plans: Sequence[tuple[DeploymentFile, list[PlannedSt
             continue
         references = sorted({reference.secret for reference in references_of(document.revision.env).values()})
         if references:
-            passed_over(activated.revision, ask_hosts_for_secrets(references))
+            passed_over(activated.revision, ask_hosts_for_secrets(document.deployment, references))
 
 
 def _carry_out(file: DeploymentFile, steps: list[PlannedStep]) -> _Applied:

@@ -53,16 +53,19 @@ def words_of(command: str) -> list[str]:
         return [""]
 
 
+Reference = Annotated[
+    str,
+    Field(description="file:/absolute/path, env:NAME, or command:/absolute/program with its arguments"),
+    AfterValidator(reference_text),
+]
+
+
 class SecretReference(BaseModel):
     """A secret that is read on the host that runs the replica, each time it starts one, and kept nowhere."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    secret: Annotated[
-        str,
-        Field(description="file:/absolute/path, env:NAME, or command:/absolute/program with its arguments"),
-        AfterValidator(reference_text),
-    ]
+    secret: Reference
     """Where the host that runs the replica finds the value."""
 
     @property

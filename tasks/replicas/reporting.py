@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
-import psycopg
 import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from db.replicas.reports import ReportedRoute, RouteReport, record_reports
+from db.silence import AWAY
 from domain.model import RouteStatus
 from domain.text import storable
 from tasks.change import change_and_wake
@@ -18,7 +17,6 @@ from tasks.halves import in_halves
 from tasks.redis.wake import Waker
 from tasks.replicas.replica_log import log_reported
 
-_AWAY = (psycopg.OperationalError, DBAPIError)
 _log = structlog.get_logger(__name__)
 
 
@@ -32,7 +30,7 @@ def write_reports(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) 
     write = partial(_write, engine, waker)
     try:
         write(reports)
-    except _AWAY:
+    except AWAY:
         raise
     except Exception as error:  # noqa: BLE001  (Postgres refused: find out which report it is)
         _log.warning("reports refused, trying halves", size=len(reports), error=_first_line(error))
@@ -52,7 +50,7 @@ def _write(engine: Engine, waker: Waker, reports: Sequence[RouteReport]) -> None
 
 def _blame(engine: Engine, waker: Waker, report: RouteReport, error: Exception) -> None:
     """The route fails, with the refusal as its reason; so its replica is replaced, and the next look goes on."""
-    if isinstance(error, _AWAY):
+    if isinstance(error, AWAY):
         raise error
     fault = f"{type(error).__name__}: {_first_line(error)}"
     _log.error("report refused", route=str(report.route_id), error=fault)

@@ -68,6 +68,18 @@ def test_apply_refuses_what_no_host_has_before_anything_is_written_and_says_who_
     assert VALUE not in f"{refused}{done}"
 
 
+@pytest.mark.usefixtures("hosts")
+def test_a_laptop_is_refused_before_anything_is_written_too(
+    laptop: Rollway, file: str, engine: Engine, tmp_path: Path
+) -> None:
+    refused = laptop("apply", "-f", file)
+    assert refused.code == 1
+    assert f"host {HERE} lacks file:{tmp_path}/secrets/db ({NONE})" in refused.err
+    assert read(engine, "SELECT 1 FROM deployments") == []
+    (tmp_path / "secrets/db").write_text(VALUE)
+    assert laptop("apply", "-f", file).code == 0
+
+
 def test_no_value_is_shown_wherever_one_looks(rollway: Rollway, file: str) -> None:
     said = [rollway("apply", "-f", file, "--json")]
     assert said[0].code == 0

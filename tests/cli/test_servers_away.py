@@ -12,7 +12,8 @@ from runtime.identity import Identity, identify
 from stack.home import Home
 from stack.state import PartCondition, PartState, StackState, write_state
 from tests.cli.conftest import Rollway
-from tests.support.deployments import NOBODY, make_deployment, write
+from tests.support.deployments import NOBODY, make_deployment
+from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 
 pytestmark = pytest.mark.usefixtures("servers")
 
@@ -89,16 +90,19 @@ def test_a_database_url_that_makes_no_sense_is_one_sentence_without_the_secret(
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [("53100", "has no space left on its disk"), ("57014", "did not answer in time")]
+    ("code", "said"),
+    [
+        ("53100", "has no space left on its disk"),
+        ("57014", "did not answer in time"),
+        (TRANSACTION_TIMEOUT, "did not answer in time"),
+    ],
 )
 def test_a_postgres_that_refuses_a_write_is_called_what_it_is(
     rollway: Rollway, engine: Engine, code: LiteralString, said: str
 ) -> None:
     make_deployment(engine)
-    body = f"BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END"
-    write(engine, f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
-    write(engine, "CREATE TRIGGER refuse BEFORE INSERT ON commands EXECUTE FUNCTION refuse()")
-    ended = rollway("scale", "web", "4")
+    with refused_writes(engine, "commands", code):
+        ended = rollway("scale", "web", "4")
     assert (ended.code, ended.err.count("\n")) == (3, 1)
     assert said in ended.err
 

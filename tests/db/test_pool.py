@@ -4,7 +4,7 @@ from itertools import count
 
 import psycopg
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, text
 
 import db.engine
 from db.engine import in_transaction, make_engine, transaction
@@ -25,6 +25,23 @@ def end_connections_of(engine: Engine, database: str) -> None:
 def test_a_connection_that_died_in_use_costs_another_try_and_no_error(engine: Engine, database: str) -> None:
     end_connections_of(engine, database)
     assert in_transaction(engine, lambda connection: connection.execute("SELECT 42").fetchall()) == [(42,)]
+
+
+def test_a_first_connection_that_dies_while_sqlalchemy_asks_it_for_the_version_costs_another_try(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = engine_on(database)
+    initialize, died = made.dialect.initialize, count()
+
+    def die_once(connection: Connection) -> None:
+        if next(died) == 0:
+            connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+        initialize(connection)
+
+    monkeypatch.setattr(made.dialect, "initialize", die_once)
+    assert in_transaction(made, lambda connection: connection.execute("SELECT 42").fetchall()) == [(42,)]
+    assert next(died) == 2
+    made.dispose()
 
 
 def test_a_connection_that_died_while_it_rested_is_replaced_before_it_is_used(

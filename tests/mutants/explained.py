@@ -10,6 +10,7 @@ EXPLAINED: dict[str, str] = {
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
     "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
-    "transitions.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
+    "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
+    "blocked.min_ready_of: 0 -> -1 (2)": "nothing has been healthy for less than no time",
     "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
 }

@@ -34,6 +34,11 @@ class Mutant:
         return "\n".join(list(lines)[1:])
 
 
+def all_mutants() -> list[Mutant]:
+    """Of all that decides, file by file."""
+    return [mutant for path in sorted(Path("domain").rglob("*.py")) for mutant in mutants_of(path)]
+
+
 def mutants_of(path: Path) -> Iterator[Mutant]:
     """Each change that can be made to this file, as a mutant."""
     source = path.read_bytes()

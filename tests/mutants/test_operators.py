@@ -1,10 +1,11 @@
-"""Which mutants are made of a few lines."""
+"""Which mutants are made of a few lines, and that those are made which are explained."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.mutant import mutants_of
+from tests.mutants.explained import EXPLAINED
+from tests.mutants.mutant import all_mutants, mutants_of
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,10 @@ def test_a_mutant_is_named_after_what_is_changed_where_and_not_after_its_folder(
         "-            a + 1) + 1",
         "+            a - 1) + 1",
     ]
+
+
+def test_every_mutant_that_is_explained_can_still_be_made() -> None:
+    assert EXPLAINED.keys() - {mutant.name for mutant in all_mutants()} == set()
 
 
 def made_of(folder: Path, code: str) -> list[str]:

@@ -17,6 +17,7 @@ from tasks.commands import TASKS, answer_message
 from tests.support.deployments import make_deployment, read, snapshot, write
 from tests.support.pictures import PENDING, PROVISIONING
 from tests.support.queues import drop_all, waiting
+from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 from tests.support.servers import EmbeddedServer
 
 pytestmark = pytest.mark.usefixtures("this_process_is_a_worker")
@@ -104,6 +105,16 @@ def test_without_postgres_a_command_is_answered_when_patience_ends(
     assert json.loads(json.dumps(told))["error"]["code"] == "unavailable"
     assert "PostgreSQL did not answer for 0.5 s" in told["error"]["message"]
     assert answer("rollway.scale", payload)["repeated"] is False
+
+
+def test_a_command_that_took_postgres_too_long_is_answered_as_one_without_postgres(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_deployment(engine)
+    monkeypatch.setattr("tasks.commands.PATIENCE_SECONDS", 0.1)
+    with refused_writes(engine, "commands", TRANSACTION_TIMEOUT):
+        told = answer("rollway.scale", {"request_id": "r", "deployment": "web", "desired_replicas": 4})
+    assert told["error"]["code"] == "unavailable"
 
 
 def test_a_wake_runs_its_handler_and_may_be_sent_again(engine: Engine, client: redis.Redis) -> None:

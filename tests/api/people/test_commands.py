@@ -3,6 +3,7 @@
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from domain.tokens import Role
 from tests.support.deployments import make_deployment, read
 from tests.support.people_api import People
 from tests.support.pictures import READY
+from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 
 SPEC = {"command": ["sleep", "60"], "env": {"KEY": "s3cret"}}
 
@@ -51,6 +53,15 @@ def test_asked_again_with_its_key_a_command_is_done_once_and_answered_alike(peop
             assert (refused.status_code, refused.json()["code"]) == (422, "request_id_reused")
         wrong = client.post(path, json={"desired_replicas": 5}, headers={"idempotency-key": "a" * 201})
         assert (wrong.status_code, wrong.json()["field"]) == (422, "Idempotency-Key")
+
+
+def test_a_command_that_took_postgres_too_long_may_be_asked_again(people: People, web: str) -> None:
+    with people.client(Role.OPERATOR) as client:
+        ask = partial(client.post, f"/v1/deployments/{web}/scale", json={"desired_replicas": 5})
+        with refused_writes(people.engine, "commands", TRANSACTION_TIMEOUT):
+            refused = ask()
+        assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
+        assert ask().status_code == 200
 
 
 def test_a_stale_etag_is_refused_with_the_version_that_there_is(people: People, web: str) -> None:

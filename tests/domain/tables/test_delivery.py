@@ -134,3 +134,9 @@ def test_a_wrong_line_is_named_and_no_secret_with_it(line: str) -> None:
 def test_a_subscription_says_one_way_and_what_exists(given: dict[str, object], why: str) -> None:
     with pytest.raises(InvalidInputError, match=why):
         parse_command("rollway.set_subscription", {"request_id": "r", "subscription": "ci", **given})
+
+
+@pytest.mark.parametrize("given", [{"webhook": "ci"}, {"celery_task": "shop.told", "queue": "shop"}])
+def test_either_way_alone_is_taken(given: dict[str, object]) -> None:
+    command = parse_command("rollway.set_subscription", {"request_id": "r", "subscription": "ci", **given})
+    assert command.model_dump().items() >= given.items()

@@ -14,11 +14,17 @@ from domain.model import Deployment
 from domain.replicas.placement import Unplaced, place
 from domain.replicas.revision import RevisionSpec, revision_name
 from domain.replicas.secret_checks import SecretCheck, passed_over
+from domain.replicas.secrets import SecretReference
 from domain.steered import Asking
 from tests.support.payloads import expect_a_limit
 from tests.support.pictures import NOW, PENDING, V1, V2, V3, deploying, resting, rolling_update
 
 DB = "file:/run/secrets/db"
+
+
+def test_a_reference_is_a_kind_and_what_that_means() -> None:
+    reference = SecretReference(secret="env:A:B")
+    assert (reference.kind, reference.what) == ("env", "A:B")
 
 
 def variable(value: object, **more: Any) -> dict[str, Any]:

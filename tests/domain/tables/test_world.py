@@ -46,6 +46,17 @@ def test_a_look_is_as_late_as_its_wake_or_its_alarm() -> None:
     assert run.begins[:2] == (0.5, 8.0), "a start of 2 s and 5 s in health, and the alarm comes half a second later"
 
 
+def test_a_replica_of_which_nothing_was_learned_takes_a_second_to_start_and_one_to_stop() -> None:
+    fate = LearnedFates().of_replica()
+    assert (fate.start_seconds, fate.stop_seconds) == (1, 1)
+
+
+def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
+    draws = iter((0.9, 0.0, 0.9))
+    fates = LearnedFates(learned=Learned(wakes=(0.5, 3.0)), draw=lambda: next(draws))
+    assert [fates.wake_seconds(), fates.wake_seconds()] == [0.5, 3.0]
+
+
 def test_a_start_that_never_ends_never_comes_to_rest() -> None:
     stuck = rolling_back("■■◇|")
     assert course(stuck, NOW, Fates(Fate(start_seconds=FIVE_WEEKS))).seconds is None

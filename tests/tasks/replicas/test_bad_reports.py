@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 
+import psycopg
 import pytest
 from sqlalchemy import Engine
 
@@ -14,6 +15,7 @@ from tasks.replicas.reporting import write_reports
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.deployments import make_deployment, read
 from tests.support.pictures import SCALING
+from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 from tests.support.replicas import SERVICE, Runtimes, until
 from tests.support.runtimes import pid_of, python
 
@@ -40,6 +42,15 @@ def test_a_report_that_postgres_refuses_fails_its_route_and_no_other(
     assert {row["status"] for row in found.values()} == {"healthy"}
     assert bad["status"] == "failed"
     assert bad["status_reason"].startswith("what became of it cannot be written: ")
+
+
+def test_reports_that_took_postgres_too_long_fail_no_route_and_can_be_made_again(engine: Engine, waker: Waker) -> None:
+    reports = healthy(engine, but=0, reason="up")
+    with pytest.raises(psycopg.errors.TransactionTimeout), refused_writes(engine, "routes", TRANSACTION_TIMEOUT):
+        write_reports(engine, waker, reports)
+    assert {row["status"] for row in read(engine, "SELECT status FROM routes")} == {"provisioning"}
+    write_reports(engine, waker, reports)
+    assert {row["status"] for row in read(engine, "SELECT status FROM routes")} == {"healthy"}
 
 
 def test_a_replica_that_prints_a_nul_before_it_dies_hides_no_other(
