@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.proxies.notices._QUIET_SECONDS", 0.3)
+    monkeypatch.setattr("api.proxies.notices._QUIET_SECONDS", 1.0)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -27,7 +27,7 @@ async def cut_and_mended(network: Forwarder, url: str, client: redis.Redis) -> N
     notices = Notices(url, lambda: heard.append(None))
     listening = asyncio.create_task(notices.run())
     await until(lambda: notices.fault is None)
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(2.5)
     assert (notices.fault, len(heard)) == (None, 1), "that it is quiet is no fault, and no notice"
 
     network.is_forwarding.clear()
