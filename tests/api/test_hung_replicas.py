@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from stack.home import project_root
-from stack.ports import free_port
 from tests.support import plain_http
 from tests.support.deployments import Made, write
 from tests.support.edge import Edge
+from tests.support.ports import free_port
 from tests.support.server_process import suspend
 from tests.support.waiting import eventually
 
