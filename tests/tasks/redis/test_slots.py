@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 import redis
+from redis.lock import Lock
 
 from domain.errors import InvalidInputError
 from tasks.redis.locks import Slots
@@ -142,6 +143,26 @@ def test_a_lock_lives_on_while_its_holder_works_and_no_longer(client: redis.Redi
         assert slot.is_held
     assert not client.exists(KEY)
     eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_a_renewal_that_is_under_way_when_the_work_ends_has_lost_nothing(
+    client: redis.Redis, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reacquire, under_way, goes_on = Lock.reacquire, threading.Event(), threading.Event()
+
+    def reacquire_slowly(lock: Lock) -> bool:
+        under_way.set()
+        goes_on.wait(60)
+        return bool(reacquire(lock))
+
+    monkeypatch.setattr(Lock, "reacquire", reacquire_slowly)
+    with slots(client, sent, seconds=3).hold("x", "x") as slot:
+        assert slot is not None
+        assert under_way.wait(60)
+        threading.Timer(0.1, goes_on.set).start()
+    eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+    assert slot.is_held
+    assert not client.exists(KEY)
 
 
 def test_the_lock_of_a_worker_that_was_killed_ends_by_itself(client: redis.Redis, sent: Sent) -> None:
