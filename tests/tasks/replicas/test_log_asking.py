@@ -26,9 +26,11 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 def answering(client: redis.Redis, host: str, home: Path) -> Iterator[None]:
     until = threading.Event()
     thread = keep_answering(client, host, home, until)
-    yield
-    until.set()
-    thread.join(10)
+    try:
+        yield
+    finally:
+        until.set()
+        thread.join(10)
 
 
 def printed(home: Path, text: str, route: UUID | None = None) -> UUID:
