@@ -1,5 +1,6 @@
 """Task events: Flower lists what happens and no tick; a worker without them is as fast."""
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -40,15 +41,15 @@ def _answered(client: redis.Redis, keys: Sequence[str]) -> int:
 
 
 def test_a_worker_without_task_events_is_as_fast_as_one_with_them(fleet: Fleet, client: redis.Redis) -> None:
-    took = {}
+    usual = math.inf
     for name, task_events in (("with", "-E"), ("without", "")):
         fleet.start_workers(name, task_events=task_events)
         seconds(fleet, client)  # the first ones open connections
         with client.monitor() as sent:  # type: ignore[no-untyped-call]
-            took[name] = min(seconds(fleet, client) for _ in range(2))
+            # again where the machine was busy: one that nobody wakes takes 16 s each time
+            usual = eventually(lambda most=3 * usual: took if (took := seconds(fleet, client)) < most else None)  # type: ignore[misc]
             assert not _told_of_tasks(client, sent), "nobody listens"
         fleet.kill(name)
-    assert took["without"] < 3 * took["with"], took
 
 
 def _told_of_tasks(client: redis.Redis, sent: Monitor) -> list[str]:
