@@ -32,6 +32,7 @@ class Slot:
         self._pause = seconds / RENEWALS_IN_A_LIFE
         self._done = threading.Event()
         self._taken_away = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, name="lock renewal", daemon=True)
 
     @property
     def is_held(self) -> bool:
@@ -40,18 +41,19 @@ class Slot:
 
     def __enter__(self) -> Self:
         if self._lock is not None:
-            threading.Thread(target=self._renew, args=(self._lock,), name="lock renewal", daemon=True).start()
+            self._renewing.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._done.set()
         if self._lock is not None:
+            self._renewing.join()  # or a renewal under way finds the lock released, and counts it as lost
             _release(self._lock)
 
-    def _renew(self, lock: Lock) -> None:
-        while not self._done.wait(self._pause):
+    def _renew(self) -> None:
+        while self._lock is not None and not self._done.wait(self._pause):
             try:
-                lock.reacquire()
+                self._lock.reacquire()
             except LockError:
                 LOCKS_LOST.inc()
                 self._taken_away.set()

@@ -5,10 +5,10 @@ import os
 import subprocess
 
 from api.serving import end
-from stack.ports import free_port
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, read, write
 from tests.support.edge import EdgeRoutes
+from tests.support.ports import free_port
 from tests.support.server_process import Process
 from tests.support.streaming import live_servers
 from tests.support.waiting import eventually

@@ -34,7 +34,7 @@ def is_idle(edge: Edge, route: UUID) -> bool:
 def stream(clients: ThreadPoolExecutor, url: str, replica: Replica) -> Future[httpx.Response]:
     """An answer of this replica that has begun."""
     before = replica.served["GET"]
-    answer = clients.submit(plain_http.get, url, timeout=30)
+    answer = clients.submit(plain_http.get, url, timeout=120)
     eventually(lambda: replica.served["GET"] > before)
     return answer
 
@@ -46,7 +46,7 @@ def test_an_answer_under_way_is_told_until_it_ends_and_no_new_request_comes(
         made = edge.make("■", leaves, n=0)
         url = f"{edge.envoy.url}/{made.name}/"
         eventually(lambda: plain_http.get(url).status_code == 200)
-        leaves.trickles = 3.0
+        leaves.may_end.clear()
         answer = stream(clients, url, leaves)
         edge.routes.drain(*made.routes)
         eventually(lambda: edge.routes.released(*made.routes))
@@ -55,6 +55,7 @@ def test_an_answer_under_way_is_told_until_it_ends_and_no_new_request_comes(
         eventually(lambda: told(edge, made.routes[0]) == (1, 0))
         query = "SELECT told_at IS NOT NULL AS known FROM proxies WHERE node_id = 'edge-1'"
         assert read(edge.routes.engine, query) == [{"known": True}], "it is waited for from now on"
+        leaves.may_end.set()
         assert answer.result().json()["replica"] == "leaves"
         eventually(lambda: is_idle(edge, made.routes[0]))
         assert leaves.served["GET"] == asked
@@ -82,7 +83,7 @@ def test_of_two_proxies_the_busy_one_is_waited_for_and_a_dead_one_until_its_sile
         try:
             url = f"{second.url}/{made.name}/"
             eventually(lambda: plain_http.get(url).status_code == 200)
-            leaves.trickles = 20.0
+            leaves.may_end.clear()
             answer = stream(clients, url, leaves)
             edge.routes.drain(*made.routes)
             eventually(lambda: told(edge, made.routes[0]) == (1, 0))

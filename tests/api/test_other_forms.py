@@ -19,8 +19,9 @@ def test_traefik_acknowledges_a_table_by_a_poll_that_comes_after_its_throttle(ro
     routes.tell()
     eventually(lambda: live_servers(api, "web") == 3)
 
-    def poll(throttle_seconds: float) -> int:
-        asked = {**with_token("edge"), "poll_seconds": "1", "throttle_seconds": str(throttle_seconds)}
+    def poll(throttle_seconds: float, poll_seconds: float = 60) -> int:
+        times = {"poll_seconds": str(poll_seconds), "throttle_seconds": str(throttle_seconds)}
+        asked = {**with_token("edge"), **times}
         http = plain_http.get(f"{api.url}/traefik", params=asked).json()["http"]
         return len(http["services"]["web"]["loadBalancer"]["servers"])
 
@@ -43,6 +44,7 @@ def test_traefik_acknowledges_a_table_by_a_poll_that_comes_after_its_throttle(ro
     (proxy,) = in_transaction(routes.engine, list_proxies)
     assert (proxy.node_id, proxy.kind, proxy.is_live) == ("edge", "traefik", True)
     # it polls no more, and after three of its intervals it is waited for no more
+    poll(0, poll_seconds=1)
     routes.drain(web.routes[1])
     eventually(lambda: routes.released(web.routes[1]))
 

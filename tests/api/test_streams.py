@@ -127,12 +127,15 @@ def test_a_proxy_that_comes_back_with_what_it_has_is_told_nothing_of_it(
 def test_the_stream_of_a_proxy_that_hangs_up_ends_at_once(
     shared: tuple[EdgeRoutes, Process], web: Made, node: Node
 ) -> None:
-    before = metric(shared[1], "rollway_proxy_streams")
+    def streams() -> float:
+        return metric(shared[1], "rollway_proxy_streams")
+
+    eventually(lambda: streams() == 0, what="those of the tests before to have ended")
     node.ask(ENDPOINTS, web.name)
     node.hear()
-    assert metric(shared[1], "rollway_proxy_streams") == before + 1
+    assert streams() == 1
     node.close()
-    eventually(lambda: metric(shared[1], "rollway_proxy_streams") == before, 2)
+    eventually(lambda: streams() == 0, 10, "its end, sooner than by a lost connection")
 
 
 @pytest.mark.parametrize(

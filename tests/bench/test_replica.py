@@ -15,8 +15,8 @@ from bench.load.generator import LoadSettings
 from bench.load.mix import Kind
 from bench.load.process import running_load
 from stack.home import project_root
-from stack.ports import free_port
 from tests.support import plain_http
+from tests.support.ports import free_port
 from tests.support.treated import run, whole
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import docker
 import httpx
 
-from stack.ports import free_port
 from tests.support import plain_http
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]

@@ -80,7 +80,7 @@ def test_a_session_that_stands_still_in_a_transaction_is_ended_its_rows_are_free
 ) -> None:
     """A process that is suspended sends nothing more, and in a pipeline Postgres does not call that idle."""
     add(engine, 1)
-    hasty = make_engine(DatabaseSettings(url=database, transaction_timeout=100))
+    hasty = make_engine(DatabaseSettings(url=database, transaction_timeout=1000))
     attempts = count(1)
 
     def stand_still_once(connection: psycopg.Connection) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stack.home import project_root
-from stack.ports import free_port
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

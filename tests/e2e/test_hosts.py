@@ -33,6 +33,7 @@ def two_hosts(homes: dict[str, Path], fleet: Fleet) -> Fleet:
     """Four replicas of v1, two on each host, each host with one worker."""
     for host in ADDRESSES:
         start(fleet, homes, host)
+    eventually(lambda: len(fleet.rows("SELECT FROM hosts")) == 2, what="both to be known, or one gets all replicas")
     fleet.start_beat()
     fleet.deploy_first(replicas=4)
     return fleet

@@ -33,9 +33,14 @@ def test_the_log_tells_a_rollout_step_by_step_and_what_became_of_its_replicas(ru
     fleet.wait_until_ready(name, "v2", 1)
     eventually(lambda: "gone" in [line["to"] for line in _logged(fleet, name, "replica")], what="the last line")
 
-    decided = [line for line in _logged(fleet, name, "decided") if line.get("rollout") == rollout]
-    told = [f"{line['step']} {line['verdict']}" for line in sorted(decided, key=lambda line: int(line["step"]))]
-    assert told == fleet.steps(name)
+    def decisions() -> list[dict[str, str]]:
+        found = [line for line in _logged(fleet, name, "decided") if line.get("rollout") == rollout]
+        return sorted(found, key=lambda line: int(line["step"]))
+
+    steps = fleet.steps(name)  # the line of the last one is written after its commit, which is what shows here
+    eventually(lambda: len(decisions()) >= len(steps), what="a line of each step")
+    decided = decisions()
+    assert [f"{line['step']} {line['verdict']}" for line in decided] == steps
     assert {line["revision"] for line in decided} == {"v2"}
     assert all(line["reason"] and line["task_id"] and line["level"] == "info" for line in decided)
     replicas = _logged(fleet, name, "replica")

@@ -12,13 +12,13 @@ import redis
 
 from cli.demo.load import Load
 from db.audit.impossible import impossible_combinations
-from stack.ports import free_port
 from tasks.redis.aside import last_aside
 from tests.support import plain_http
 from tests.support.asking import KEY
 from tests.support.databases import copy_of, replay
 from tests.support.edge import api_process, discovery_port
 from tests.support.handed_over import HandedOver
+from tests.support.ports import free_port
 from tests.support.queues import answer_of
 from tests.support.server_process import Process
 from tests.support.servers import EmbeddedServer

@@ -1,11 +1,11 @@
 import json
 import threading
-import time
 from http.client import HTTPConnection
 
 from runtime.process import ProcessRuntime
 from tests.support import plain_http
 from tests.support.runtimes import HTTP_SERVICE, ended, log_of, request
+from tests.support.waiting import eventually
 
 
 def test_it_says_which_revision_and_version_it_is_over_one_connection(runtime: ProcessRuntime) -> None:
@@ -47,7 +47,7 @@ def test_a_request_in_flight_is_finished_before_it_stops(runtime: ProcessRuntime
 
     def ask() -> None:
         connection = HTTPConnection(str(replica.address))
-        connection.request("GET", "/slow?seconds=0.6")
+        connection.request("GET", "/slow?seconds=2")
         response = connection.getresponse()
         statuses.append((response.status, response.headers["Connection"], bool(response.read())))
         connection.close()
@@ -57,7 +57,8 @@ def test_a_request_in_flight_is_finished_before_it_stops(runtime: ProcessRuntime
     idle.getresponse().read()
     asking = threading.Thread(target=ask)
     asking.start()
-    time.sleep(0.2)  # the request is on its way; nothing shows from outside that it has arrived
+    metrics = f"http://{replica.address}/metrics"
+    eventually(lambda: plain_http.get(metrics).text == "requests_in_flight 2\n", what="it, beside the one that asks")
     runtime.terminate(replica.route_id)
     asking.join()
     idle.close()

@@ -46,12 +46,13 @@ def test_a_log_that_is_written_all_the_time_stays_small_and_whole(log: Path) -> 
     finally:
         os.killpg(writer.pid, signal.SIGKILL)
         writer.wait()
+    rotate(log, SMALL)  # it may have written much since the last time, if it was given time and we were not
     found = numbers(log)
     assert len(parts(log)) == 3
     assert found == sorted(found)
     gaps = sum(after != before + 1 for before, after in pairwise(found))
     assert gaps <= 2, "lines may be missing where one part ends and the next begins, and nowhere else"
-    assert sum(part.stat().st_size for part in parts(log)) <= 9 * SMALL.most_bytes
+    assert sum(part.stat().st_size for part in parts(log)) <= 7 * SMALL.most_bytes
 
 
 def test_one_that_grew_too_fast_keeps_its_end(log: Path) -> None:

@@ -14,10 +14,11 @@ print("up", flush=True)
 time.sleep(60)
 """
 SLOW_TO_END = """
-import signal, sys, time
+import os, signal, sys, time
 def leave(*_):
     print("asked", flush=True)
-    time.sleep(1.5)
+    while not os.path.exists("{may_end}"):
+        time.sleep(0.01)
     print("done", flush=True)
     sys.exit()
 signal.signal(signal.SIGTERM, leave)
@@ -29,15 +30,17 @@ LEAVES_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60'])"
 
 def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(home: Path, runtime: ProcessRuntime) -> None:
     """The shell ends at once, and its child is given the time that it needs."""
-    behind_a_shell = ("sh", "-c", f"{sys.executable} -c '{SLOW_TO_END}' & wait")
+    may_end = home / "may-end"
+    behind_a_shell = ("sh", "-c", f"{sys.executable} -c '{SLOW_TO_END.format(may_end=may_end)}' & wait")
     replica = runtime.start(request(behind_a_shell))
     log_of(runtime, replica.route_id, "up")
     runtime.terminate(replica.route_id)
     log_of(runtime, replica.route_id, "asked")
-    eventually(lambda: not is_running(pid_of(replica)), 1)
+    eventually(lambda: not is_running(pid_of(replica)))
     found = runtime.find(replica.route_id)
     assert found
     assert found.running
+    may_end.touch()
     ended(ProcessRuntime(home), replica.route_id)
     assert runtime.log_tail(replica.route_id, 1) == "done"
     assert processes_of(home) == []

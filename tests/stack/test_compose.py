@@ -16,10 +16,10 @@ import yaml
 from cli.main import main
 from stack.home import project_root
 from stack.parts.envoy import envoy_part
-from stack.ports import free_port
 from stack.settings import Ports, ServerSettings
 from stack.supervisor.child import Child
 from stack.supervisor.ready import is_ready
+from tests.support.ports import free_port
 from tests.support.small_stack import made_home
 from tests.support.waiting import eventually
 

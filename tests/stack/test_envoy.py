@@ -16,7 +16,6 @@ from stack.home import Home
 from stack.parts.envoy import envoy_part, envoy_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Part, Ready
-from stack.ports import free_port
 from stack.prepare import Notice, UpRequest
 from stack.settings import Ports, ServerSettings, load_settings
 from stack.state import PartState, read_state
@@ -27,6 +26,7 @@ from stack.supervisor.stop import stop_in_order
 from stack.up import up
 from tests.support import plain_http
 from tests.support.http_server import served_by
+from tests.support.ports import free_port
 from tests.support.small_stack import made_home
 from tests.support.waiting import eventually
 

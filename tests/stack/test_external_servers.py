@@ -8,7 +8,7 @@ import pytest
 
 from stack.errors import StackError
 from stack.parts.external import check_database, check_redis
-from stack.ports import free_port
+from tests.support.ports import free_port
 from tests.support.servers import embedded_postgres, embedded_redis
 
 SECRET = "hunter2"

@@ -7,7 +7,7 @@ import pytest
 from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import run_program, single_user
-from stack.ports import free_port
+from tests.support.ports import free_port
 from tests.support.servers import EmbeddedServer, embedded_postgres
 
 

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+import psutil
 import redis
 
 from tests.support.servers import EmbeddedServer
@@ -125,4 +126,11 @@ class Chaos:
         self._postgres.start()
 
     def _kill_replica(self) -> None:
-        self._random.choice(self._fleet.replica_processes("web")).kill()
+        eventually(self._has_killed_one, what="a replica to be killed before it ends by itself")
+
+    def _has_killed_one(self) -> bool:
+        try:
+            self._random.choice(self._fleet.replica_processes("web")).kill()
+        except psutil.NoSuchProcess:
+            return False
+        return True

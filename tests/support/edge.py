@@ -19,12 +19,12 @@ from sqlalchemy import Engine
 
 from db.engine import transaction
 from stack.parts.envoy import envoy_program
-from stack.ports import free_port
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support import plain_http
 from tests.support.asking import KEY
 from tests.support.databases import engine_on
 from tests.support.deployments import Made, make_deployment, read, write
+from tests.support.ports import free_port
 from tests.support.server_process import Process
 from tests.support.waiting import eventually
 from tests.support.web_replicas import Replica

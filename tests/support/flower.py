@@ -3,7 +3,7 @@
 import httpx
 
 from stack.parts.command_lines import FLOWER_OPTIONS
-from stack.ports import free_port
+from tests.support.ports import free_port
 from tests.support.stack import Fleet
 from tests.support.waiting import eventually
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from stack.parts.envoy import envoy_program
-from stack.ports import free_port
+from tests.support.ports import free_port
 from tests.support.server_process import Process
 
 _TYPES = "type.googleapis.com/envoy.extensions.filters"

@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from db.engine import in_transaction
 from db.tokens import create_token
 from domain.tokens import NewToken, Role
-from stack.ports import free_port
 from tests.support.databases import engine_on
+from tests.support.ports import free_port
 from tests.support.server_process import Process
 
 

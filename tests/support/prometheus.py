@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from stack.home import project_root
-from stack.ports import free_port
 from tests.support import plain_http
+from tests.support.ports import free_port
 from tests.support.server_process import Process
 
 RULES = project_root() / "monitoring/rollway.rules.yml"

@@ -16,9 +16,9 @@ from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import DATABASE, ROLE, single_user
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import Part
-from stack.ports import free_port
 from stack.supervisor.child import Child
 from stack.supervisor.stop import end_process
+from tests.support.ports import free_port
 
 _PASSWORD = "for-tests-only"
 

@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from stack.ports import free_port
 from tests.support.asking import with_token
 from tests.support.databases import engine_on
 from tests.support.edge import Edge, EdgeRoutes
+from tests.support.ports import free_port
 from tests.support.server_process import Process
 
 _MISSING = "NO TRAEFIK THAT STARTS HERE, SO WHAT TRAEFIK MAKES OF ITS TABLE IS NOT TESTED"

@@ -14,11 +14,11 @@ import redis
 from prometheus_client.parser import text_string_to_metric_families
 
 from domain.traffic.nodes import token_of
-from stack.ports import free_port
 from tests.support import plain_http
 from tests.support.asking import KEY
 from tests.support.edge import api_process
 from tests.support.forwarder import Forwarder, forwarder
+from tests.support.ports import free_port
 from tests.support.prometheus import Prometheus, program
 from tests.support.server_process import Process
 from tests.support.stack import Fleet

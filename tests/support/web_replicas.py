@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Replica:
     """An HTTP server that answers with who it is and what it was asked, and counts.
 
-    `seconds`: before it answers at all; `trickles`: between the beginning of an answer and its end; `cuts`: it ends in
-    the middle of an answer.
+    `seconds`: before it answers at all; `trickles`: between the beginning of an answer and its end; `may_end`: until it
+    is set, no answer ends that has begun; `cuts`: it ends in the middle of an answer.
     """
 
     def __init__(self, name: str) -> None:
@@ -23,6 +23,8 @@ class Replica:
         self.hangs_up = False
         self.seconds = 0.0
         self.trickles = 0.0
+        self.may_end = threading.Event()
+        self.may_end.set()
         self.cuts = False
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
@@ -30,6 +32,7 @@ class Replica:
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
+        self.may_end.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -54,6 +57,7 @@ class Replica:
                 self.end_headers()
                 self.wfile.write(body[:1])
                 time.sleep(replica.trickles)
+                replica.may_end.wait()
                 self.close_connection = replica.cuts
                 if not replica.cuts:
                     self.wfile.write(body[1:])

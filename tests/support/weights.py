@@ -8,8 +8,8 @@ from tests.support.deployments import Made, read, write
 from tests.support.edge import Edge
 from tests.support.waiting import eventually
 
-_LIKELY = 4.42
-"""Standard deviations, outside of which 1 of 100,000 binomial counts lies."""
+_LIKELY = 4.9
+"""Standard deviations, outside of which 1 of 1,000,000 binomial counts lies."""
 
 
 def weigh(engine: Engine, made: Made, weight: int | None) -> None:
@@ -29,5 +29,5 @@ def set_weight(edge: Edge, made: Made, weight: int) -> None:
 
 
 def is_likely(count: int, asked: int, share: float) -> bool:
-    """Whether a binomial count of this share is so far from what is expected at most once in 100,000 times."""
+    """Whether a binomial count of this share is so far from what is expected at most once in 1,000,000 times."""
     return abs(count - asked * share) < _LIKELY * math.sqrt(asked * share * (1 - share))

@@ -29,7 +29,7 @@ PEND = DoDeploymentLifecycleEvent(DeploymentLifecycleType.CHECK_PENDING)
 
 @pytest.fixture
 def slots(client: redis.Redis, waker: Waker) -> Slots:
-    return Slots(client, 1, 0.3, waker.send)
+    return Slots(client, 1, 3, waker.send)
 
 
 def coordinator(

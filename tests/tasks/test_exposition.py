@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from stack.ports import free_port
 from tasks.exposition import expose
 from tasks.settings import TaskSettings
 from tests.support import plain_http
 from tests.support.deployments import NOBODY
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 

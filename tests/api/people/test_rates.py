@@ -9,11 +9,11 @@ from api.people.rates import Rates
 
 
 def test_a_bucket_gives_so_many_at_once_and_then_as_many_as_time_brings() -> None:
-    rates = Rates(rate=50, burst=4)
+    rates = Rates(rate=2, burst=4)
     for _ in range(4):
         rates.take("ann")
-    with pytest.raises(TooManyRequestsError, match="ann may ask 50 times a second for long; ask again in 1 s"):
+    with pytest.raises(TooManyRequestsError, match="ann may ask 2 times a second for long; ask again in 1 s"):
         rates.take("ann")
     rates.take("bob")
-    time.sleep(0.05)  # what time brings is what is tested
+    time.sleep(0.5)  # what time brings is what is tested
     rates.take("ann")

@@ -11,7 +11,7 @@ import pytest
 from cli.demo import load as demo_load
 from cli.demo.load import Load, Tally
 from cli.exits import WaitTimedOutError
-from stack.ports import free_port
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 

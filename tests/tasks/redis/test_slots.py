@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 import redis
+from redis.lock import Lock
 
 from domain.errors import InvalidInputError
 from tasks.redis.locks import Slots
@@ -112,7 +113,7 @@ def test_a_handler_without_a_lock_id_holds_nothing(client: redis.Redis, sent: Se
 
 
 def test_a_lock_that_was_lost_is_found_lost(client: redis.Redis, sent: Sent) -> None:
-    with slots(client, sent, seconds=0.3).hold("x", "x") as slot:
+    with slots(client, sent, seconds=3).hold("x", "x") as slot:
         assert slot is not None
         assert slot.is_held
         client.flushall()
@@ -134,14 +135,34 @@ def test_only_the_owner_lets_go_and_only_the_owner_renews(client: redis.Redis, s
 
 
 def test_a_lock_lives_on_while_its_holder_works_and_no_longer(client: redis.Redis, sent: Sent) -> None:
-    with slots(client, sent, seconds=0.6).hold("x", "x") as slot:
+    with slots(client, sent, seconds=3).hold("x", "x") as slot:
         assert slot is not None
-        for _ in range(3):
-            client.pexpire(KEY, 300)
-            eventually(lambda: client.pttl(KEY) > 300)
+        for _ in range(2):
+            client.pexpire(KEY, 2500)  # it is renewed each second: there is time for a renewal that comes late
+            eventually(lambda: client.pttl(KEY) > 2500)
         assert slot.is_held
     assert not client.exists(KEY)
     eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_a_renewal_that_is_under_way_when_the_work_ends_has_lost_nothing(
+    client: redis.Redis, sent: Sent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reacquire, under_way, goes_on = Lock.reacquire, threading.Event(), threading.Event()
+
+    def reacquire_slowly(lock: Lock) -> bool:
+        under_way.set()
+        goes_on.wait(60)
+        return bool(reacquire(lock))
+
+    monkeypatch.setattr(Lock, "reacquire", reacquire_slowly)
+    with slots(client, sent, seconds=3).hold("x", "x") as slot:
+        assert slot is not None
+        assert under_way.wait(60)
+        threading.Timer(0.1, goes_on.set).start()
+    eventually(lambda: "lock renewal" not in {thread.name for thread in threading.enumerate()})
+    assert slot.is_held
+    assert not client.exists(KEY)
 
 
 def test_the_lock_of_a_worker_that_was_killed_ends_by_itself(client: redis.Redis, sent: Sent) -> None:

@@ -11,6 +11,7 @@ import redis
 
 from runtime.process_logs import LogPiece
 from tasks.replicas.log_asking import MOST_BYTES, LogAnswers, LogQuestion, ask_hosts, keep_answering
+from tests.support.waiting import eventually
 
 SOON = 0.3
 
@@ -25,9 +26,11 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 def answering(client: redis.Redis, host: str, home: Path) -> Iterator[None]:
     until = threading.Event()
     thread = keep_answering(client, host, home, until)
-    yield
-    until.set()
-    thread.join(10)
+    try:
+        yield
+    finally:
+        until.set()
+        thread.join(10)
 
 
 def printed(home: Path, text: str, route: UUID | None = None) -> UUID:
@@ -55,7 +58,8 @@ def test_each_host_answers_for_its_replicas_and_is_read_on_from_where_it_was(
 def test_a_host_that_does_not_answer_is_missing_and_the_others_are_not(client: redis.Redis, tmp_path: Path) -> None:
     route = printed(tmp_path, "one\n")
     with answering(client, "east", tmp_path):
-        told = ask_hosts(client, {"gone": {uuid4(): None}, "east": {route: None}}, 10, SOON)
+        asked = {"gone": {uuid4(): None}, "east": {route: None}}
+        told = eventually(lambda: ask_hosts(client, asked, 10, SOON), what="the one to answer in time")
     assert told == {"east": {route: LogPiece("one\n", 4)}}
     assert client.ttl("rollway:logs:gone") > 0, "and what it was asked is forgotten"
 
