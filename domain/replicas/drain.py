@@ -10,8 +10,9 @@
     asked, but its runtime gave no answer                         -> ask again
     otherwise                                                     -> wait
 
-Its proxies tell when each live one has a port for it. Then a replica is idle when all of them said at two looks in a
-row that no answer of it is under way. The first look takes a second: it is waited for as for an idle one where each
+Its proxies tell when each live one has a port for it and the replica an address, by which they know it: one that was
+drained while it was being started has none. Then a replica is idle when all of them said at two looks in a row that no
+answer of it is under way. The first look takes a second: it is waited for as for an idle one where each
 proxy has told before, and else, since none may come, for 5 s. What has been told once counts on when there are no more
 looks: a proxy that falls silent, or whose server does, is not a quiet one.
 
@@ -59,7 +60,7 @@ class LeavingRoute:
     `running` is None while its runtime gives no answer; `is_unheard`: its runtime gave none when it was asked to end.
     `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
     `stop_requested_at`: when it was first asked to end, heard or not. `do_proxies_tell`: each live one
-    has a port for it; `have_proxies_told`: and has told there before.
+    has a port for it, and knows the replica; `have_proxies_told`: and has told there before.
     """
 
     status: RouteStatus

@@ -141,7 +141,7 @@ class Stops:
             drain_started_at=route.drain_started_at,
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
-            do_proxies_tell=told.do_proxies_tell,
+            do_proxies_tell=told.do_proxies_tell and route.address is not None,
             have_proxies_told=told.have_proxies_told,
             look=told.looks.get(route.id),
         )

@@ -98,3 +98,12 @@ def test_where_each_proxy_has_told_before_the_first_look_is_waited_for_though_th
     moved = replace(EDGE, stats_address="127.0.0.1:9903")
     in_transaction(engine, partial(note_proxies, seen=[moved]))
     assert is_asked(engine, here, draining), "it is not known to tell there"
+
+
+@pytest.mark.parametrize("drain_max", [3600.0])
+def test_one_that_was_drained_while_it_was_being_started_is_known_to_no_proxy_and_so_not_waited_for(
+    engine: Engine, here: HostReplicas, draining: UUID
+) -> None:
+    in_transaction(engine, partial(note_told, node_ids=["edge"]))
+    write(engine, "UPDATE routes SET address = NULL, replica_handle = NULL, started_at = NULL")
+    assert is_asked(engine, here, draining)
