@@ -43,11 +43,14 @@ class Notices:
         )
         async with client, client.pubsub() as channel:
             await channel.subscribe(TRAFFIC_CHANNEL)
-            is_asked = True
-            while (heard := await channel.get_message(timeout=_QUIET_SECONDS)) or not is_asked:
-                if is_asked := heard is None:
+            owes_answer = True
+            while True:
+                heard = await channel.get_message(timeout=_QUIET_SECONDS)
+                if heard is None and owes_answer:
+                    raise TimeoutError(f"Redis gave no answer for {_QUIET_SECONDS:g} s")
+                owes_answer = heard is None
+                if heard is None:
                     await channel.ping()
                 elif heard["type"] != "pong":
                     self.fault = None
                     self._on_notice()  # also when it has just subscribed: nobody heard what was said before
-            raise TimeoutError(f"Redis has been silent for {2 * _QUIET_SECONDS:g} s")

@@ -4,17 +4,17 @@
     it was never started, and its runtime gives no answer         -> gone
     terminating, a live proxy may still send it requests          -> wait, until the drain deadline at most
     terminating, out of traffic, its proxies tell and it is busy  -> wait, for drain_max_seconds at most
-    terminating, out of traffic, its proxies do not tell          -> wait for drain_seconds
+    terminating, out of traffic, its proxies cannot tell          -> wait for drain_seconds
     not asked to end yet                                          -> ask (SIGTERM)
     stop_grace_seconds over since the first asking                -> kill (SIGKILL)
     asked, but its runtime gave no answer                         -> ask again
     otherwise                                                     -> wait
 
-Its proxies tell when each live one has a port for it and the replica an address, by which they know it: one that was
-drained while it was being started has none. Then a replica is idle when all of them said at two looks in a row that no
-answer of it is under way. The first look takes a second: it is waited for as for an idle one where each
-proxy has told before, and else, since none may come, for 5 s. What has been told once counts on when there are no more
-looks: a proxy that falls silent, or whose server does, is not a quiet one.
+Its proxies can tell when each live one has a port for it, and the replica an address, by which they know it: one that
+was drained while it was being started has none. Then a replica is idle when all of them said at two looks in a row that
+no answer of it is under way. The first look takes a second: it is waited for as for an idle one where each proxy has
+told before, and else, since none may come, for 5 s. What has been told once counts on when there are no more looks: a
+proxy that falls silent, or whose server does, is not a quiet one.
 
 A failed replica is in nobody's way any more and skips the waits for its traffic. Of a replica whose runtime gives no
 answer nothing is known, so it counts as running, unless it was never started.
@@ -59,8 +59,8 @@ class LeavingRoute:
 
     `running` is None while its runtime gives no answer; `is_unheard`: its runtime gave none when it was asked to end.
     `out_of_traffic_at`: when every live proxy had acknowledged a table without it; None before that.
-    `stop_requested_at`: when it was first asked to end, heard or not. `do_proxies_tell`: each live one
-    has a port for it, and knows the replica; `have_proxies_told`: and has told there before.
+    `stop_requested_at`: when it was first asked to end, heard or not. `has_address`: proxies may know it.
+    `do_proxies_tell`: each live one has a port for it; `have_proxies_told`: and has told there before.
     """
 
     status: RouteStatus
@@ -70,6 +70,7 @@ class LeavingRoute:
     drain_started_at: datetime | None
     out_of_traffic_at: datetime | None
     stop_requested_at: datetime | None
+    has_address: bool
     do_proxies_tell: bool = False
     have_proxies_told: bool = False
     look: DrainLook | None = None
@@ -133,7 +134,7 @@ def _end_of_drain(route: LeavingRoute, times: DrainTimes) -> datetime:
 
 def _drain(route: LeavingRoute, times: DrainTimes) -> timedelta:
     match route.look:
-        case _ if times.drain_max is None or not route.do_proxies_tell:
+        case _ if times.drain_max is None or not route.do_proxies_tell or not route.has_address:
             return times.drain
         case None if not route.have_proxies_told:
             return max(times.drain, _FIRST_LOOK)

@@ -32,7 +32,7 @@ class Slot:
         self._pause = seconds / RENEWALS_IN_A_LIFE
         self._done = threading.Event()
         self._taken_away = threading.Event()
-        self._renewing = threading.Thread(target=self._renew, name="lock renewal", daemon=True)
+        self._renewing = threading.Thread(target=self._renew, args=(lock,), name="lock renewal", daemon=True)
 
     @property
     def is_held(self) -> bool:
@@ -50,10 +50,10 @@ class Slot:
             self._renewing.join()  # or a renewal under way finds the lock released, and counts it as lost
             _release(self._lock)
 
-    def _renew(self) -> None:
-        while self._lock is not None and not self._done.wait(self._pause):
+    def _renew(self, lock: Lock) -> None:
+        while not self._done.wait(self._pause):
             try:
-                self._lock.reacquire()
+                lock.reacquire()
             except LockError:
                 LOCKS_LOST.inc()
                 self._taken_away.set()

@@ -141,7 +141,8 @@ class Stops:
             drain_started_at=route.drain_started_at,
             out_of_traffic_at=route.out_of_traffic_at,
             stop_requested_at=route.stop_requested_at,
-            do_proxies_tell=told.do_proxies_tell and route.address is not None,
+            has_address=route.address is not None,
+            do_proxies_tell=told.do_proxies_tell,
             have_proxies_told=told.have_proxies_told,
             look=told.looks.get(route.id),
         )

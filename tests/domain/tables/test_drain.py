@@ -28,6 +28,7 @@ DRAINING = LeavingRoute(
     drain_started_at=BEGAN,
     out_of_traffic_at=None,
     stop_requested_at=None,
+    has_address=True,
 )
 FAILED = replace(DRAINING, status=RouteStatus.FAILED, drain_started_at=None)
 
@@ -80,6 +81,8 @@ def test_a_replica_leaves_step_by_step(leaving: LeavingRoute, seconds: float, st
         (replace(TOLD, have_proxies_told=True), 104.9, StopStep.WAIT),  # they tell, and their server may be away
         (replace(TOLD, have_proxies_told=True), 105, StopStep.ASK),
         (replace(TOLD, do_proxies_tell=False, have_proxies_told=True), 7, StopStep.ASK),
+        (replace(TOLD, has_address=False, have_proxies_told=True), 6.9, StopStep.WAIT),  # no proxy knows it
+        (replace(TOLD, has_address=False, have_proxies_told=True), 7, StopStep.ASK),
         (BUSY, 104.9, StopStep.WAIT),
         (BUSY, 105, StopStep.ASK),
         (replace(BUSY, do_proxies_tell=False), 7, StopStep.ASK),

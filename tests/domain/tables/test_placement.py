@@ -29,6 +29,7 @@ def test_the_host_with_the_fewest_of_the_deployment_is_chosen() -> None:
 def test_of_equal_hosts_the_one_with_the_fewest_of_all_then_the_first_by_name() -> None:
     assert place(routes(WEB), ["a", "b"], {}, {"a": 3, "b": 1}) == ["b"]
     assert place(routes(WEB), ["a", "b"], {}, {}) == ["a"]
+    assert place(routes(WEB), ["a", "b"], {(WEB, "a"): 0}, {"a": 1, "b": 2}) == ["a"]
 
 
 @pytest.mark.parametrize(
