@@ -1,11 +1,10 @@
 """What an Envoy has counted, as its page of statistics says it; the bootstrap's access log does the counting."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -22,9 +21,6 @@ REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
-_MOST_NAMED = 500
-"""Names in a path, of which Envoy takes 60 KiB."""
-_UNDER_WAY = {"rq_active", "rq_pending_active"}
 _NAME = re.compile(r"rollway\.(done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
 _COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
@@ -49,34 +45,6 @@ class _Stat(BaseModel):
 
 class _Page(BaseModel):
     stats: list[_Stat]
-
-
-class _Gauge(BaseModel):
-    name: str
-    value: int = 0
-
-
-class _Socket(BaseModel):
-    address: str
-    port_value: int = 0
-
-
-class _Address(BaseModel):
-    socket_address: _Socket
-
-
-class _Host(BaseModel):
-    address: _Address
-    stats: list[_Gauge] = []
-
-
-class _Cluster(BaseModel):
-    name: str
-    host_statuses: list[_Host] = []
-
-
-class _Clusters(BaseModel):
-    cluster_statuses: list[_Cluster] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,30 +127,6 @@ def _copies(stats: Iterable[_Stat]) -> dict[str, Copies]:
         if match := _COPIES.fullmatch(stat.name):
             value = int(stat.value)
             found[match[1]] += Copies(value) if match[2] == "completed" else Copies(failed=value)
-    return found
-
-
-def clusters_page(deployments: Iterable[str]) -> str:
-    """The page that says how many answers are under way at each replica of these deployments, and maybe of others."""
-    named = sorted(deployments)
-    if len(named) > _MOST_NAMED:
-        return "/clusters?format=json"
-    names = "|".join(map(re.escape, named))
-    return f"/clusters?{urlencode({'format': 'json', 'filter': f'^({names})(/.*)?$'})}"
-
-
-def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
-    """The answers under way by deployment, IP address and port, requests that wait for a connection among them.
-
-    A canary's replica may be in two clusters of its deployment: their answers are added up. Raises ValueError for what
-    is no page of clusters.
-    """
-    found: Counter[tuple[str, str, int]] = Counter()
-    for cluster in _Clusters.model_validate_json(page).cluster_statuses:
-        for host in cluster.host_statuses:
-            where = host.address.socket_address
-            busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
-            found[cluster.name.partition("/")[0], where.address, where.port_value] += busy
     return found
 
 

@@ -16,7 +16,8 @@ from db.engine import in_transaction
 from db.proxies.demand import Demanded, demanded
 from domain.autoscaling.demand import DemandLook, Shown, value_of_demand, with_look
 from domain.autoscaling.judging import MetricValue
-from traffic.counted import REQUESTS_PAGE, clusters_page, counted, under_way
+from traffic.counted import REQUESTS_PAGE, counted
+from traffic.under_way import clusters_page, under_way
 
 EVERY_SECONDS = 2.0
 _log = structlog.get_logger(__name__)

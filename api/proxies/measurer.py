@@ -18,7 +18,8 @@ from db.engine import in_transaction
 from db.proxies.drains import note_drain_looks, routes_to_look_at
 from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
 from domain.traffic.answers import Counters
-from traffic.counted import COUNTERS_PAGE, Counted, clusters_page, counted, under_way
+from traffic.counted import COUNTERS_PAGE, Counted, counted
+from traffic.under_way import ALONE_PAGE, clusters_page, is_alone, under_way
 
 EVERY_SECONDS = 0.9
 """Between two intervals of a rollout, at least."""
@@ -75,8 +76,15 @@ class Measurer:
         if len(found) < len(work.proxies):
             return
         busy = {route: sum(its.get(where, 0) for its in found.values()) for route, where in drains.items()}
+        if 0 in busy.values() and not await self._is_all(proxies, work):
+            busy = {route: answers for route, answers in busy.items() if answers}
         if await asyncio.to_thread(in_transaction, self._engine, partial(note_drain_looks, under_way=busy)):
             await asyncio.to_thread(self._on_release)
+
+    async def _is_all(self, proxies: Asking, work: _Work) -> bool:
+        """Whether no proxy hands over: asked after what is under way, so that none began to before it told that."""
+        alone = await self._ask(proxies, work, ALONE_PAGE, is_alone)
+        return len(alone) == len(work.proxies) and all(alone.values())
 
     def _published(self, draining: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
         """Where proxies have these replicas: cluster, IP address and port."""

@@ -58,7 +58,9 @@ def discovery_port(api: Process) -> int:
     return int(api.environment["ROLLWAY_DISCOVERY_PORT"])
 
 
-def envoy_process(api: Process, folder: Path, node_id: str = "edge-1") -> Process:
+def envoy_process(
+    api: Process, folder: Path, node_id: str = "edge-1", restarts: tuple[str, ...] = ("--disable-hot-restart",)
+) -> Process:
     port, admin, stats = free_port(), free_port(), free_port()
     config = folder / f"{node_id}.yaml"
     config.write_text(
@@ -71,7 +73,7 @@ def envoy_process(api: Process, folder: Path, node_id: str = "edge-1") -> Proces
             stats=("127.0.0.1", stats),
         )
     )
-    options = ["--concurrency", "2", "--disable-hot-restart", "--log-level", "warn"]
+    options = ["--concurrency", "2", "--log-level", "warn", *restarts]
     command = [str(envoy_program()), "--config-path", str(config), *options]
     return Process(command, port, folder / f"{node_id}.log", f"http://127.0.0.1:{admin}/ready")
 

@@ -10,7 +10,7 @@ import pytest
 from domain.model import RouteStatus, TrafficStatus
 from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters
 from tests.support.traffic_samples import deployment, route, snapshot
-from traffic.counted import LONGEST_MS, clusters_page, counted, under_way
+from traffic.counted import LONGEST_MS, counted
 from traffic.envoy import clusters_of, load_assignment
 from traffic.envoy_routes import MIRROR_STATISTICS
 from traffic.table import derive_table
@@ -83,23 +83,6 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
 def test_what_is_no_page_of_counters_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         counted(body)
-
-
-def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_of_its_clusters() -> None:
-    gauges = [{"name": "rq_active", "type": "GAUGE", "value": "2"}, {"name": "rq_pending_active", "value": "1"}]
-    others = [{"name": "rq_total", "value": "9"}, {"name": "rq_active", "type": "GAUGE"}]
-
-    def host(port: int, stats: list[dict[str, str]]) -> dict[str, Any]:
-        return {"address": {"socket_address": {"address": "10.0.0.1", "port_value": port}}, "stats": stats}
-
-    clusters = [{"name": "web", "host_statuses": [host(8001, gauges), host(8002, others)]}, {"name": "api"}]
-    clusters.append({"name": "web/canary", "host_statuses": [host(8001, gauges)]})
-    body = json.dumps({"cluster_statuses": clusters}).encode()
-    assert under_way(body) == {("web", "10.0.0.1", 8001): 6, ("web", "10.0.0.1", 8002): 0}
-    assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%28%2F.%2A%29%3F%24"
-    assert clusters_page(map(str, range(501))) == "/clusters?format=json", "too many for a path"
-    with pytest.raises(ValueError, match=r"."):
-        under_way(b"no healthy upstream")
 
 
 def test_a_draining_replica_stays_known_outside_of_what_routes_ask_for() -> None:

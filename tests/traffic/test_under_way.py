@@ -1,0 +1,41 @@
+"""What an Envoy has under way, from its pages of clusters and of itself."""
+
+import json
+from typing import Any
+
+import pytest
+
+from traffic.under_way import clusters_page, is_alone, under_way
+
+
+def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_of_its_clusters() -> None:
+    gauges = [{"name": "rq_active", "type": "GAUGE", "value": "2"}, {"name": "rq_pending_active", "value": "1"}]
+    others = [{"name": "rq_total", "value": "9"}, {"name": "rq_active", "type": "GAUGE"}]
+
+    def host(port: int, stats: list[dict[str, str]]) -> dict[str, Any]:
+        return {"address": {"socket_address": {"address": "10.0.0.1", "port_value": port}}, "stats": stats}
+
+    clusters = [{"name": "web", "host_statuses": [host(8001, gauges), host(8002, others)]}, {"name": "api"}]
+    clusters.append({"name": "web/canary", "host_statuses": [host(8001, gauges)]})
+    body = json.dumps({"cluster_statuses": clusters}).encode()
+    assert under_way(body) == {("web", "10.0.0.1", 8001): 6, ("web", "10.0.0.1", 8002): 0}
+    assert clusters_page(["web", "a.b"]) == "/clusters?format=json&filter=%5E%28a%5C.b%7Cweb%29%28%2F.%2A%29%3F%24"
+    assert clusters_page(map(str, range(501))) == "/clusters?format=json", "too many for a path"
+    with pytest.raises(ValueError, match=r"."):
+        under_way(b"no healthy upstream")
+
+
+@pytest.mark.parametrize("alone", [{}, {"parent_connections": 0}])
+def test_a_proxy_is_alone_unless_the_process_whose_place_it_took_has_connections(alone: dict[str, int]) -> None:
+    def page(**gauges: int) -> bytes:
+        stats = [{"name": f"server.{name}", "value": value} for name, value in gauges.items()]
+        return json.dumps({"stats": stats}).encode()
+
+    assert is_alone(page(uptime=13, **alone))
+    assert not is_alone(page(uptime=13, parent_connections=3))
+
+
+@pytest.mark.parametrize("body", [b"", b"no healthy upstream", b"{}", b'{"stats": []}'])
+def test_a_page_that_says_nothing_of_its_process_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        is_alone(body)

@@ -1,0 +1,83 @@
+"""What an Envoy has under way at each replica, as its page of clusters says it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+
+ALONE_PAGE = "/stats?usedonly&type=Gauges&format=json&filter=^server%5C.(uptime|parent_connections)$"
+"""What `is_alone` reads. With 5,000 deployments it costs an Envoy six times what a page of few clusters does."""
+
+_MOST_NAMED = 500
+"""Names in a path, of which Envoy takes 60 KiB."""
+_UNDER_WAY = {"rq_active", "rq_pending_active"}
+
+
+class _Gauge(BaseModel):
+    name: str
+    value: int = 0
+
+
+class _Socket(BaseModel):
+    address: str
+    port_value: int = 0
+
+
+class _Address(BaseModel):
+    socket_address: _Socket
+
+
+class _Host(BaseModel):
+    address: _Address
+    stats: list[_Gauge] = []
+
+
+class _Cluster(BaseModel):
+    name: str
+    host_statuses: list[_Host] = []
+
+
+class _Clusters(BaseModel):
+    cluster_statuses: list[_Cluster] = []
+
+
+class _Page(BaseModel):
+    stats: list[_Gauge]
+
+
+def clusters_page(deployments: Iterable[str]) -> str:
+    """The page that says how many answers are under way at each replica of these deployments, and maybe of others."""
+    named = sorted(deployments)
+    if len(named) > _MOST_NAMED:
+        return "/clusters?format=json"
+    names = "|".join(map(re.escape, named))
+    return f"/clusters?{urlencode({'format': 'json', 'filter': f'^({names})(/.*)?$'})}"
+
+
+def under_way(page: bytes) -> dict[tuple[str, str, int], int]:
+    """The answers under way by deployment, IP address and port, requests that wait for a connection among them.
+
+    A canary's replica may be in two clusters of its deployment: their answers are added up. Raises ValueError for what
+    is no page of clusters.
+    """
+    found: Counter[tuple[str, str, int]] = Counter()
+    for cluster in _Clusters.model_validate_json(page).cluster_statuses:
+        for host in cluster.host_statuses:
+            where = host.address.socket_address
+            busy = sum(gauge.value for gauge in host.stats if gauge.name in _UNDER_WAY)
+            found[cluster.name.partition("/")[0], where.address, where.port_value] += busy
+    return found
+
+
+def is_alone(page: bytes) -> bool:
+    """Whether what a proxy said just before this page is all that it has under way.
+
+    An Envoy that was restarted hot tells what came to its new process. The old one goes on with what came before, and
+    tells nobody: it is only known whether it still has connections. Raises ValueError for what is no page `ALONE_PAGE`.
+    """
+    gauges = {stat.name: stat.value for stat in _Page.model_validate_json(page).stats}
+    if "server.uptime" not in gauges:
+        raise ValueError("the page has no server.uptime")
+    return not gauges.get("server.parent_connections")
