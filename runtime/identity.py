@@ -14,6 +14,7 @@ from pydantic import Field
 
 _TOLERANCE_SECONDS = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
+_STATES = {b"Z": psutil.STATUS_ZOMBIE, b"T": psutil.STATUS_STOPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,12 @@ def identify(pid: int) -> Identity | None:
 
 def is_alive(identity: Identity | None) -> bool:
     """Whether this very process still runs. A zombie has ended."""
-    return identity is not None and _is_zombie(identity) is False
+    return identity is not None and _state(identity) not in (None, psutil.STATUS_ZOMBIE)
 
 
 def is_unreaped(identity: Identity) -> bool:
     """Whether this very process runs or is a zombie, which keeps its pid and the number of its session."""
-    return _is_zombie(identity) is not None
+    return _state(identity) is not None
 
 
 def send(identity: Identity | None, number: int) -> None:
@@ -54,6 +55,15 @@ def send_to_group(identity: Identity | None, number: int) -> None:
     _send(identity, number, _kill_group)
 
 
+def kill_if_stopped(pid: int) -> bool:
+    """SIGKILL for a process that stands still, as after SIGSTOP or Ctrl-Z. Returns whether it did."""
+    seen = _seen(pid)
+    if seen is None or seen[0] != psutil.STATUS_STOPPED:
+        return False
+    send(identify(pid), signal.SIGKILL)
+    return True
+
+
 def _kill_group(pid: int, number: int) -> None:
     (os.killpg if os.getpgid(pid) == pid else os.kill)(pid, number)
 
@@ -64,24 +74,24 @@ def _send(identity: Identity | None, number: int, kill: Callable[[int, int], Non
             kill(identity.pid, signal.Signals(number))
 
 
-def _is_zombie(identity: Identity) -> bool | None:
-    """None when this very process is gone."""
+def _state(identity: Identity) -> str | None:
+    """As psutil names it; None when this very process is gone."""
     seen = _seen(identity.pid)
     if seen is None or identity.boot != _boot() or abs(seen[1] - identity.started) >= _TOLERANCE_SECONDS:
         return None
     return seen[0]
 
 
-def _seen(pid: int) -> tuple[bool, float] | None:
-    """Whether it is a zombie, and when it was started; None when there is none. One read where there is /proc."""
+def _seen(pid: int) -> tuple[str, float] | None:
+    """Its state, and when it was started; None when there is none. One read where there is /proc."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        return state == b"Z", int(rest[18]) / _TICKS
+        return _STATES.get(state, psutil.STATUS_RUNNING), int(rest[18]) / _TICKS
     except (OSError, ValueError):
         pass  # it is gone, or this system has no /proc
     try:
         process = psutil.Process(pid)
-        return process.status() == psutil.STATUS_ZOMBIE, process.create_time() - psutil.boot_time()
+        return process.status(), process.create_time() - psutil.boot_time()
     except psutil.Error:
         return None
 

@@ -2,20 +2,23 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 from uuid import UUID
 
+import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runtime.base import Replica
-from runtime.file_lock import file_lock
-from runtime.identity import Identity, is_alive
+from runtime.file_lock import file_lock, holder_of
+from runtime.identity import Identity, is_alive, kill_if_stopped
 from runtime.process_table import Sighting, exit_code, group_is_alive
 
 LOCK_PATIENCE_SECONDS = 30.0
 LOOPBACK = "127.0.0.1"
+_STANDSTILL_SECONDS = 5.0
+_log = structlog.get_logger(__name__)
 
 
 class ReplicaRecord(BaseModel):
@@ -79,9 +82,19 @@ class RecordFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Exclusive among all threads and processes of this host. Raises TimeoutError after 30 s of waiting."""
+        """Exclusive among all threads and processes of this host. Raises TimeoutError after 30 s of waiting.
+
+        A process that is stopped (SIGSTOP) while it holds this would hold up all starts and stops of its host: it is
+        killed after 5 s, where the system says who holds it. What it left half done is cleared up as after any kill.
+        """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file_lock(self._folder / ".lock", LOCK_PATIENCE_SECONDS):
+        path = self._folder / ".lock"
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(path, _STANDSTILL_SECONDS))
+            except TimeoutError:
+                _kill_stopped_holder(path)
+                held.enter_context(file_lock(path, LOCK_PATIENCE_SECONDS - _STANDSTILL_SECONDS))
             yield
 
     def read(self, route_id: UUID) -> ReplicaRecord | None:
@@ -118,6 +131,12 @@ class RecordFolder:
 
     def _path(self, route_id: UUID) -> Path:
         return self._folder / f"{route_id}.json"
+
+
+def _kill_stopped_holder(lock: Path) -> None:
+    pid = holder_of(lock)
+    if pid and kill_if_stopped(pid):
+        _log.warning("killed: it was stopped while it held the lock on this host's replicas", pid=pid)
 
 
 def _parsed(path: Path) -> ReplicaRecord | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.file_lock import file_lock
+from runtime.file_lock import file_lock, holder_of
 from tests.support.runtimes import ROOT
 
 HOLD = "import sys; from pathlib import Path; from runtime.file_lock import file_lock\n"
@@ -23,8 +23,10 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_then_held(tmp_path:
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(TimeoutError, match=r"another process has held .*lock for 0\.1 s"), file_lock(path, 0.1):
             pass
+        assert holder_of(path) == other.pid
         with file_lock(path, 10, on_wait=other.stdin.close):
             waits.append("held")
     with file_lock(path, 0.1, on_wait=lambda: waits.append("waited")):
         pass
     assert waits == ["held"]
+    assert holder_of(path) is holder_of(tmp_path / "missing") is None

@@ -6,8 +6,9 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from runtime.identity import identify, is_alive, is_unreaped, send
+from runtime.identity import identify, is_alive, is_unreaped, kill_if_stopped, send
 from tests.support.runtimes import SLEEPER
+from tests.support.server_process import suspend
 from tests.support.waiting import eventually
 
 
@@ -40,3 +41,12 @@ def test_a_zombie_has_ended_and_keeps_its_pid_until_it_is_reaped() -> None:
         assert is_unreaped(identity)
     assert not is_unreaped(identity)
     assert identify(identity.pid) is None
+
+
+def test_only_who_stands_still_is_killed_for_it() -> None:
+    with subprocess.Popen(SLEEPER) as child:
+        assert not kill_if_stopped(child.pid)
+        suspend(child.pid)
+        assert kill_if_stopped(child.pid)
+        assert child.wait(10) == -signal.SIGKILL
+    assert not kill_if_stopped(child.pid), "it is gone"
