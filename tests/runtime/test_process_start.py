@@ -1,6 +1,5 @@
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from domain.replicas.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.process import ProcessRuntime
 from tests.support.runtimes import ROOT, ended, log_of, pid_of, processes_of, python, request
-from tests.support.server_process import suspend
 from tests.support.waiting import eventually
 
 STARTS_ONE_ROUTE = """
@@ -25,14 +23,6 @@ from uuid import UUID
 from runtime.process import ProcessRuntime
 from tests.support.runtimes import request
 print(ProcessRuntime(Path(sys.argv[1])).start(request(route_id=UUID(sys.argv[2]))).handle)
-"""
-HOLDS_THE_LOCK = """
-import sys
-from pathlib import Path
-from runtime.process_record import RecordFolder
-with RecordFolder(Path(sys.argv[1])).locked():
-    print("held", flush=True)
-    sys.stdin.read()
 """
 
 
@@ -62,16 +52,6 @@ def test_two_processes_asking_for_one_route_start_one_replica_that_outlives_them
     eventually(lambda: processes_of(home) == [pid_of(replica)])
     assert os.getsid(pid_of(replica)) == pid_of(replica)
     assert runtime.start(request(route_id=route_id)) == replica
-
-
-def test_a_worker_that_is_stopped_while_it_starts_a_replica_loses_the_lock(home: Path, runtime: ProcessRuntime) -> None:
-    command = [sys.executable, "-c", HOLDS_THE_LOCK, str(home)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        assert worker.stdout
-        assert worker.stdout.readline() == b"held\n"
-        suspend(worker.pid)
-        assert runtime.start(request()).running
-        assert worker.wait(10) == -signal.SIGKILL, "or it went on where it was stopped, beside who has the lock now"
 
 
 def test_an_ended_replica_is_returned_and_not_started_again(home: Path, runtime: ProcessRuntime) -> None:
