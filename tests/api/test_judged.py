@@ -10,7 +10,7 @@ from tests.support.coordinators import cycling
 from tests.support.deployments import read, write
 from tests.support.edge import Edge, api_process
 from tests.support.rolling import Rolling, rolling, served
-from tests.support.server_process import Process
+from tests.support.server_process import running
 from tests.support.waiting import eventually
 
 AT_LEAST = 100
@@ -33,15 +33,6 @@ def judging(edge: Edge, at_least: int) -> Iterator[Rolling]:
         with cycling(edge.routes.engine):
             eventually(lambda: is_judged(this))
             yield this
-
-
-@contextmanager
-def running(server: Process) -> Iterator[None]:
-    server.start()
-    try:
-        yield
-    finally:
-        server.end(kill=True)
 
 
 def rollout(this: Rolling) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from domain.traffic.answers import Answers
 from tests.support.deployments import write
 from tests.support.edge import Edge, api_process
 from tests.support.rolling import Rolling, rolling, served
+from tests.support.server_process import running
 from tests.support.waiting import eventually
 
 
@@ -95,16 +96,13 @@ def test_of_two_servers_each_counts_what_the_other_has_not_whichever_is_killed(
 ) -> None:
     with rolling(edge) as this:
         came, second = this.came(), api_process(module_database, redis_url, tmp_path)
-        second.start()
-        try:
+        with running(second):
             this.ask(50)
             edge.api.end(kill=True)
             this.ask(50)
             eventually(lambda: sum(answers.done for answers in came()) == 100)
             edge.api.start()
             this.ask(50)
-        finally:
-            second.end(kill=True)
         eventually(lambda: sum(answers.done for answers in came()) == 150)
         this.looked_at()
         assert sum(answers.done for answers in came()) == 150

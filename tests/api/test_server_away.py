@@ -16,7 +16,7 @@ from tests.support import plain_http
 from tests.support.asking import page
 from tests.support.deployments import make_deployment, write
 from tests.support.edge import EdgeRoutes, discovery_port, envoy_process
-from tests.support.server_process import Process
+from tests.support.server_process import Process, running
 from tests.support.servers import EmbeddedServer
 from tests.support.waiting import eventually
 from tests.support.web_replicas import replicas
@@ -120,8 +120,7 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
             routes.at(route, replica.address)
         routes.reached(web.id, "web")
         second = envoy_process(api, tmp_path, "edge-2")
-        second.start()
-        try:
+        with running(second):
             eventually(lambda: plain_http.get(f"{second.url}/web/").status_code == 200)
             routes.drain(web.routes[0])
             eventually(lambda: routes.released(web.routes[0]))
@@ -131,8 +130,6 @@ def test_two_envoys_are_both_waited_for_and_one_that_died_is_not_for_long(
             assert not routes.released(web.routes[1])
             second.thaw()
             eventually(lambda: routes.released(web.routes[1]))
-        finally:
-            second.end(kill=True)
         write(routes.engine, "UPDATE proxies SET silence_seconds = 1 WHERE node_id = 'edge-2'")
         routes.drain(web.routes[2])
         eventually(lambda: routes.released(web.routes[2]), 20)

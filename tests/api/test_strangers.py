@@ -20,7 +20,7 @@ from tests.support import plain_http
 from tests.support.asking import KEY, with_token
 from tests.support.deployments import Made
 from tests.support.edge import Edge, envoy_process
-from tests.support.server_process import Process
+from tests.support.server_process import Process, running
 from tests.support.streaming import Node
 from tests.support.waiting import eventually
 from traffic.resources import ResourceKind
@@ -151,8 +151,5 @@ def test_two_envoys_with_one_id_are_noticed(edge: Edge, tmp_path: Path) -> None:
         found = in_transaction(edge.routes.engine, list_proxies)
         return any(proxy.is_doubled for proxy in found if proxy.node_id == "edge-1")
 
-    try:
-        second.start()
+    with running(second):
         eventually(is_noticed)
-    finally:
-        second.end(kill=True)

@@ -11,6 +11,7 @@ from tests.support.edge import Edge, api_process
 from tests.support.http2_replica import http2_replica
 from tests.support.pictures import PROVISIONING
 from tests.support.policies import CANARY
+from tests.support.server_process import running
 from tests.support.servers import EmbeddedServer
 from tests.support.traefik import behind_traefik, traefik_process
 from tests.support.waiting import eventually
@@ -101,18 +102,14 @@ def test_replicas_that_speak_http2_alone_are_asked_in_it(edge: Edge, tmp_path: P
 def test_one_that_polls_more_often_than_it_takes_over_is_waited_for_until_it_has(edge: Edge, tmp_path: Path) -> None:
     """It has just taken a table over, so it does not look at the next one before its throttle is over."""
     traefik = traefik_process(edge.api, tmp_path, "traefik-2", poll_seconds=0.2, throttle_seconds=2)
-    traefik.start()
     slow = Edge(edge.routes, edge.api, traefik)
-    with replicas("stays", "leaves") as (stays, leaves):
-        try:
-            made = slow.make("■■", stays, leaves, name="slowly")
-            slow.wait_for("/slowly/")
-            with slow.asked_all_the_time("/slowly/") as statuses:
-                edge.routes.drain(made.routes[1])
-                eventually(lambda: edge.routes.released(made.routes[1]))
-                assert asked_of(leaves, during=50, of=statuses) == 0
-                leaves.close()
-                assert asked_of(leaves, during=50, of=statuses) == 0
-            assert set(statuses) == {200}
-        finally:
-            traefik.end(kill=True)
+    with replicas("stays", "leaves") as (stays, leaves), running(traefik):
+        made = slow.make("■■", stays, leaves, name="slowly")
+        slow.wait_for("/slowly/")
+        with slow.asked_all_the_time("/slowly/") as statuses:
+            edge.routes.drain(made.routes[1])
+            eventually(lambda: edge.routes.released(made.routes[1]))
+            assert asked_of(leaves, during=50, of=statuses) == 0
+            leaves.close()
+            assert asked_of(leaves, during=50, of=statuses) == 0
+        assert set(statuses) == {200}

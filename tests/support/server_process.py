@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,3 +91,13 @@ class Process:
             self.process.terminate()
         self.process.wait(15)
         return time.monotonic() - began
+
+
+@contextmanager
+def running(process: Process) -> Iterator[None]:
+    """Started now, and killed in the end."""
+    process.start()
+    try:
+        yield
+    finally:
+        process.end(kill=True)
