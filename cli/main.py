@@ -83,6 +83,8 @@ def _sentence_of(error: TyperException, given: Sequence[str]) -> str:
 def _refuse_what_is_no_text(given: Sequence[str]) -> None:
     """Raises UsageError. The shell hands on any bytes; what is no UTF-8 could be neither stored nor shown."""
     for number, argument in enumerate(given, 1):
+        if "\0" in argument:
+            raise UsageError(f"argument {number}, {argument!r}, has the character NUL; {_help_of(given)}")
         if argument.encode(errors="ignore").decode() != argument:
             raise UsageError(f"argument {number}, {argument!r}, is no UTF-8 text; {_help_of(given)}")
 

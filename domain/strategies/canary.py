@@ -19,7 +19,8 @@ What comes with the next weight is created before the weight: line 2 asks for th
 soon as line 5 holds. The seconds of a step count from when every live proxy knew its weight.
 
 A fresh baseline is as many more of the old side, none older than the rollout; where the surge leaves no room for
-that many more, older ones go for it. When the canary ends they are old replicas as the others are.
+that many more, older ones go for it, and first what another canary left. When the canary ends they are old replicas
+as the others are.
 
 n=3 surge=1, steps 5 % and 50 %, new ones right of the bar:
 
@@ -36,7 +37,7 @@ from typing import ClassVar
 
 from domain.changes import Decision, RouteChanges, Stage
 from domain.holds import Hold
-from domain.model import Deployment, Rollout, RouteStatus, Verdict
+from domain.model import Deployment, Rollout, RouteStatus
 from domain.strategies.base import AbstractDeploymentStrategy, GoesOn, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
@@ -130,9 +131,10 @@ def _sides(
     size = elder + fresh
     beside = Budget(size, budget.ceiling - max(wanted, taken), size, budget.count_stopping)
     kept = converge(replace(deployment, routes=old), deployment.current_revision_id, beside, now)
-    if fresh and kept.verdict is Verdict.SUCCESS:
+    if fresh and not kept.changes:
         young = baseline(deployment, deployment.rollout)
         elders = worst_first(route for route in buckets.foreign if route not in young)
+        elders.sort(key=lambda route: route.revision_id == deployment.current_revision_id)
         kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - elder)])))
     live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
     room = Budget(wanted, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)

@@ -70,6 +70,15 @@ def test_an_argument_that_is_no_utf_8_is_one_sentence_and_exit_code_2() -> None:
     assert done.stderr == "argument 2, 'w\\udcffb', is no UTF-8 text; see 'rollway scale --help'\n"
 
 
+def test_an_argument_that_holds_a_nul_is_refused(rollway: Rollway) -> None:
+    """No shell hands one on; a program that calls this in its own process may."""
+    ended = rollway("traffic", "a\0b", "--set", "{}")
+    assert (ended.code, ended.err) == (
+        2,
+        "argument 2, 'a\\x00b', has the character NUL; see 'rollway traffic --help'\n",
+    )
+
+
 def test_a_fault_of_rollways_own_is_one_sentence_and_its_traceback_is_shown_when_asked_for() -> None:
     program = """
 import sys

@@ -51,42 +51,46 @@ class Search:
     numbers: dict[bytes, int] = field(default_factory=dict)
     budgets: list[int] = field(default_factory=list)
     """For each state the bits of the budgets, of misfortunes and commands, that it was reached with, or with more."""
+    first: "array[int]" = field(default_factory=lambda: array("q"))
+    """For each state its first visit. It is visited again with another budget, with which more can happen."""
     parents: "array[int]" = field(default_factory=lambda: array("q"))
+    """For each visit the one before, whose event led here."""
     events: "array[int]" = field(default_factory=lambda: array("H"))
     kind: list[tuple[int, ...] | None] = field(default_factory=list)
     """For each state where the steps of a kind world lead; None for one in which it rests."""
-    queues: list[deque[tuple[int, State]]] = field(default_factory=list)
+    queues: list[deque[tuple[int, int, State]]] = field(default_factory=list)
+    """Visits to come: each with the number of its state."""
 
     def run(self, most_states: int | None = None) -> Found:
         """Visit them all, or until a law is broken."""
         began, transitions = process_time(), 0
         self.queues = [deque() for _ in range(self.start.left.together + 1)]
         self._reached(self.start, 0, 0)
-        for number, state in self._next():
+        for visit, number, state in self._next():
             kind = []
             for event, move in enumerate(moves(state)):
                 transitions += 1
                 if move.broken is not None:
-                    return self._found(began, transitions, move.broken, (*self.path(number), event))
-                to = self._reached(move.state, number, event)
+                    return self._found(began, transitions, move.broken, (*self.path(visit), event))
+                to = self._reached(move.state, visit, event)
                 if move.kind:
                     kind.append(to)
             self.kind[number] = tuple(kind) if kind or not rests(state) else None
             if most_states is not None and len(self.budgets) > most_states:
                 raise RuntimeError(f"more than {most_states} states")
         if stuck := self._stuck():
-            return self._found(began, transitions, stuck[1], self.path(stuck[0]))
+            return self._found(began, transitions, stuck[1], self.path(self.first[stuck[0]]))
         return self._found(began, transitions)
 
-    def path(self, number: int) -> Path:
-        """How a state was reached."""
+    def path(self, visit: int) -> Path:
+        """How it came to a visit."""
         steps = []
-        while number:
-            steps.append(self.events[number])
-            number = self.parents[number]
+        while visit:
+            steps.append(self.events[visit])
+            visit = self.parents[visit]
         return tuple(reversed(steps))
 
-    def _next(self) -> Iterator[tuple[int, State]]:
+    def _next(self) -> Iterator[tuple[int, int, State]]:
         while queue := next((queue for queue in self.queues if queue), None):
             yield queue.popleft()
 
@@ -96,12 +100,13 @@ class Search:
         number = self.numbers.setdefault(key, len(self.budgets))
         if number == len(self.budgets):
             self.budgets.append(0)
-            self.parents.append(parent)
-            self.events.append(event)
+            self.first.append(len(self.parents))
             self.kind.append(())
         if not self.budgets[number] & _bit(*left):
             self.budgets[number] |= _no_more_than(left)
-            self.queues[self.start.left.together - left.together].append((number, state))
+            self.queues[self.start.left.together - left.together].append((len(self.parents), number, state))
+            self.parents.append(parent)
+            self.events.append(event)
         return number
 
     def _stuck(self) -> tuple[int, str] | None:

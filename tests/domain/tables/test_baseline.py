@@ -83,6 +83,16 @@ def test_a_fresh_baseline(picture: str, surge: int, rollout: dict[str, Any], exp
     assert step(beside(picture, s=surge, **rollout)) == expected
 
 
+def test_what_another_canary_left_goes_for_it_first() -> None:
+    made = beside("■■/■|■■", stage=2, weight=5000, weight_known_at=NOW)
+    elder, left, *others = made.routes
+    superseded = replace(made, routes=(elder, replace(left, revision_id=V3), *others))
+    assert decide(superseded).changes.drain_route_ids == (left.id,)
+    waits = until_it_waits(superseded, NOW)
+    assert waits.rollout
+    assert (picture(waits.routes, V1, V2), len(baseline(waits, waits.rollout))) == ("■■◇|■■", 2)
+
+
 def decide(deployment: Deployment) -> Decision:
     return EVALUATOR.evaluate_one(deployment, NOW)
 
