@@ -76,7 +76,7 @@ browser: .venv/.dev ## a Chromium for the tests of the page, into .venv, without
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
 
-prove: .venv/.dev ## every reachable state of small rollouts, visited, a quarter of an hour (ARGS="--only blue_green")
+prove: .venv/.dev ## every reachable state of small rollouts, visited, over half an hour (ARGS="--only blue_green")
 	@$(BIN)/python -m tests.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")

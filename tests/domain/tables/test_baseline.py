@@ -94,7 +94,7 @@ def test_what_another_canary_left_goes_for_it_first() -> None:
 
 
 def test_while_too_few_serve_no_old_one_goes_for_it() -> None:
-    at_half = {"stage": 2, "weight": 5000, "weight_known_at": NOW}
+    at_half: dict[str, Any] = {"stage": 2, "weight": 5000, "weight_known_at": NOW}
     assert step(beside("■■■■■■■■■■/|■■", n=10, **at_half)) == "drain ■■"
     assert step(beside("■■■■/◇◇◇|◇◇◇◇◇", n=10, **at_half)) == "wait"
 
