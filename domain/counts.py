@@ -24,4 +24,4 @@ class Glimpse(NamedTuple):
     policy: DeploymentPolicy
     desired: int
     counts: RouteCounts
-    stands: bool = False
+    stands: bool

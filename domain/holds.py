@@ -56,8 +56,8 @@ class Group:
 
     name: str
     members: tuple[str, ...]
-    most_at_once: int | None = None
-    in_order: bool = False
+    most_at_once: int | None
+    in_order: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,10 @@ class PeopleSettings(Settings):
     )
     """Where it listens."""
     rate: float = Field(
-        50, gt=0, le=100_000, validation_alias="ROLLWAY_PEOPLE_RATE", description="requests a second, more than 0"
+        50,
+        gt=0,
+        le=100_000,
+        validation_alias="ROLLWAY_PEOPLE_RATE",
+        description="a number of requests a second, more than 0 and up to 100000",
     )
     """Requests a second that one token may make for long; four times as many at once."""

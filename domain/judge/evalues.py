@@ -12,7 +12,6 @@ from dataclasses import dataclass
 _HARM = (1.5, 2, 3, 5, 10, 30)
 _NO_WORSE = (1, 0.5)
 _GOOD = (0, 0.1, 0.25, 0.5)
-_TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def _split(intervals: Iterable[Counts], boundary: float, ratios: Sequence[float]
 
 
 def _theta(share: float, ratio: float) -> float:
-    return min(1 - _TINY, max(_TINY, share * ratio / (share * ratio + 1 - share)))
+    return share * ratio / (share * ratio + 1 - share)
 
 
 def _below(intervals: Iterable[Counts], allowed: float) -> Iterator[float]:

@@ -84,9 +84,8 @@ def news_of(became: Iterable[Became], *, blame: bool = True) -> tuple[News, ...]
 def failures_after(before: StartFailures | None, news: Sequence[News], now: datetime) -> StartFailures | None:
     """A deployment remembers the failing starts of one revision: of the one that fails most just now."""
     worst = max(news, key=lambda item: item.failed)
-    known = before is not None and before.revision_id == worst.revision_id
     if worst.failed:
-        if before is None or not known or is_proven(before, now):
+        if before is None or before.revision_id != worst.revision_id or is_proven(before, now):
             return StartFailures(worst.revision_id, worst.failed, now)
         short_lives = before.short_lives + (before.came_up_at is not None)
         return StartFailures(worst.revision_id, before.in_a_row + worst.failed, now, short_lives=short_lives)

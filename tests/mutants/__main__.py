@@ -21,7 +21,7 @@ from rich.console import Console
 from tests.mutants.explained import EXPLAINED
 from tests.mutants.mutant import Imported, Mutant, all_mutants
 
-PURE_TESTS = ("tests/domain", "tests/traffic")
+PURE_TESTS = ("tests/domain", "tests/traffic", "tests/reference")
 KILLED_AT_LEAST = 0.95
 CONSOLE = Console(markup=False, highlight=False, soft_wrap=True)
 MEMORY = 2 * 2**30

@@ -1,6 +1,9 @@
 """Mutants that no test can find, each with the reason: they decide as the code does."""
 
 EXPLAINED: dict[str, str] = {
+    "buckets.worst_first: 1 -> 2": "any number below the others puts a state that nobody knows first",
+    "drain._drain: 0 -> -1": "now is never before it was out of traffic",
+    "plan._varied: 2.0 -> 3.0": "any two times that differ show whether their order matters",
     "judging._judge: rule.step < 0 -> rule.step <= 0": "no rule has a step of 0",
     "judging._judge: 0 -> 1": "no rule has a step of 0",
     "judging._judge: (to - desired) * rule.step -> (to - desired) / rule.step": "only the sign is asked for",
@@ -9,8 +12,15 @@ EXPLAINED: dict[str, str] = {
     ),
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
-    "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
     "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
     "blocked.min_ready_of: 0 -> -1 (2)": "nothing has been healthy for less than no time",
     "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
+    "after.routes_after: 1 -> 2": "a placeholder for an id, any that is free would do",
+    "backoff: 10 -> 11": "2 ** 10 seconds are longer than the longest pause already",
+    "drawn._change: 0.0 -> -1.0": "only what is above 0 is divided by",
+    "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
+    "evidence._slow_ones: strict=True -> nothing": "both have a count for each bucket",
+    "ends.promote_delay: 0 -> 1": "who has no such delay is promoted by a person",
+    "plan._varied: 2.0 -> 3.0 (2)": "any two times that differ show whether their order matters",
+    "text._unstorable: 1 -> 2": "no depth is below 0",
 }

@@ -17,6 +17,7 @@ from reference.pages import FOLDER, PAGES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(ROOT.glob("examples/*.yaml"))
+NUMBERS = (int, float, int | None)
 MODELS: list[type[BaseModel]] = [
     *SECTIONS.values(),
     *(strategy.spec_model for strategy in STRATEGIES.values()),
@@ -44,6 +45,16 @@ def test_every_variable_says_what_it_means_and_what_is_right(model: type[BaseMod
     variables = [name for name, field in model.model_fields.items() if field.validation_alias]
     rows = {row.name: row for row in rows_of(model)}
     assert [name for name in variables if name not in meanings(model) or rows[name].right == "anything"] == []
+
+
+@pytest.mark.parametrize("model", [model for models in READERS.values() for model in models], ids=lambda m: m.__name__)
+def test_the_limits_of_a_variable_are_those_that_it_says(model: type[BaseModel]) -> None:
+    """A message says what is right in these words, and has no others."""
+    for name, field in model.model_fields.items():
+        kinds = ("ge", "gt", "le", "lt")
+        limits = {float(getattr(limit, kind)) for limit in field.metadata for kind in kinds if hasattr(limit, kind)}
+        words = (field.description or "").partition(";")[0] if field.annotation in NUMBERS else ""
+        assert {float(number) for number in re.findall(r"[0-9]+(?:\.[0-9]+)?", words)} == limits, name
 
 
 def test_no_variable_of_rollway_is_left_out() -> None:

@@ -1,16 +1,21 @@
 """What asking for a revision comes to, in every state."""
 
 from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
-from domain.activation import Activation, ActivationRequest, decide_activation
+from domain.activation import Activation, ActivationRequest, activate, decide_activation
 from domain.errors import DeploymentAlreadyInProgressError, WrongStateError
+from domain.freezes import Frozen, FrozenError
 from domain.model import Deployment, DeploymentLifecycleStatus
 from domain.policy import DeploymentPolicy
+from tests.support.people import asking, request
 from tests.support.pictures import (
     DESTROYED,
     DESTROYING,
+    NOW,
     PENDING,
     READY,
     SCALING,
@@ -78,6 +83,32 @@ def test_another_revision_in_the_middle_is_refused_naming_both_ways_out(
     ):
         asked(deployment, revision, rolling_update())
     assert asked(deployment, revision, rolling_update(), supersede=True) is Activation.SUPERSEDED
+
+
+@pytest.mark.parametrize(
+    ("deployment", "revision", "is_refused"),
+    [
+        (resting("", status=PENDING, current_revision_id=None), V1, True),
+        (resting("■■■", status=READY), V3, True),
+        (deploying("■■|■"), V3, True),
+        (deploying("■■|■"), V2, False),
+        (deploying("■■|■"), V1, False),  # back to what is current
+        (resting("■■■", status=READY), V2, False),
+        (resting("■|■■■", status=READY), V2, False),
+    ],
+)
+def test_a_freeze_refuses_what_begins_and_never_the_way_back(
+    deployment: Deployment, revision: UUID, *, is_refused: bool
+) -> None:
+    freeze = Frozen("fair", "", NOW + timedelta(hours=1))
+    asking_for = replace(request(deployment, revision, rolling_update(), supersede=True), frozen=freeze)
+    if is_refused:
+        with pytest.raises(FrozenError):
+            activate(deployment, asking_for, asking(deployment, NOW))
+    if deployment.status != PENDING:
+        assert activate(deployment, replace(asking_for, is_undo=True), asking(deployment, NOW))
+    through = activate(deployment, replace(asking_for, through_freeze=True), asking(deployment, NOW))
+    assert through.said.endswith(", through freeze fair") is is_refused
 
 
 @pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)

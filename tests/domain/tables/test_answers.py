@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Counters, counted_since, together
+from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters, counted_since, together
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 
@@ -40,6 +40,25 @@ def test_counters_that_restart_count_anew(
     assert since.of.get(OLD, Answers()) == answers(old)
     assert since.of.get(NEW, Answers()) == answers(new)
     assert since.refused == refused
+
+
+def test_the_edges_stay_as_they_are_for_what_is_stored_was_counted_by_them() -> None:
+    assert FIRST_BYTE_MS[:17] == (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700)
+    assert [edge / 1000 for edge in FIRST_BYTE_MS[17:]] == [1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 60, 120, 300]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "since"),
+    [
+        (Copies(), Copies(4, 1), Copies(4, 1)),
+        (Copies(40, 3), Copies(44, 5), Copies(4, 2)),
+        (Copies(40, 3), Copies(40, 3), Copies()),
+        (Copies(40, 3), Copies(4, 3), Copies(4, 3)),  # the mirror has begun anew
+        (Copies(40, 3), Copies(44, 2), Copies(44, 2)),
+    ],
+)
+def test_copies_since_the_last_look(before: Copies, now: Copies, since: Copies) -> None:
+    assert now.since(before) == since
 
 
 def test_no_count_is_ever_below_zero_when_only_a_bucket_has_fallen() -> None:

@@ -80,6 +80,8 @@ def step(deployment: Deployment) -> str:
         ("■■■|", 3, FIRST, "create 1"),
         ("■■■|▲", 3, FIRST, "drain ▲"),
         ("■■▲|■", 3, FIRST, "drain ▲"),
+        # who comes into traffic but is not healthy is nobody to spare another for
+        ("▲◌|■■", 2, FIRST, "promote ◇"),
         # a size from somebody in the middle: both sides follow
         ("■■■|■", 5, FIRST, "create 2"),
         ("■■■■■|■", 3, FIRST, "drain ■■"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError
+from domain.judge.settings import AtMost, Judge
 from domain.strategies.canary_steps import CanarySpec
 from tests.support.policies import canary
 
@@ -30,3 +31,28 @@ def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right
 def test_left_out_its_steps_are_three_and_the_least_weight_is_one_request_of_ten_thousand() -> None:
     assert CanarySpec().stages == ((500, None), (2500, None), (5000, None))
     assert CanarySpec.model_validate({"steps": ["0.01%"]}).stages == ((1, None),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "right"),
+    [
+        ({"errors": None}, "nothing would be judged"),
+        ({"errors": {"allowed": "0%"}}, "above 0"),
+        ({"errors": {"allowed": "100%"}}, "below 100"),
+        ({"errors": {"allowed": "1.0001%"}}, "below 100"),
+        ({"errors": {"worse_than": "0.5x"}}, 'such as "1.2x"'),
+        ({"chance_of_false_abort": 0.01}, 'such as "1%"'),
+        ({"if_undecided": "wait"}, "promote"),
+    ],
+)
+def test_what_a_judge_cannot_be_is_said(spec: dict[str, Any], right: str) -> None:
+    with pytest.raises(InvalidInputError, match=right.replace("(", r"\(")):
+        canary(judge=spec)
+
+
+def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:
+    steps = [{"weight": "5%", "seconds": 60}]
+    with pytest.raises(InvalidInputError, match="a judge says when they are over"):
+        canary(steps=steps, judge={})
+    assert canary(steps=steps, judge={"dry_run": True})
+    assert Judge(at_most=AtMost(seconds=60)).at_most.seconds == 60

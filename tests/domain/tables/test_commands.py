@@ -1,14 +1,24 @@
 """Commands that people send: of each field the last value that is taken and the first that is refused."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from pydantic import ValidationError
 
 from domain.commands import COMMANDS
 from domain.commands.base import Command
 from domain.errors import InvalidInputError, TooLargeError, UnknownCommandError
 from domain.messages import MOST_COMMAND_BYTES, parse_command
+from domain.queries import QUERIES, Query
 from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
+
+NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}
+ONCE: dict[str, Any] = {
+    **dict.fromkeys(NIGHT),
+    "starts_at": "2026-12-24T18:00:00+01:00",
+    "ends_at": "2027-01-02T09:00:00+01:00",
+}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +39,14 @@ from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, ext
         ("scale", {"desired_replicas": 10_000}, {"desired_replicas": 10_001}),
         ("scale", {"desired_replicas": 1}, {"desired_replicas": "1"}),
         ("scale", {"desired_replicas": 1}, {"desired_replicas": True}),
+        ("promote", {"full": True, "reason": "it is night"}, {"full": True}),
+        ("promote", {"full": False}, {"full": True, "reason": ""}),
+        ("set_freeze", NIGHT, {**NIGHT, "cron": None}),
+        ("set_freeze", NIGHT, {**NIGHT, "duration_seconds": None}),
+        ("set_freeze", ONCE, {**ONCE, "starts_at": None}),
+        ("set_freeze", ONCE, {**ONCE, "ends_at": None}),
+        ("set_freeze", ONCE, {**ONCE, **NIGHT}),
+        ("set_freeze", ONCE, {**ONCE, "ends_at": ONCE["starts_at"]}),
         ("forget_host", {"host": "h"}, {"host": ""}),
         ("forget_host", {"host": "h" * 63}, {"host": "h" * 64}),
         ("report_route", {"address": "10.0.0.7:80"}, {"address": "a." * 150 + "b:80"}),
@@ -70,6 +88,12 @@ def test_what_a_command_leaves_open() -> None:
 def test_every_command_refuses_what_it_does_not_know(command: str) -> None:
     with pytest.raises(InvalidInputError, match="colour: there is no such field; "):
         ask(command.removeprefix("rollway."), colour="red")
+
+
+@pytest.mark.parametrize("query", QUERIES.values())
+def test_every_query_refuses_what_it_does_not_know(query: type[Query]) -> None:
+    with pytest.raises(ValidationError, match="colour\n  Extra inputs"):
+        query.model_validate({"deployment": "web", "rollout_id": uuid4(), "colour": "red"})
 
 
 @pytest.mark.parametrize(

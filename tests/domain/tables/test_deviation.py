@@ -35,7 +35,7 @@ def test_a_rollout_that_goes_as_planned_has_no_deviation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.4, []), (40, ["wave 2 took 41 s, planned 1.0 s: route {} started slowly"])]
+    ("seconds", "said"), [(0.5, []), (40, ["wave 2 took 41 s, planned 1.0 s: route {} started slowly"])]
 )
 def test_a_wave_that_takes_much_longer_is_named_with_the_replica_that_started_slowly(
     seconds: float, said: list[str]

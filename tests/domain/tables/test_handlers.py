@@ -88,7 +88,9 @@ def test_what_was_given_up_is_left_alone_until_retry_at(handler: Any) -> None:
 
 
 def test_a_degraded_deployment_that_is_well_again_loses_its_mark() -> None:
-    world = world_of(resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1)))
+    degraded = resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1))
+    assert not cycle(degraded, NOW).stays
+    world = world_of(degraded)
     world.run(seconds=10)
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
     assert world.deployment.retry_at is None

@@ -107,6 +107,13 @@ def test_who_is_held_is_told_what_it_waits_for(gate: Gate, says: str) -> None:
     assert hold.reason == says
 
 
+def test_of_many_that_are_waited_for_three_are_named() -> None:
+    for rollouts, named in ((2, "a and b"), (3, "a, b and c"), (5, "a, b, c and 2 more")):
+        hold = group_of("■" * rollouts + "◇", 1).hold(rollout(rollouts, "◇"), NOW)
+        assert hold is not None
+        assert hold.reason == f"waits for the rollout of {named}: group shop has at most 1 at once"
+
+
 @given(picture=st.text("■◇‖◁.", max_size=10), most=st.integers(1, 4), in_order=st.booleans())
 def test_no_more_than_there_are_places_ever_begin_and_somebody_always_may(
     *, picture: str, most: int, in_order: bool

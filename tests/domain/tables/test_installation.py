@@ -1,6 +1,7 @@
 """Database, home and Redis of one installation, and a release that knows the database's contract: the whole table."""
 
 import re
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -9,6 +10,12 @@ from domain.installation import CONTRACT, Installation, WrongInstallationError, 
 
 OURS, THEIRS = UUID(int=1), UUID(int=2)
 DATABASE = Installation(OURS, CONTRACT)
+
+
+def test_the_newest_migration_writes_the_contract_of_this_release() -> None:
+    migrations = (Path(__file__).parents[3] / "migrations/versions").glob("*.sql")
+    written = [re.findall(r"SET contract = ([0-9]+)", path.read_text(encoding="utf-8")) for path in migrations]
+    assert max(int(number) for numbers in written for number in numbers) == CONTRACT
 
 
 @pytest.mark.parametrize("home", [None, OURS])

@@ -41,6 +41,8 @@ def decided(
         # what the old revision fails speaks for it, all of it
         ({}, [told(20, 4, 40)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
         ({}, [told(20, 4, 4)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
+        # half of the chance is for what comes after: this would do for the whole of it
+        ({}, [told(20, 4, 1)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
         # what came before every proxy knew is not looked at
         ({}, [told(20, 20, at=KNOWN_AT)], Verdict.SKIPPED, "no proxy has told yet"),
         # without a judge for errors, or on a dry run, it is said and decides nothing

@@ -1,13 +1,15 @@
 """Adding a strategy is one file (domain/strategies/recreate.py) and one line in a registry; nothing else changes."""
 
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from domain.errors import InvalidInputError
-from domain.evaluator import DeploymentStrategyEvaluator, contained
+from domain.evaluator import EVALUATOR, DeploymentStrategyEvaluator, contained
 from domain.foresight.world import cycle
+from domain.holds import Hold
 from domain.model import Verdict
 from domain.policy import UnreadableSpec
 from domain.strategies import STRATEGIES, parse_policy
@@ -50,6 +52,8 @@ def test_when_it_is_removed_again_or_its_settings_are_no_longer_known_the_way_ba
     unreadable = UnreadableSpec(stored={"max_surge": 1})
     for policy in (replace(rolling_update(), strategy="gone"), replace(rolling_update(), spec=unreadable)):
         forward = deploying("■■■|◇", policy=policy)
+        held = replace(forward, hold=Hold("held by the freeze f", NOW + timedelta(hours=1)))
+        assert EVALUATOR.evaluate_one(held, NOW).reason == "held by the freeze f"
         assert cycle(forward, NOW).verdict is Verdict.ERROR
         back = cycle(replace(forward, status=ROLLING_BACK), NOW)
         assert (back.verdict, drawn_changes(forward, back.changes)) == (Verdict.NEED_RETRY, "drain ◇")

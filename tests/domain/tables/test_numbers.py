@@ -1,8 +1,10 @@
-"""Numbers of things in sentences."""
+"""Numbers of things and lengths of time in sentences."""
+
+from datetime import timedelta
 
 import pytest
 
-from domain.numbers import all_of, number_of
+from domain.numbers import all_of, duration, number_of
 
 
 @pytest.mark.parametrize(
@@ -12,3 +14,19 @@ from domain.numbers import all_of, number_of
 def test_one_is_not_several(count: int, number: str, all_there_are: str) -> None:
     assert number_of(count, "replica") == number
     assert all_of(count, "replica") == all_there_are
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (-71, "1 min 11 s"),
+        (3599, "59 min 59 s"),
+        (3600 + 60 * 20 + 59, "1 h 20 min"),
+        (86_400 * 2 + 3600 * 5 + 3599, "2 d 5 h"),
+    ],
+)
+def test_a_length_of_time_has_its_two_largest_units(seconds: float, said: str) -> None:
+    assert duration(timedelta(seconds=seconds)) == said

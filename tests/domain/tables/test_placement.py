@@ -53,6 +53,10 @@ def test_a_new_replica_of_one_deployment_counts_as_one_for_the_others_too(on_a: 
     assert place(new, ["a", "b"], {(API, "a"): 1}, {"a": on_a, "b": 0}) == chosen.split()
 
 
+def test_where_two_hosts_come_to_have_as_many_the_next_goes_where_fewer_of_all_are() -> None:
+    assert place(routes(WEB, WEB), ["a", "b"], {(WEB, "b"): 1}, {"a": 0, "b": 5}) == ["a", "a"]
+
+
 @given(hosts=st.permutations(["a", "b", "c"]), new=st.lists(st.sampled_from([WEB, API]), max_size=6))
 def test_every_worker_chooses_the_same_in_whichever_order_it_read_the_hosts(hosts: list[str], new: list[UUID]) -> None:
     unplaced = routes(*new)

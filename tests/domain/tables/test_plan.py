@@ -191,7 +191,10 @@ def test_a_plan_of_continuous_pacing_says_that_its_waves_depend_on_who_comes_up_
     assert (foreseen.most_live, foreseen.fewest_serving) <= (9, 5)
 
 
+def test_what_runs_at_most_is_what_runs_in_the_worst_of_all_orders() -> None:
+    assert planned(deploying("■■■|", 3, 1, 0), Learned((1.0, 9.0), (1.0, 20.0))).most_running == 6, "two stop slowly"
+
+
 def test_a_plan_as_json_is_plain() -> None:
     document = planned(deploying("■■■|")).as_json()
-    assert document["waves"][0]["create"] == 1
-    assert set(document["seconds"]) == {"p50", "p90"}
+    assert (document["waves"][0]["create"], set(document["seconds"])) == (1, {"p50", "p90"})

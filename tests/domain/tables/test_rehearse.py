@@ -20,6 +20,7 @@ def test_where_starts_always_take_as_long_every_run_does() -> None:
     found = rehearsed(deploying("■■■|"), Learned((2.0,), (1.0,)))
     assert (found.runs, found.completed, found.went_back, found.unsettled) == (100, 100, 0, 0)
     assert found.done["p50"] == found.done["p99"] == 6
+    assert list(found.done) == ["p5", "p25", "p50", "p75", "p90", "p95", "p99"]
     assert found.fewest_serving == {2: 100}
     assert [found.chance_to_be_done_by(seconds) for seconds in (5.9, 6.0)] == [0, 1]
 

@@ -16,7 +16,7 @@ from domain.replicas.revision import RevisionSpec, revision_name
 from domain.replicas.secret_checks import SecretCheck, passed_over
 from domain.replicas.secrets import SecretReference
 from domain.steered import Asking
-from tests.support.payloads import expect_a_limit
+from tests.support.payloads import ask, expect_a_limit
 from tests.support.pictures import NOW, PENDING, V1, V2, V3, deploying, resting, rolling_update
 
 DB = "file:/run/secrets/db"
@@ -52,6 +52,20 @@ def variable(value: object, **more: Any) -> dict[str, Any]:
 )
 def test_a_reference_is_taken_or_refused(taken: object, refused: object) -> None:
     expect_a_limit("add_revision", variable({"secret": taken}), variable({"secret": refused}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("file:db", "must be an absolute path"),
+        ("env:A=B", "must have a name without '='"),
+        ("command:vault", "must begin with an absolute path"),
+        ("vault:db", "begins with 'file:', 'env:' or 'command:'"),
+    ],
+)
+def test_what_would_be_right_is_said(wrong: str, right: str) -> None:
+    with pytest.raises(InvalidInputError, match=right):
+        ask("add_revision", **variable({"secret": wrong}))
 
 
 @pytest.mark.parametrize(

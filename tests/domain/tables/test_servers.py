@@ -17,7 +17,7 @@ def test_an_older_postgres_is_refused_by_its_address_and_version(version: int, c
     assert refused.value.message == f"PostgreSQL at db:5432/rollway is {called}; Rollway needs 18 or newer"
 
 
-@pytest.mark.parametrize("version", ["6.2.0", "6.2.14", "7.0.15", "10.0.1", "255.255.255"])
+@pytest.mark.parametrize("version", ["6.2.0", "6.2.14", "7.0.15", "10.0.1", "255.255.255", "8.0.rc1"])
 def test_redis_6_2_and_newer_will_do(version: str) -> None:
     refuse_old_redis(version, "cache:6379/0")
 

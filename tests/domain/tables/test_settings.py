@@ -4,6 +4,7 @@ import pytest
 from pydantic import Field
 
 from domain.errors import InvalidInputError
+from domain.log_limits import LogLimits
 from domain.settings import Settings
 
 
@@ -37,3 +38,7 @@ def test_the_first_variable_that_is_wrong_is_named_with_what_would_be_right(
         Door.from_environment(environment)
     assert refused.value.message == message
     assert refused.value.detail == {"field": message.split(maxsplit=1)[0]}
+
+
+def test_a_megabyte_of_a_log_has_1024_kilobytes() -> None:
+    assert (LogLimits(megabytes=0.5).most_bytes, LogLimits(ended_megabytes=2).most_ended_bytes) == (524_288, 2_097_152)

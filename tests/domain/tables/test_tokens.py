@@ -1,6 +1,7 @@
 """Who may ask what: the table of roles, and tokens that are for some deployments alone."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -48,3 +49,19 @@ def test_a_token_with_a_list_is_for_those_alone() -> None:
 def test_a_token_lasts_for_some_time_up_to_ten_years(days: float) -> None:
     with pytest.raises(ValidationError):
         NewToken(name="ann", role=VIEWER, days=days, actor="bob")
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused"),
+    [
+        ({"actor": "b"}, {"actor": ""}),
+        ({"actor": "b" * 200}, {"actor": "b" * 201}),
+        ({"deployments": ("web",) * 1000}, {"deployments": ("web",) * 1001}),
+        ({}, {"colour": "red"}),
+    ],
+)
+def test_the_limits_of_a_new_token(taken: dict[str, Any], refused: dict[str, Any]) -> None:
+    given = {"name": "ann", "role": VIEWER, "actor": "bob"}
+    assert NewToken.model_validate({**given, **taken})
+    with pytest.raises(ValidationError):
+        NewToken.model_validate({**given, **refused})

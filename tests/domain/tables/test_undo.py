@@ -111,6 +111,7 @@ ROWS = [
     Row("first revision, starting", resting("◇◇◇"), "", "refused: nothing before"),
     Row("pending", resting("", status=PENDING, current_revision_id=None), "", "refused: nothing before"),
     Row("left without a rollout", at_rest(), "v0→v1", "refused: nothing before"),
+    Row("left without one, then a rollout", at_rest(), "v0→v1 v1→v3 v1→v2", "to v1: create 1, drain ■"),
     Row("policy removed since", at_rest(), "v1→v2", "moved to v1: completed", policy=None),
     Row("being destroyed", at_rest("■~~", status=DESTROYING), "v1→v2", "refused: destroying"),
     # an undo under way, from v1 to v2
@@ -188,11 +189,3 @@ def where(before: Deployment, after: Deployment) -> str:
         return "goes on"
     assert after.rollout.is_undo
     return f"to {names[after.rollout.to_revision_id]}"
-
-
-def test_a_size_that_came_with_the_revision_goes_with_it_unless_somebody_has_scaled_since() -> None:
-    (completed,) = ended("v1→v2")
-    grown = replace(completed, size_with_revision=5)
-    assert way_back(at_rest("■■■■■", n=5), [grown]).desired == 3
-    assert way_back(at_rest("■■■■", n=4), [grown]).desired is None
-    assert way_back(at_rest("■■■"), [completed]).desired is None

@@ -9,6 +9,7 @@ from domain.errors import InvalidInputError, NoRolloutError
 from domain.foresight.snapshot import AT, parse_snapshot
 from domain.foresight.what_if import Supposing, supposed, what_if
 from domain.holds import Hold
+from domain.model import TrafficStatus
 from domain.picture import picture
 from domain.strategies import parse_policy
 from tests.support.pictures import NOW, READY, deploying, resting, rolling_back
@@ -49,6 +50,13 @@ def test_the_shipped_decision_answers_by_the_places_of_the_routes(
     answer = what_if(parse_snapshot({**snapshot, "routes": routes}), AT).as_json()
     assert answer.pop("why")
     assert answer == {"outcome": outcome, "create": create, "drain": drain, "promote": promote, "park": []}
+
+
+def test_of_a_route_only_its_revision_and_its_status_must_be_known() -> None:
+    routes = [{"rev": rev, "status": status} for rev, status in (("old", "terminating"), ("new", "healthy"))]
+    old, new = parse_snapshot({**ROLLING, "routes": routes}).routes
+    assert (old.traffic, new.traffic) == (TrafficStatus.INACTIVE, TrafficStatus.ACTIVE)
+    assert {AT - old.status_changed_at, AT - new.status_changed_at} == {timedelta(hours=1)}
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ DEGRADED: dict[str, Any] = {"degraded_reason": "it failed", "retry_at": NOW + ti
             "the next start is tried",
             6,
         ),
+        (deploying("|◇", 1, policy=RECREATE), "route", "0 ready < 1 wanted and 1 live + 1 > 1", BACK, 1800),
         (deploying("~~|", policy=RECREATE), "route", "2 stopping > 0 and 0 ready < 3 wanted", BACK, 1800),
         (deploying("■■■|□□□", policy=GREEN, status_for=1), "time", "1 s in health < 1 min", "green is promoted", 59),
         (deploying("■■■|□□□", policy=blue_green()), "person", None, UNTIL_THEN, None),
@@ -107,6 +108,12 @@ def test_the_sentence_says_all_of_it() -> None:
         "in 30 min the rollout goes back: the timeout of 1800 s has passed"
     )
     assert (told.name, told.usually_seconds) == ("00000003", Span(15.0, 18.0))
+
+
+def test_a_replica_that_is_healthy_for_too_short_a_time_has_the_time_that_it_needs() -> None:
+    told = why(deploying("■■|■", u=0, **READY_IN_30), NOW)
+    assert "healthy for 1 s, usually 30 s" in told.sentence
+    assert told.usually_seconds == Span(30, 30)
 
 
 def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
@@ -161,6 +168,7 @@ def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
     told = why(deploying("■■■|"), NOW, Around(due_at=NOW + timedelta(hours=3), said=held))
     assert told.sentence == f"web waits, as was found last: {held}; in 3 h a worker looks again"
     assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
+    assert "found last" not in why(deploying("■■■|"), NOW, Around(due_at=NOW, said=held)).sentence, "it is over"
 
 
 def test_there_is_no_next_try_where_no_start_has_failed() -> None:
