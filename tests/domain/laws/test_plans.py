@@ -108,3 +108,18 @@ def test_nine_of_ten_rollouts_end_within_the_band_that_the_ones_before_them_teac
             within += band.low <= sum(took) <= band.high
         measured += took
     assert 0.85 <= within / 200 <= 0.97, "give or take what chance does to 200"
+
+
+def test_the_longer_a_rollout_the_fewer_of_its_runs_are_drawn() -> None:
+    def draws(n: int) -> int:
+        drawn = 0
+
+        def draw() -> float:
+            nonlocal drawn
+            drawn += 1
+            return 0.5
+
+        plan(Subject(deploying("■" * n + "|", n)), NOW, Learned((1.0,), (1.0,)), draw)
+        return drawn
+
+    assert draws(60) < 20 * draws(3), "each run draws as many times more, and a hundred runs of them would"

@@ -1,17 +1,29 @@
 """What came in between two looks at a proxy's counters, as a table; and the sums of several proxies."""
 
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters, counted_since, together
+from domain.traffic.answers import (
+    FIRST_BYTE_MS,
+    Answers,
+    Copies,
+    Counters,
+    Look,
+    counted_since,
+    next_interval,
+    together,
+)
+from tests.support.pictures import NOW
 
 OLD, NEW = UUID(int=1), UUID(int=2)
+NONE_SLOWER = (0,) * len(FIRST_BYTE_MS)
 
 
 def answers(done: int, failed: int = 0) -> Answers:
     """All that did not fail had their first byte within a millisecond."""
-    return Answers(done, failed, (done - failed, *(0 for _ in FIRST_BYTE_MS)))
+    return Answers(done, failed, (done - failed, *NONE_SLOWER))
 
 
 def counters(uptime: int, old: int, new: int | None = None, refused: int = 0) -> Counters:
@@ -59,6 +71,23 @@ def test_the_edges_stay_as_they_are_for_what_is_stored_was_counted_by_them() -> 
 )
 def test_copies_since_the_last_look(before: Copies, now: Copies, since: Copies) -> None:
     assert now.since(before) == since
+
+
+def test_answers_are_added_and_taken_away_count_by_count() -> None:
+    many, few = (
+        Answers(done, failed, (slow, *NONE_SLOWER), cut) for done, failed, slow, cut in ((9, 5, 4, 2), (3, 2, 1, 1))
+    )
+    assert many + few == Answers(12, 7, (5, *NONE_SLOWER), 3)
+    assert many - few == Answers(6, 3, (3, *NONE_SLOWER), 1)
+    assert [(many - few).is_possible, (few - many).is_possible, Answers(cut=-1).is_possible] == [True, False, False]
+
+
+def test_an_interval_begins_where_the_one_before_it_ended_and_is_never_shorter_than_nothing() -> None:
+    look = Look(NOW, {"a": counters(11, 75)}, 2)
+    begun = next_interval((6, NOW - timedelta(seconds=1.5)), {"a": counters(9, 70)}, look)
+    assert (begun.id, begun.at, begun.seconds, begun.reporting, begun.live) == (7, NOW, 1.5, 1, 2)
+    assert begun.of == {OLD: answers(5)}
+    assert next_interval((6, NOW + timedelta(seconds=5)), {}, look).seconds == 0, "the clock was set back"
 
 
 def test_no_count_is_ever_below_zero_when_only_a_bucket_has_fallen() -> None:

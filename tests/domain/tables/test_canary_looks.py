@@ -52,6 +52,20 @@ def test_the_end_of_a_steps_seconds_is_looked_at_also_while_a_replica_is_waited_
     assert EVALUATOR.evaluate_one(waiting, NOW).recheck_at == SECOND_LATER
 
 
+def test_a_sick_one_is_looked_at_when_its_grace_ends() -> None:
+    sick = at_stage("■■■|▲", 3, canary(steps=["5%", "50%"]), **FIRST)
+    sick = replace(sick, routes=tuple(replace(route, status_changed_at=NOW) for route in sick.routes))
+    assert EVALUATOR.evaluate_one(sick, NOW).recheck_at == NOW + timedelta(seconds=30)
+
+
+@pytest.mark.parametrize(("judge", "waits_for_person"), [(None, True), ({}, False), ({"dry_run": True}, True)])
+def test_where_no_judge_decides_it_says_how_a_person_does(
+    judge: dict[str, Any] | None, *, waits_for_person: bool
+) -> None:
+    looked_at = at_stage("■■■|■", 3, canary(steps=["5%", "50%"], judge=judge), **FIRST)
+    assert ("; 'rollway promote web' goes on" in EVALUATOR.evaluate_one(looked_at, NOW).reason) is waits_for_person
+
+
 def frozen(**rollout: Any) -> Deployment:
     return replace(at_stage("■■■|■", 3, JUDGED, **rollout), hold=FROZEN)
 

@@ -14,6 +14,8 @@ from tests.support.policies import canary
     ("spec", "field", "right"),
     [
         ({"steps": ["5"]}, "steps", 'such as "5%"'),
+        ({"steps": [5]}, "steps.0", "must be fields"),
+        ({"steps": [{"weight": 5}]}, "steps.0.weight", 'such as "5%"'),
         ({"steps": ["0%"]}, "steps", 'from "0.01%"'),
         ({"steps": []}, "steps", "at least 1"),
         ({"steps": ["50%", "5%"]}, "", "rising weights"),

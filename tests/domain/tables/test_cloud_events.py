@@ -51,6 +51,7 @@ def names(events: tuple[CloudEvent, ...]) -> list[str]:
         (rolling_back("■■■|"), ["rollout.rolled_back"]),
         (deploying("■■■|□□□", policy=blue_green(auto_promote=True)), ["rollout.promoted", "rollout.completed"]),
         (deploying("■■■|■□", policy=blue_green(auto_promote=True)), []),
+        (deploying("■■■|■□□", policy=blue_green(auto_promote=True)), ["rollout.completed"]),
         (deploying("■■■|□□□", policy=GREEN), ["rollout.waiting"]),
         (deploying("■■■|□□□", policy=GREEN, rollout=STOPPED), []),
         (deploying("■■|◇", rollout={"deadline": NOW}), ["rollout.turned_back"]),

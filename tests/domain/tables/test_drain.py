@@ -15,6 +15,7 @@ from domain.replicas.drain import (
     StopStep,
     cut_by_maximum,
     cut_in_words,
+    killed_in_words,
     next_stop_step,
 )
 
@@ -120,6 +121,11 @@ def test_what_is_cut_is_what_proxies_told_last(leaving: LeavingRoute, times: Dra
 def test_what_is_cut_is_said() -> None:
     assert cut_in_words(3600, 1) == "1 answer was still under way after drain_max_seconds, 3600 s: cut"
     assert cut_in_words(0.5, 12) == "12 answers were still under way after drain_max_seconds, 0.5 s: cut"
+
+
+def test_a_replica_that_was_killed_is_said_to_be() -> None:
+    assert killed_in_words(10) == "killed after 10 s: it did not end on SIGTERM"
+    assert killed_in_words(0.5, 3) == "3 replicas killed after 0.5 s: they did not end on SIGTERM"
 
 
 def test_a_drain_that_nobody_began_is_no_drain() -> None:

@@ -4,7 +4,7 @@ import json
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from domain.errors import EntranceTakenError, InvalidInputError, RevisionExistsError, RollwayError, StaleVersionError
 
@@ -61,6 +61,16 @@ def test_a_refusal_is_json_and_its_words_are_the_message() -> None:
 def test_a_fault_is_told_with_the_path_of_its_field(given: object, where: str, message: str, field: str) -> None:
     error = refused(given, where)
     assert (error.message, error.detail) == (message, {"field": field})
+
+
+class Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def test_where_the_fields_are_not_known_none_is_proposed() -> None:
+    with pytest.raises(ValidationError) as error:
+        Closed.model_validate({"colour": "red"})
+    assert InvalidInputError.of(error.value).message == "colour: there is no such field"
 
 
 def test_several_faults_are_all_told_each_once_and_none_with_what_was_given() -> None:

@@ -36,6 +36,24 @@ LONG = "a" * 60
         ),
         (
             "set_freeze",
+            {"freeze": "night", "cron": "0 22 * *", "duration_seconds": 3600},
+            "cron: must be a cron line of five fields, such as '0 18 * * FRI'",
+            "cron",
+        ),
+        (
+            "set_freeze",
+            {"freeze": "night", "cron": "0 25 * * *", "duration_seconds": 3600},
+            "cron: must be a cron line, such as '0 18 * * FRI'; bad hour",
+            "cron",
+        ),
+        (
+            "add_revision",
+            {"deployment": "web", "spec": {"runtime": "docker", "docker": "web"}},
+            "spec.docker: must be fields, each with its value",
+            "spec.docker",
+        ),
+        (
+            "set_freeze",
             {"freeze": "never", "cron": "0 0 */30 4 MON#5", "duration_seconds": 3600},
             "cron: must be a cron line that comes true some day",
             "cron",

@@ -17,6 +17,7 @@ from domain.handlers.reconcile import ReconcileHandler
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy, StrategySpec
+from domain.transitions import RevisionMove
 from tests.support.pictures import (
     DESTROYED,
     DESTROYING,
@@ -88,9 +89,7 @@ def test_what_was_given_up_is_left_alone_until_retry_at(handler: Any) -> None:
 
 
 def test_a_degraded_deployment_that_is_well_again_loses_its_mark() -> None:
-    degraded = resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1))
-    assert not cycle(degraded, NOW).stays
-    world = world_of(degraded)
+    world = world_of(resting("■■■", 3, READY, degraded_reason="given up", retry_at=NOW - timedelta(seconds=1)))
     world.run(seconds=10)
     assert (world.deployment.status, world.deployment.degraded_reason) == (READY, None)
     assert world.deployment.retry_at is None
@@ -181,3 +180,15 @@ def test_the_results_of_two_batches_are_one_result() -> None:
     both = together + together
     assert [len(part) for part in (both.successes, both.need_retry, both.skipped, both.errors)] == [2, 2, 2, 2]
     assert both.decisions == together.decisions * 2
+
+
+def test_a_decision_stays_where_it_changes_nothing_of_the_deployment_itself() -> None:
+    step = cycle(deploying("■■■|"), NOW)
+    assert step.stays
+    changes: list[dict[str, Any]] = [
+        {"desired_replicas": 5},
+        {"degraded_reason": "it failed"},
+        {"to": READY},
+        {"revision": RevisionMove.SWAP},
+    ]
+    assert not any(replace(step, **changed).stays for changed in changes)

@@ -10,6 +10,7 @@ from domain.replicas.health import (
     end_in_words,
     judge_health,
     probe_is_due,
+    unread_status,
     why_not_yet,
 )
 from domain.replicas.health_check import HealthCheck
@@ -105,6 +106,23 @@ def test_a_change_of_status_has_a_reason_and_a_fresh_streak(
 @pytest.mark.parametrize(("second", "due"), [(0, False), (0.99, False), (1, True), (60, True)])
 def test_trap_a_start_delay_counts_from_the_start_of_the_replica_and_not_from_its_row(second: float, due: bool) -> None:  # noqa: FBT001
     assert probe_is_due(CHECK, STARTED, STARTED + timedelta(seconds=second)) is due
+
+
+@pytest.mark.parametrize(
+    ("status", "becomes"),
+    [
+        (P, RouteStatus.FAILED),
+        (H, RouteStatus.DEGRADED),
+        (U, RouteStatus.DEGRADED),
+        (RouteStatus.DEGRADED, RouteStatus.DEGRADED),
+        (RouteStatus.TERMINATING, RouteStatus.TERMINATING),
+        (RouteStatus.FAILED, RouteStatus.FAILED),
+    ],
+)
+def test_what_this_release_cannot_read_fails_at_its_start_and_is_not_judged_later(
+    status: RouteStatus, becomes: RouteStatus
+) -> None:
+    assert unread_status(status) is becomes
 
 
 @pytest.mark.parametrize(

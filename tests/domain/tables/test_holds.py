@@ -4,6 +4,7 @@
 and asked for from left to right. Below it, + may move and - is held.
 """
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -63,6 +64,12 @@ def test_one_that_is_paused_or_frozen_before_it_has_moved_takes_no_place() -> No
     assert answers(group_of("◇◇", 1, freezes=(freeze,))) == "-+"
 
 
+def test_of_two_that_were_asked_for_at_once_one_goes() -> None:
+    first, second = (replace(rollout(place, "◇"), started_at=NOW) for place in (0, 1))
+    gate = replace(group_of("", 1), rollouts=(first, second))
+    assert [gate.hold(asked, NOW) is None for asked in (first, second)] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("picture", "most", "expected"),
     [
@@ -105,6 +112,7 @@ def test_who_is_held_is_told_what_it_waits_for(gate: Gate, says: str) -> None:
     hold = gate.hold(rollout(1, "◇"), NOW)
     assert hold is not None
     assert hold.reason == says
+    assert hold.until == NOW + (timedelta(hours=1) if gate.freezes else timedelta(seconds=2))
 
 
 def test_of_many_that_are_waited_for_three_are_named() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from domain.changes import Decision
 from domain.judge.evidence import Evidence
 from domain.model import Rollout, Verdict
 from domain.rollout import is_judged
@@ -21,15 +22,23 @@ def told(done: int, failed: int, old_failed: int = 0, **when: Any) -> Evidence:
     return Evidence(canary=Answers(), control=Answers(), reporting=1, live=1, **given)
 
 
-def decided(
-    judge: dict[str, Any] | None, *evidence: Evidence, mirror: str | None = "10%", stage: int = 1, weight: int = 0
-) -> tuple[Verdict, str]:
+def looked_at(judge: dict[str, Any] | None, *evidence: Evidence, mirror: str | None, **rollout: Any) -> Decision:
     spec = {"mirror": mirror, "steps": ["5%", "50%"], "judge": judge, "replicas": 1}
     policy = parse_policy({"strategy": "canary", "spec": spec})
-    rollout = {"stage": stage, "weight": weight, "weight_known_at": KNOWN_AT, "evidence": evidence}
-    deployment = deploying("■■■|■", policy=policy, rollout=rollout)
-    decision = STRATEGIES["canary"].evaluate_cycle(deployment, policy.spec, NOW)
+    found = {"stage": 1, "weight": 0, "weight_known_at": KNOWN_AT, "evidence": evidence, **rollout}
+    deployment = deploying("■■■|■", policy=policy, rollout=found)
+    return STRATEGIES["canary"].evaluate_cycle(deployment, policy.spec, NOW)
+
+
+def decided(
+    judge: dict[str, Any] | None, *evidence: Evidence, mirror: str | None = "10%", **rollout: Any
+) -> tuple[Verdict, str]:
+    decision = looked_at(judge, *evidence, mirror=mirror, **rollout)
     return decision.verdict, decision.reason
+
+
+def test_while_copies_are_answered_it_is_looked_at_once_a_second() -> None:
+    assert looked_at({}, told(20, 1), mirror="10%").recheck_at == NOW + timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

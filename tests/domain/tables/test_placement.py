@@ -57,6 +57,10 @@ def test_where_two_hosts_come_to_have_as_many_the_next_goes_where_fewer_of_all_a
     assert place(routes(WEB, WEB), ["a", "b"], {(WEB, "b"): 1}, {"a": 0, "b": 5}) == ["a", "a"]
 
 
+def test_a_host_without_any_replica_has_fewer_than_one_with_one() -> None:
+    assert place(routes(WEB), ["a", "b"], {}, {"a": 1}) == ["b"]
+
+
 @given(hosts=st.permutations(["a", "b", "c"]), new=st.lists(st.sampled_from([WEB, API]), max_size=6))
 def test_every_worker_chooses_the_same_in_whichever_order_it_read_the_hosts(hosts: list[str], new: list[UUID]) -> None:
     unplaced = routes(*new)

@@ -125,6 +125,30 @@ def test_one_under_way_has_no_end_and_one_without_a_step_has_no_measures() -> No
     assert (made["ended_at"], made["outcome"], made["measured"], made["waves"]) == (None, None, None, [])
 
 
+def test_a_receipt_has_these_parts() -> None:
+    made = receipt(recorded(steps_of(deploying("■■■|", 3, 1, 0))))
+    told = {name: value for name, value in made.items() if not isinstance(value, list | dict)}
+    assert told == {
+        "form": 1,
+        "rollout": "r1",
+        "deployment": "web",
+        "from": "v1",
+        "to": "v2",
+        "actor": "ann",
+        "reason": "sale",
+        "started_at": NOW.isoformat(),
+        "ended_at": made["ended_at"],
+        "seconds": 3.0,
+        "outcome": "completed",
+        "back_reason": None,
+        "failed_replicas": 0,
+    }
+    parts = ["policy", "promised", "measured", "requests", "waves", "deviations", "waits", "acts", "replayed"]
+    assert made.keys() - told.keys() == set(parts)
+    assert made["promised"] == {"most_live": 4, "fewest_serving": 2, "counts_stopping": False}
+    assert (made["measured"]["most_live"], made["measured"]["fewest_serving"]) == (4, 3)
+
+
 def test_the_same_rows_give_the_same_receipt() -> None:
     first, again = (sealed(receipt(recorded(steps_of(deploying("■■■|")))), None) for _ in range(2))
     assert first == again

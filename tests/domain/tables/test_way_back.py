@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from domain.errors import RollwayError
+from domain.errors import RollwayError, WrongStateError
+from domain.model import DeploymentLifecycleStatus
 from domain.past import way_back
 from tests.domain.tables.test_undo import at_rest, ended
+from tests.support.pictures import DESTROYED, DESTROYING
 
 
 def test_a_size_that_came_with_the_revision_goes_with_it_unless_somebody_has_scaled_since() -> None:
@@ -37,3 +39,9 @@ def test_a_refusal_names_the_command_that_goes_further(past: str, detail: dict[s
         way_back(at_rest(), ended(past))
     assert refused.value.detail == detail
     assert refused.value.message.endswith(said)
+
+
+@pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)
+def test_what_leaves_goes_nowhere(status: DeploymentLifecycleStatus) -> None:
+    with pytest.raises(WrongStateError, match=f"web is {status}"):
+        way_back(at_rest(status=status), ended("v1→v2"))

@@ -59,6 +59,11 @@ def test_of_a_route_only_its_revision_and_its_status_must_be_known() -> None:
     assert {AT - old.status_changed_at, AT - new.status_changed_at} == {timedelta(hours=1)}
 
 
+def test_other_is_another_revision_than_both() -> None:
+    routes = [{"rev": rev, "status": "healthy"} for rev in ("old", "new", "other")]
+    assert len({route.revision_id for route in parse_snapshot({**ROLLING, "routes": routes}).routes}) == 3
+
+
 @pytest.mark.parametrize(
     ("wrong", "field", "sentence"),
     [

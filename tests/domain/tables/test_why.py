@@ -8,12 +8,8 @@ from uuid import UUID
 import pytest
 
 from domain.foresight.around import Around
-from domain.foresight.awaited import next_try
-from domain.foresight.blocked import blocked_by
-from domain.foresight.ends import End, end_of
 from domain.foresight.learned import Learned, Span
 from domain.foresight.why import why
-from domain.holds import Hold
 from domain.model import Deployment, StartFailures
 from domain.policy import RolloutLimits
 from tests.support.pictures import (
@@ -76,6 +72,7 @@ DEGRADED: dict[str, Any] = {"degraded_reason": "it failed", "retry_at": NOW + ti
         (deploying("■■|◇", paused_at=NOW), "person", None, UNTIL_THEN, None),
         (deploying("■■■|"), "worker", None, "that look is due", None),
         (rolling_back("■■◇|"), "route", "2 ready < 3 wanted", NEVER, None),
+        (rolling_back("■■◇|", **READY_IN_30), "route", "2 ready < 3 wanted", NEVER, None),
         (rolling_back("■■|■", paused_at=NOW), "person", None, UNTIL_THEN, None),
         (resting("■■◇"), "route", "2 ready < 3 wanted", TOO_LONG, 1800),
         (resting("■■▲", status=READY, status_for=10), "route", "2 ready < 3 wanted", "route 00000003 is replaced", 20),
@@ -114,6 +111,12 @@ def test_a_replica_that_is_healthy_for_too_short_a_time_has_the_time_that_it_nee
     told = why(deploying("■■|■", u=0, **READY_IN_30), NOW)
     assert "healthy for 1 s, usually 30 s" in told.sentence
     assert told.usually_seconds == Span(30, 30)
+
+
+def test_what_a_probe_saw_is_said_of_what_is_not_healthy_and_nothing_where_nothing_is_known() -> None:
+    assert "(" not in why(deploying("■■|◇"), NOW).sentence
+    healthy = why(deploying("■■|■", u=0, **READY_IN_30), NOW, Around(reasons={route_id(2): "it was slow"}))
+    assert "it was slow" not in healthy.sentence
 
 
 def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
@@ -161,35 +164,3 @@ def test_a_route_is_named_as_everywhere_else() -> None:
     deployment = deploying("■■|◇")
     known = replace(deployment.routes[2], id=UUID("019f0000-0000-7000-8000-00009f2c1a3b"))
     assert why(replace(deployment, routes=(*deployment.routes[:2], known)), NOW).name == "9f2c1a3b"
-
-
-def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
-    held = "held by the freeze xmas until 2 Jan 09:00; then it goes on by itself"
-    told = why(deploying("■■■|"), NOW, Around(due_at=NOW + timedelta(hours=3), said=held))
-    assert told.sentence == f"web waits, as was found last: {held}; in 3 h a worker looks again"
-    assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
-    assert "found last" not in why(deploying("■■■|"), NOW, Around(due_at=NOW, said=held)).sentence, "it is over"
-
-
-def test_there_is_no_next_try_where_no_start_has_failed() -> None:
-    with pytest.raises(ValueError, match="no start of web has failed"):
-        next_try(deploying("■■|◇"), NOW)
-
-
-def test_nothing_blocks_what_has_no_revision_and_no_clock_ends_what_is_destroyed() -> None:
-    assert blocked_by(resting("", status=PENDING, current_revision_id=None), NOW) is None
-    destroyed = resting("", status=DESTROYED, current_revision_id=None)
-    assert end_of(destroyed, NOW + timedelta(seconds=5), NOW) == End(NOW + timedelta(seconds=5), "a worker looks again")
-
-
-def test_a_hold_is_what_a_rollout_waits_for_until_it_ends() -> None:
-    held = Hold("held by the freeze xmas", NOW + timedelta(hours=3))
-    told = why(deploying("■■■|", hold=held), NOW)
-    assert told.sentence == "web is not going forward: held by the freeze xmas; in 3 h it is looked at again"
-    assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
-
-
-def test_a_replica_that_waits_for_a_worker_says_so() -> None:
-    told = why(deploying("■■|◇"), NOW, Around(missing_worker="no worker has been heard of"))
-    assert told.waits_for == "worker"
-    assert "; but no worker has been heard of, since " in told.sentence

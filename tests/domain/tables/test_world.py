@@ -51,6 +51,13 @@ def test_a_replica_of_which_nothing_was_learned_takes_a_second_to_start_and_one_
     assert (fate.start_seconds, fate.stop_seconds) == (1, 1)
 
 
+def test_starts_fail_as_often_as_they_did_where_failures_are_asked_for() -> None:
+    learned = Learned(starts=(1.0,), failed_starts=1)
+    assert LearnedFates(learned=learned, draw=lambda: 0.49, fails=True).of_replica().start_fails
+    assert not LearnedFates(learned=learned, draw=lambda: 0.51, fails=True).of_replica().start_fails
+    assert not LearnedFates(learned=learned, draw=lambda: 0.0).of_replica().start_fails
+
+
 def test_a_past_of_two_measurements_is_drawn_from_as_a_whole() -> None:
     draws = iter((0.9, 0.0, 0.9))
     fates = LearnedFates(learned=Learned(wakes=(0.5, 3.0)), draw=lambda: next(draws))

@@ -1,0 +1,45 @@
+"""Why it waits where a freeze, another rollout or nobody at all keeps it."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.foresight.around import Around
+from domain.foresight.awaited import next_try
+from domain.foresight.blocked import blocked_by
+from domain.foresight.ends import End, end_of
+from domain.foresight.why import why
+from domain.holds import Hold
+from tests.support.pictures import DESTROYED, NOW, PENDING, deploying, resting
+
+
+def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
+    held = "held by the freeze xmas until 2 Jan 09:00; then it goes on by itself"
+    told = why(deploying("■■■|"), NOW, Around(due_at=NOW + timedelta(hours=3), said=held))
+    assert told.sentence == f"web waits, as was found last: {held}; in 3 h a worker looks again"
+    assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
+    assert "found last" not in why(deploying("■■■|"), NOW, Around(due_at=NOW, said=held)).sentence, "it is over"
+
+
+def test_there_is_no_next_try_where_no_start_has_failed() -> None:
+    with pytest.raises(ValueError, match="no start of web has failed"):
+        next_try(deploying("■■|◇"), NOW)
+
+
+def test_nothing_blocks_what_has_no_revision_and_no_clock_ends_what_is_destroyed() -> None:
+    assert blocked_by(resting("", status=PENDING, current_revision_id=None), NOW) is None
+    destroyed = resting("", status=DESTROYED, current_revision_id=None)
+    assert end_of(destroyed, NOW + timedelta(seconds=5), NOW) == End(NOW + timedelta(seconds=5), "a worker looks again")
+
+
+def test_a_hold_is_what_a_rollout_waits_for_until_it_ends() -> None:
+    held = Hold("held by the freeze xmas", NOW + timedelta(hours=3))
+    told = why(deploying("■■■|", hold=held), NOW)
+    assert told.sentence == "web is not going forward: held by the freeze xmas; in 3 h it is looked at again"
+    assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
+
+
+def test_a_replica_that_waits_for_a_worker_says_so() -> None:
+    told = why(deploying("■■|◇"), NOW, Around(missing_worker="no worker has been heard of"))
+    assert told.waits_for == "worker"
+    assert "; but no worker has been heard of, since " in told.sentence
