@@ -52,6 +52,12 @@ def test_the_end_of_a_steps_seconds_is_looked_at_also_while_a_replica_is_waited_
     assert EVALUATOR.evaluate_one(waiting, NOW).recheck_at == SECOND_LATER
 
 
+def test_one_that_has_to_be_well_for_some_time_is_looked_at_at_its_end() -> None:
+    warming = at_stage("■■■|■", 3, canary(steps=["5%", "50%"], min_ready_seconds=90))
+    warming = replace(warming, routes=tuple(replace(route, status_changed_at=NOW) for route in warming.routes))
+    assert EVALUATOR.evaluate_one(warming, NOW).recheck_at == NOW + timedelta(seconds=90)
+
+
 def test_a_sick_one_is_looked_at_when_its_grace_ends() -> None:
     sick = at_stage("■■■|▲", 3, canary(steps=["5%", "50%"]), **FIRST)
     sick = replace(sick, routes=tuple(replace(route, status_changed_at=NOW) for route in sick.routes))

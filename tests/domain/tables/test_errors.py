@@ -67,10 +67,14 @@ class Closed(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Room(BaseModel):
+    door: Closed
+
+
 def test_where_the_fields_are_not_known_none_is_proposed() -> None:
     with pytest.raises(ValidationError) as error:
-        Closed.model_validate({"colour": "red"})
-    assert InvalidInputError.of(error.value).message == "colour: there is no such field"
+        Room.model_validate({"door": {"colour": "red"}})
+    assert InvalidInputError.of(error.value).message == "door.colour: there is no such field"
 
 
 def test_several_faults_are_all_told_each_once_and_none_with_what_was_given() -> None:

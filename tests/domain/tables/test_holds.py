@@ -65,7 +65,7 @@ def test_one_that_is_paused_or_frozen_before_it_has_moved_takes_no_place() -> No
 
 
 def test_of_two_that_were_asked_for_at_once_one_goes() -> None:
-    first, second = (replace(rollout(place, "◇"), started_at=NOW) for place in (0, 1))
+    first, second = (OpenRollout(UUID(int=place), NAMES[place], NOW) for place in (0, 1))
     gate = replace(group_of("", 1), rollouts=(first, second))
     assert [gate.hold(asked, NOW) is None for asked in (first, second)] == [True, False]
 
