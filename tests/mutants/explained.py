@@ -20,6 +20,7 @@ EXPLAINED: dict[str, str] = {
     "judging._limit: 0 -> -1": "no rule has a step of 0",
     "placement._fewest: 0 -> -1": "any number below 1 stands before those that have some",
     "plan: 20000 -> 20001": "how often is rehearsed, give or take one run",
+    "snapshot: 3 -> 4": "any id that nothing else has would do",
     "snapshot: 5 -> 6": "any id that nothing else has would do",
     "backoff: 10 -> 11": "2 ** 10 seconds are longer than the longest pause already",
     "drawn._change: 0.0 -> -1.0": "only what is above 0 is divided by",

@@ -11,6 +11,7 @@ from domain.errors import DeploymentAlreadyInProgressError, WrongStateError
 from domain.freezes import Frozen, FrozenError
 from domain.model import Deployment, DeploymentLifecycleStatus
 from domain.policy import DeploymentPolicy
+from domain.rollout import Begin, begun
 from tests.support.people import asking, request
 from tests.support.pictures import (
     DESTROYED,
@@ -47,6 +48,12 @@ def test_the_first_revision_of_a_pending_deployment(policy: DeploymentPolicy | N
     pending = resting("", status=PENDING, current_revision_id=None)
     assert asked(pending, V1, policy) is Activation.FIRST
     assert asked(replace(pending, current_revision_id=V1), V2, policy) is Activation.FIRST
+
+
+def test_a_rollout_begins_from_a_revision() -> None:
+    begin = Begin(UUID(int=7), V2, rolling_update())
+    with pytest.raises(ValueError, match="web has no revision that a rollout could begin from"):
+        begun(resting("", status=PENDING, current_revision_id=None), begin, NOW)
 
 
 @pytest.mark.parametrize("status", [READY, SCALING], ids=str)

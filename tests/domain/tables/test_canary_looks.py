@@ -52,6 +52,13 @@ def test_the_end_of_a_steps_seconds_is_looked_at_also_while_a_replica_is_waited_
     assert EVALUATOR.evaluate_one(waiting, NOW).recheck_at == SECOND_LATER
 
 
+def test_before_it_has_requests_its_judge_has_nothing_to_look_at() -> None:
+    decision = EVALUATOR.evaluate_one(at_stage("■■■|◇", 3, JUDGED), NOW)
+    assert (decision.recheck_at, "proxy" in decision.reason) == (None, False)
+    known = at_stage("■■■|■", 3, JUDGED)
+    assert EVALUATOR.evaluate_one(known, NOW).recheck_at is None, "nobody has acknowledged its cluster yet"
+
+
 def test_one_that_has_to_be_well_for_some_time_is_looked_at_at_its_end() -> None:
     warming = at_stage("■■■|■", 3, canary(steps=["5%", "50%"], min_ready_seconds=90))
     warming = replace(warming, routes=tuple(replace(route, status_changed_at=NOW) for route in warming.routes))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError
-from domain.judge.settings import AtMost, Judge
+from domain.judge.settings import AtMost, Judge, part, times
 from domain.strategies.canary_steps import CanarySpec
 from tests.support.policies import canary
 
@@ -18,6 +18,7 @@ from tests.support.policies import canary
         ({"steps": [{"weight": 5}]}, "steps.0.weight", 'such as "5%"'),
         ({"steps": ["0%"]}, "steps", 'from "0.01%"'),
         ({"steps": []}, "steps", "at least 1"),
+        ({"steps": [{"weight": "5%", "colour": "red"}]}, "steps.0.colour", "there is no such field"),
         ({"steps": ["50%", "5%"]}, "", "rising weights"),
         ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
         ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
@@ -58,3 +59,7 @@ def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:
         canary(steps=steps, judge={})
     assert canary(steps=steps, judge={"dry_run": True})
     assert Judge(at_most=AtMost(seconds=60)).at_most.seconds == 60
+
+
+def test_a_part_and_how_many_times_are_numbers() -> None:
+    assert [part("12.5%"), part("0.001%"), times("1x"), times("12.25x")] == [0.125, 0.00001, 1, 12.25]

@@ -96,6 +96,7 @@ def to(revision: UUID, policy: DeploymentPolicy | None = POLICY, **more: Any) ->
             resume,
             ["rollout.resumed"],
         ),
+        (deploying("■■|◇", paused_at=NOW, rollout=STOPPED), lambda it, _: scale(it, 5), ["deployment.scaled"]),
         (deploying("■■■|□□□", policy=GREEN), lambda deployment, _: promote(deployment), []),
         (deploying("■■|◇"), abort, ["rollout.turned_back"]),
         (deploying("■■|◇", paused_at=NOW, rollout=STOPPED), abort, ["rollout.resumed", "rollout.turned_back"]),

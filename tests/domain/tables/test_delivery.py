@@ -106,6 +106,7 @@ def test_targets_are_lines_and_comments() -> None:
         f"c i = https://h {SECRET}",
         "ci = https://h whsec_short",
         "ci = https://h whsec_!",
+        f"ci = https://h {SECRET}!!!!",
         f"ci = https://h {SECRET.removeprefix('whsec_')}",
         f"ci = https://h whsec_{'A' * 128}",
         f"other = https://h {SECRET}",

@@ -131,6 +131,7 @@ def test_what_this_release_cannot_read_fails_at_its_start_and_is_not_judged_late
         (None, "its process ended"),
         (0, "its process ended with exit code 0"),
         (3, "its process ended with exit code 3"),
+        (-1, "its process was killed by SIGHUP"),
         (-9, "its process was killed by SIGKILL"),
         (-99, "its process was killed by signal 99"),
     ],

@@ -2,9 +2,11 @@
 
 import pytest
 
+from domain.errors import InvalidInputError
 from domain.replicas.revision import RevisionSpec
 from domain.replicas.secrets import differ_unseen, masked
 from domain.replicas.stored import with_values_of
+from tests.support.payloads import ask
 
 DB = "file:/run/secrets/db"
 
@@ -42,3 +44,11 @@ def test_a_value_that_is_not_shown_is_that_of_the_revision_it_is_taken_from() ->
     assert with_values_of(stored, taken.model_copy(update={"env": {}})).env == {}
     assert masked({"env": "1"}) == {"env": "***"}
     assert masked({"command": ["serve"]}) == {"command": ["serve"]}
+
+
+def test_a_value_that_is_not_shown_is_refused_where_nothing_says_whose_it_is() -> None:
+    spec = {"command": ["serve"], "env": {"A": "***"}}
+    assert ask("add_revision", spec=spec, values_of="v1").values_of == "v1"
+    assert ask("add_revision", spec={**spec, "env": {"A": "1"}})
+    with pytest.raises(InvalidInputError, match=r"env.A: \*\*\* stands where a value is not shown; write the value"):
+        ask("add_revision", spec=spec)

@@ -25,6 +25,7 @@ def test_one_is_not_several(count: int, number: str, all_there_are: str) -> None
         (-71, "1 min 11 s"),
         (3599, "59 min 59 s"),
         (3600 + 60 * 20 + 59, "1 h 20 min"),
+        (86_400 + 3600 * 23, "1 d 23 h"),
         (86_400 * 2 + 3600 * 5 + 3599, "2 d 5 h"),
     ],
 )

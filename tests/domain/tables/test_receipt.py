@@ -162,3 +162,4 @@ def test_who_changes_a_receipt_breaks_its_own_seal_and_the_next_one() -> None:
     forged = Sealed(1, first.text.replace('"ann"', '"bob"'), first.sha256)
     assert (checked(forged, None).is_intact, checked(second, forged).is_joined) == (False, False)
     assert json.loads(second.text)["previous_sha256"] == first.sha256
+    assert [json.loads(each.text)["number"] for each in (first, second)] == [first.number, second.number] == [1, 2]

@@ -39,6 +39,7 @@ def variable(value: object, **more: Any) -> dict[str, Any]:
         ("file:/run/..data/db", "file:/run/.."),
         (DB, "file:/run/secrets/"),
         ("file:/a b", "file:/a\nb"),
+        ("file:/a b", "file:/a\x1b"),
         ("env:DB", "env:"),
         ("env:DB", "env:A=B"),
         ("command:/bin/vault read 'a b'", "command:vault read"),

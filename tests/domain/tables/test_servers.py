@@ -10,7 +10,7 @@ def test_postgres_18_and_newer_will_do(version: int) -> None:
     refuse_old_postgres(version, "db:5432/rollway")
 
 
-@pytest.mark.parametrize(("version", "called"), [(170006, "17"), (150018, "15"), (90624, "9")])
+@pytest.mark.parametrize(("version", "called"), [(170006, "17"), (179999, "17"), (150018, "15"), (90624, "9")])
 def test_an_older_postgres_is_refused_by_its_address_and_version(version: int, called: str) -> None:
     with pytest.raises(UnfitServerError) as refused:
         refuse_old_postgres(version, "db:5432/rollway")

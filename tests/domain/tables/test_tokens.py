@@ -54,6 +54,7 @@ def test_a_token_lasts_for_some_time_up_to_ten_years(days: float) -> None:
 @pytest.mark.parametrize(
     ("taken", "refused"),
     [
+        ({"days": 3650}, {"days": 3650.1}),
         ({"actor": "b"}, {"actor": ""}),
         ({"actor": "b" * 200}, {"actor": "b" * 201}),
         ({"deployments": ("web",) * 1000}, {"deployments": ("web",) * 1001}),

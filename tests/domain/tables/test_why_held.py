@@ -6,11 +6,12 @@ import pytest
 
 from domain.foresight.around import Around
 from domain.foresight.awaited import next_try
-from domain.foresight.blocked import blocked_by
-from domain.foresight.ends import End, end_of
+from domain.foresight.blocked import blocked_by, buckets_of
+from domain.foresight.ends import End, end_of, promoted_at
 from domain.foresight.why import why
 from domain.holds import Hold
-from tests.support.pictures import DESTROYED, NOW, PENDING, deploying, resting
+from domain.policy import DeploymentPolicy
+from tests.support.pictures import DESTROYED, NOW, PENDING, V2, blue_green, deploying, resting, rolling_update
 
 
 def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
@@ -43,3 +44,18 @@ def test_a_replica_that_waits_for_a_worker_says_so() -> None:
     told = why(deploying("■■|◇"), NOW, Around(missing_worker="no worker has been heard of"))
     assert told.waits_for == "worker"
     assert "; but no worker has been heard of, since " in told.sentence
+
+
+@pytest.mark.parametrize(
+    ("policy", "seconds"),
+    [
+        (blue_green(auto_promote=True, promote_delay_seconds=60), 60),
+        (blue_green(auto_promote=True), 0),
+        (blue_green(), None),
+        (rolling_update(), None),
+    ],
+)
+def test_only_what_is_promoted_by_itself_has_a_time_for_it(policy: DeploymentPolicy, seconds: float | None) -> None:
+    green = deploying("|□□□", policy=policy, status_for=0)
+    found = promoted_at(green, buckets_of(green, V2, NOW))
+    assert found == (None if seconds is None else NOW + timedelta(seconds=seconds))

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.foresight import world as simulated
-from domain.foresight.course import course
+from domain.foresight.course import Stand, course
 from domain.foresight.drawn import LearnedFates
 from domain.foresight.learned import Learned
 from domain.foresight.plan import plan
@@ -49,6 +49,11 @@ def test_a_look_is_as_late_as_its_wake_or_its_alarm() -> None:
 def test_a_replica_of_which_nothing_was_learned_takes_a_second_to_start_and_one_to_stop() -> None:
     fate = LearnedFates().of_replica()
     assert (fate.start_seconds, fate.stop_seconds) == (1, 1)
+
+
+def test_what_is_parked_is_beside_what_is_live() -> None:
+    stand = Stand.of(resting("▫▫|■■◇~").routes)
+    assert (stand.live, stand.stopping, stand.serving) == (3, 1, 2)
 
 
 def test_starts_fail_as_often_as_they_did_where_failures_are_asked_for() -> None:
