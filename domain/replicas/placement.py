@@ -55,4 +55,4 @@ def _fewest(ranked: Sequence[tuple[int, str]], lacking: Sequence[str], own: Mapp
     """The host for one more, with how many it has of all. `ranked`: all hosts, those with the fewest first."""
     able = [found for found in ranked if found[1] not in lacking] if lacking else ranked
     without = (found for found in able if not own.get(found[1]))  # the first of these: no need to compare all
-    return next(without, None) or min(able or ranked, key=lambda found: (own.get(found[1], 0), found))
+    return next(without, None) or min(able or ranked, key=lambda found: own.get(found[1], 0))

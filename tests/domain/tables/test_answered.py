@@ -18,7 +18,7 @@ def first_byte(**counts: int) -> tuple[int, ...]:
 
 
 def interval(old: Answers, new: Answers, *, reporting: int = 2, live: int = 2, refused: int = 0) -> Interval:
-    return Interval(1, datetime(2026, 1, 1, tzinfo=UTC), 2, {OLD: old, NEW: new}, reporting, live, refused)
+    return Interval(1, datetime(2026, 1, 1, tzinfo=UTC), 2.0004, {OLD: old, NEW: new}, reporting, live, refused)
 
 
 def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
@@ -35,7 +35,7 @@ def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
             "v2": {"done": 412, "failed": 9, "cut": 2, "first_byte_within_ms": {"p50": 10, "p95": 300, "p99": 300}},
         },
         "refused": 0,
-        "seconds": 4,
+        "seconds": 4.001,
         "fewest_reporting": 2,
         "most_live": 3,
         "said": "v1: 11 of 7,830 failed, 95 of 100 began within 3 ms; "

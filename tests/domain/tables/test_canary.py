@@ -130,9 +130,9 @@ def test_a_promotion_is_for_one_weight_and_a_full_one_for_all() -> None:
     weighed = applied(cycle(looking, NOW), NOW).rollout
     assert weighed
     assert (weighed.stage, weighed.weight, weighed.promote_requested) == (2, 5000, False)
-    rest = promote(at_stage("■■■|", 3), full=True).deployment
+    rest = promote(at_stage("■■■|", 3, **KNOWN), full=True).deployment
     assert rest.rollout
-    assert rest.rollout.weight is None
+    assert (rest.rollout.weight, rest.rollout.weight_known_at) == (None, None)
     assert step(rest) == "create 1"
     assert promote(rest).already
     assert promote(rest, full=True).already

@@ -141,3 +141,7 @@ def test_a_subscription_says_one_way_and_what_exists(given: dict[str, object], w
 def test_either_way_alone_is_taken(given: dict[str, object]) -> None:
     command = parse_command("rollway.set_subscription", {"request_id": "r", "subscription": "ci", **given})
     assert command.model_dump().items() >= given.items()
+
+
+def test_a_body_is_compact_and_sorted_and_says_every_letter_as_it_is() -> None:
+    assert body_of({"b": 1, "a": "größer"}) == '{"a":"größer","b":1}'.encode()

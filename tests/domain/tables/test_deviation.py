@@ -45,6 +45,12 @@ def test_a_wave_that_takes_much_longer_is_named_with_the_replica_that_started_sl
     assert list(deviations(planned(), steps)) == [each.format(slow) for each in said]
 
 
+def test_what_took_long_before_may_take_half_as_long_again() -> None:
+    slow = plan(Subject(deploying("■■■|")), NOW, Learned(starts=(4.0,), stops=(1.0,)), lambda: 0.5)
+    assert list(deviations(slow, later(steps_of(deploying("■■■|")), 5))) == [], "6 s instead of 4 s"
+    assert len(list(deviations(slow, later(steps_of(deploying("■■■|")), 5.1)))) == 1
+
+
 def canary(judge: dict[str, Any] | None) -> Deployment:
     policy = parse_policy({"strategy": "canary", "spec": {"steps": ["50%"], "judge": judge}})
     return deploying("■|", 1, policy=policy, rollout={"weight": 0})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.foresight.measured import RecordedAct, RecordedStep, extremes
+from domain.foresight.measured import RecordedAct, RecordedStep, extremes, waves
 from domain.foresight.receipt import RecordedRollout, Sealed, checked, receipt, sealed
 from domain.policy import DeploymentPolicy, RolloutLimits
 from domain.recording import changes_from_json
@@ -147,6 +147,20 @@ def test_a_receipt_has_these_parts() -> None:
     assert made.keys() - told.keys() == set(parts)
     assert made["promised"] == {"most_live": 4, "fewest_serving": 2, "counts_stopping": False}
     assert (made["measured"]["most_live"], made["measured"]["fewest_serving"]) == (4, 3)
+
+
+def test_a_sealed_text_is_compact_and_sorted_and_says_every_letter_as_it_is() -> None:
+    assert sealed({"b": 1, "a": "größer"}, None).text == '{"a":"größer","b":1,"number":1,"previous_sha256":null}'
+
+
+def test_a_wave_has_these_parts() -> None:
+    first, second, *_ = steps_of(deploying("■■■|"))
+    wave, _ = waves([first, replace(second, at=first.at + timedelta(seconds=1.23456))], None)
+    assert (wave.pop("at"), wave.pop("phase")) == (first.at.isoformat(), "deploying_provisioning")
+    assert wave.pop("why").startswith("creating 1")
+    moves = {"create": 1, "drain": 1, "promote": 0, "park": 0}
+    told = {"number": 1, "begins_seconds": 0, "took_seconds": 1.235, "verdict": "need_retry", "picture": "■■■|"}
+    assert wave == {**told, **moves}
 
 
 def test_the_same_rows_give_the_same_receipt() -> None:

@@ -131,6 +131,7 @@ def test_a_replica_that_stops_has_the_time_of_those_that_stopped() -> None:
         (Around(hosts={route_id(2): "b"}, down=frozenset("b")), "host", "b", "waits for host b, which is down"),
         (Around(hosts={route_id(2): "b"}, lacking={"b": "no KEY"}), "secret", "b", "route 00000003: no KEY"),
         (Around(hosts={route_id(2): "b"}, down=frozenset("a"), lacking={"a": "x"}), "route", "00000003", "on host b"),
+        (Around(hosts={route_id(2): "b"}, lacking={"a": "no KEY"}), "route", "00000003", "on host b"),
     ],
 )
 def test_a_host_that_is_down_or_lacks_a_secret_is_what_is_waited_for(
@@ -139,6 +140,11 @@ def test_a_host_that_is_down_or_lacks_a_secret_is_what_is_waited_for(
     told = why(deploying("■■|◇"), NOW, around)
     assert (told.waits_for, told.name) == (waits_for, name)
     assert said in told.sentence
+
+
+def test_what_stops_needs_no_secret_any_more() -> None:
+    around = Around(hosts={route_id(0): "b"}, lacking={"b": "no KEY"})
+    assert why(deploying("~|", 1, policy=RECREATE), NOW, around).waits_for == "route"
 
 
 def test_without_a_worker_that_is_what_is_missing() -> None:

@@ -48,7 +48,7 @@ def test_a_look_is_as_late_as_its_wake_or_its_alarm() -> None:
 
 def test_a_replica_of_which_nothing_was_learned_takes_a_second_to_start_and_one_to_stop() -> None:
     fate = LearnedFates().of_replica()
-    assert (fate.start_seconds, fate.stop_seconds) == (1, 1)
+    assert (fate.start_seconds, fate.stop_seconds, LearnedFates().wake_seconds()) == (1, 1, 0)
 
 
 def test_what_is_parked_is_beside_what_is_live() -> None:
