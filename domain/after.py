@@ -61,9 +61,9 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
     before = decision.deployment.rollout
     if before is None:
         return None
+    clock = with_clock_stopped(before, now) if decision.clock_stopped else with_clock_running(before, now)
     if not decision.changes_anything:
-        return with_clock_stopped(before, now) if decision.clock_stopped else with_clock_running(before, now)
-    clock = with_clock_running(before, now)
+        return clock
     stage = decision.changes.stage
     drained = {route_id.int for route_id in decision.changes.drain_route_ids}  # numbers are found faster than ids
     routes = [route for route in decision.deployment.routes if route.id.int in drained] if drained else []
@@ -79,6 +79,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         desired_with_revision=before.desired_with_revision,
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
         steps=before.steps + 1,
+        clock_stopped_at=clock.clock_stopped_at,
         promote_requested=before.promote_requested and stage is None,
         is_undo=before.is_undo,
         last_failure=before.last_failure,

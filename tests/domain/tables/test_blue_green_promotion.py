@@ -96,3 +96,13 @@ def test_green_that_sickens_after_it_was_complete_is_not_promoted_but_repaired()
     sick = asked(with_status(complete, [route_id(3)], RouteStatus.UNHEALTHY, NOW))
     assert step(sick) == "wait"
     assert step(asked(deploying("■■■|▲□□", policy=MANUAL))) == "drain ▲"
+
+
+def test_no_clock_runs_while_green_waits_for_a_person_though_blue_goes_meanwhile() -> None:
+    """Scaled to nothing: green is complete without a replica, and blue is one too many."""
+    scaled = deploying("■|", 0, policy=MANUAL)
+    decision = cycle(scaled, NOW)
+    assert (happens(scaled, EVALUATOR.evaluate_one(scaled, NOW)), decision.clock_stopped) == ("drain ■", True)
+    left = applied(decision, NOW).rollout
+    assert left is not None
+    assert left.clock_stopped_at == NOW
