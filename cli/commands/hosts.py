@@ -12,7 +12,7 @@ from cli.sending import say_done, send_command
 from cli.servers import Reader
 from db.views.hosts import HostView, all_hosts
 from domain.commands.replicas import ForgetHost
-from domain.replicas.clocks import WARNED_ABOVE_SECONDS
+from domain.replicas.clocks import is_warned_of
 
 
 def hosts(*, as_json: AsJson = False) -> None:
@@ -57,6 +57,6 @@ def _state(host: HostView) -> Text:
 
 def _clock(host: HostView) -> Text:
     offset = host.clock_offset_seconds
-    if abs(offset) <= WARNED_ABOVE_SECONDS:
+    if not is_warned_of(offset):
         return Text("right", "green")
     return Text(f"{in_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")

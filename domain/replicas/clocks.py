@@ -10,8 +10,8 @@ that is wrong, so that they get replicas as usual.
 
 from collections.abc import Mapping
 
-WARNED_ABOVE_SECONDS = 1.0
-TOO_FAR_ABOVE_SECONDS = 60.0
+_WARNED_ABOVE_SECONDS = 1.0
+_TOO_FAR_ABOVE_SECONDS = 60.0
 
 
 def clock_offset(before: float, after: float, theirs: float) -> float:
@@ -25,6 +25,11 @@ def clock_offset(before: float, after: float, theirs: float) -> float:
     return min(0.0, after - theirs)
 
 
+def is_warned_of(seconds: float) -> bool:
+    """Whether a clock that is off, or was set back, by so much is worth a word."""
+    return abs(seconds) > _WARNED_ABOVE_SECONDS
+
+
 def seconds_set_back(showed: float, passed: float, shows: float) -> float:
     """By how many seconds a clock was set back, which showed and now shows these times, `passed` seconds apart."""
     return max(0.0, showed + passed - shows)
@@ -32,5 +37,5 @@ def seconds_set_back(showed: float, passed: float, shows: float) -> float:
 
 def hosts_in_time(offsets: Mapping[str, float]) -> list[str]:
     """The hosts that may get new replicas, by name; `offsets` has those that are up."""
-    near = [host for host, offset in offsets.items() if abs(offset) <= TOO_FAR_ABOVE_SECONDS]
+    near = [host for host, offset in offsets.items() if abs(offset) <= _TOO_FAR_ABOVE_SECONDS]
     return sorted(near or offsets)

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db.engine import database_now, in_transaction
 from db.replicas.hosts import show_sign_of_life
 from db.set_back import count_from_now
-from domain.replicas.clocks import WARNED_ABOVE_SECONDS, clock_offset, seconds_set_back
+from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
 from tasks.replicas.looking import keep_looking
 
 SIGN_OF_LIFE_SECONDS = 1.0
@@ -43,11 +43,11 @@ class SignsOfLife:
         reading = in_transaction(self.engine, self._show)
         self._warn(reading.offset)
         back = self._set_back(reading)
-        if back > WARNED_ABOVE_SECONDS:
+        if is_warned_of(back):
             _log.error(
                 "the clock of Postgres was set back; what it waits for counts from now on", seconds=round(back, 1)
             )
-        if self._last is None or back > WARNED_ABOVE_SECONDS:
+        if self._last is None or is_warned_of(back):
             in_transaction(self.engine, count_from_now)
         self._last = reading
 
@@ -66,7 +66,7 @@ class SignsOfLife:
 
     def _warn(self, offset: float) -> None:
         """Once when it begins, once when it is over."""
-        is_off = abs(offset) > WARNED_ABOVE_SECONDS
+        is_off = is_warned_of(offset)
         if is_off and not self._is_warned:
             _log.warning(
                 "the clock of this host differs from that of Postgres", host=self.host, seconds_ahead=round(offset, 1)

@@ -122,4 +122,4 @@ def test_the_longer_a_rollout_the_fewer_of_its_runs_are_drawn() -> None:
         plan(Subject(deploying("■" * n + "|", n)), NOW, Learned((1.0,), (1.0,)), draw)
         return drawn
 
-    assert draws(60) < 5 * draws(3), "each run draws 17 times as often, and there are a ninth as many"
+    assert draws(60) < 5 * draws(3), "a run draws 19 times as often, and there are 9 of them instead of 100"

@@ -18,6 +18,7 @@ def first_byte(**counts: int) -> tuple[int, ...]:
 
 
 def interval(old: Answers, new: Answers, *, reporting: int = 2, live: int = 2, refused: int = 0) -> Interval:
+    """Two seconds and a part of a millisecond, which is rounded away in the end."""
     return Interval(1, datetime(2026, 1, 1, tzinfo=UTC), 2.0004, {OLD: old, NEW: new}, reporting, live, refused)
 
 

@@ -74,9 +74,7 @@ def test_copies_since_the_last_look(before: Copies, now: Copies, since: Copies) 
 
 
 def test_answers_are_added_and_taken_away_count_by_count() -> None:
-    many, few = (
-        Answers(done, failed, (slow, *NONE_SLOWER), cut) for done, failed, slow, cut in ((9, 5, 4, 2), (3, 2, 1, 1))
-    )
+    many, few = Answers(9, 5, (4, *NONE_SLOWER), 2), Answers(3, 2, (1, *NONE_SLOWER), 1)
     assert many + few == Answers(12, 7, (5, *NONE_SLOWER), 3)
     assert many - few == Answers(6, 3, (3, *NONE_SLOWER), 1)
     assert [(many - few).is_possible, (few - many).is_possible, Answers(cut=-1).is_possible] == [True, False, False]

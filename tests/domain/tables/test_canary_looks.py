@@ -14,7 +14,7 @@ from domain.model import Deployment, Verdict
 from domain.rollout import ROLLING_BACK
 from domain.traffic.answers import Answers
 from tests.domain.tables.test_canary import FIRST, SECOND, TIMED, at_stage
-from tests.support.pictures import NOW
+from tests.support.pictures import NOW, deploying
 from tests.support.policies import canary
 
 JUDGED = canary(steps=["5%", "50%"], judge={})
@@ -52,23 +52,24 @@ def test_the_end_of_a_steps_seconds_is_looked_at_also_while_a_replica_is_waited_
     assert EVALUATOR.evaluate_one(waiting, NOW).recheck_at == SECOND_LATER
 
 
-def test_before_it_has_requests_its_judge_has_nothing_to_look_at() -> None:
-    decision = EVALUATOR.evaluate_one(at_stage("■■■|◇", 3, JUDGED), NOW)
-    assert (decision.recheck_at, "proxy" in decision.reason) == (None, False)
-    known = at_stage("■■■|■", 3, JUDGED)
-    assert EVALUATOR.evaluate_one(known, NOW).recheck_at is None, "nobody has acknowledged its cluster yet"
+@pytest.mark.parametrize("picture", ["■■■|◇", "■■■|■"])
+def test_before_it_has_requests_no_judge_looks(picture: str) -> None:
+    assert EVALUATOR.evaluate_one(at_stage(picture, 3, JUDGED), NOW).recheck_at is None
 
 
-def test_one_that_has_to_be_well_for_some_time_is_looked_at_at_its_end() -> None:
-    warming = at_stage("■■■|■", 3, canary(steps=["5%", "50%"], min_ready_seconds=90))
-    warming = replace(warming, routes=tuple(replace(route, status_changed_at=NOW) for route in warming.routes))
-    assert EVALUATOR.evaluate_one(warming, NOW).recheck_at == NOW + timedelta(seconds=90)
-
-
-def test_a_sick_one_is_looked_at_when_its_grace_ends() -> None:
-    sick = at_stage("■■■|▲", 3, canary(steps=["5%", "50%"]), **FIRST)
-    sick = replace(sick, routes=tuple(replace(route, status_changed_at=NOW) for route in sick.routes))
-    assert EVALUATOR.evaluate_one(sick, NOW).recheck_at == NOW + timedelta(seconds=30)
+@pytest.mark.parametrize(
+    ("picture", "rollout", "seconds"),
+    [
+        ("■■■|■", {"weight": 0}, 90),  # healthy, and not for min_ready_seconds yet
+        ("■■■|▲", FIRST, 30),  # until it is replaced
+    ],
+)
+def test_it_is_looked_at_when_a_time_of_its_replicas_ends(
+    picture: str, rollout: dict[str, Any], seconds: float
+) -> None:
+    policy = canary(steps=["5%", "50%"], min_ready_seconds=90)
+    changed_now = deploying(picture, policy=policy, rollout=rollout, status_for=0)
+    assert EVALUATOR.evaluate_one(changed_now, NOW).recheck_at == NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(("judge", "waits_for_person"), [(None, True), ({}, False), ({"dry_run": True}, True)])

@@ -23,6 +23,15 @@ from tests.support.policies import canary
         ({"steps": ["50%", "5%"]}, "", "rising weights"),
         ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
         ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
+        ({"judge": {"errors": None}}, "judge", "nothing would be judged"),
+        ({"judge": {"errors": {"allowed": "0%"}}}, "judge.errors.allowed", "above 0"),
+        ({"judge": {"errors": {"allowed": "100%"}}}, "judge.errors.allowed", "below 100"),
+        ({"judge": {"errors": {"allowed": "1.0001%"}}}, "judge.errors.allowed", "below 100"),
+        ({"judge": {"errors": {"worse_than": "0.5x"}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"errors": {"worse_than": "1.234x"}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"errors": {"worse_than": 2}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"chance_of_false_abort": 0.01}}, "judge.chance_of_false_abort", 'such as "1%"'),
+        ({"judge": {"if_undecided": "wait"}}, "judge.if_undecided", "promote"),
     ],
 )
 def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right: str) -> None:
@@ -35,25 +44,6 @@ def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right
 def test_left_out_its_steps_are_three_and_the_least_weight_is_one_request_of_ten_thousand() -> None:
     assert CanarySpec().stages == ((500, None), (2500, None), (5000, None))
     assert CanarySpec.model_validate({"steps": ["0.01%"]}).stages == ((1, None),)
-
-
-@pytest.mark.parametrize(
-    ("spec", "right"),
-    [
-        ({"errors": None}, "nothing would be judged"),
-        ({"errors": {"allowed": "0%"}}, "above 0"),
-        ({"errors": {"allowed": "100%"}}, "below 100"),
-        ({"errors": {"allowed": "1.0001%"}}, "below 100"),
-        ({"errors": {"worse_than": "0.5x"}}, 'such as "1.2x"'),
-        ({"errors": {"worse_than": "1.234x"}}, 'such as "1.2x"'),
-        ({"errors": {"worse_than": 2}}, 'such as "1.2x"'),
-        ({"chance_of_false_abort": 0.01}, 'such as "1%"'),
-        ({"if_undecided": "wait"}, "promote"),
-    ],
-)
-def test_what_a_judge_cannot_be_is_said(spec: dict[str, Any], right: str) -> None:
-    with pytest.raises(InvalidInputError, match=right.replace("(", r"\(")):
-        canary(judge=spec)
 
 
 def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:

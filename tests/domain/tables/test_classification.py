@@ -189,3 +189,12 @@ def test_trap_routes_that_fail_at_once_end_the_rollout_instead_of_being_created_
     world.run(seconds=60)
     assert world.deployment.status == READY
     assert len(world.deployment.routes) == 3
+
+
+CHANGED = [{"desired_replicas": 5}, {"degraded_reason": "it failed"}, {"to": READY}, {"revision": RevisionMove.SWAP}]
+
+
+@pytest.mark.parametrize("changed", CHANGED)
+def test_a_decision_stays_where_it_changes_nothing_of_the_deployment_itself(changed: dict[str, Any]) -> None:
+    assert rolled(MOVED).stays
+    assert not replace(rolled(MOVED), **changed).stays

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.replicas.clocks import WARNED_ABOVE_SECONDS, clock_offset, hosts_in_time, seconds_set_back
+from domain.replicas.clocks import clock_offset, hosts_in_time, is_warned_of, seconds_set_back
 
 SECONDS = st.floats(-1e9, 1e9)
 
@@ -62,5 +62,6 @@ def test_a_clock_was_set_back_by_what_is_missing(showed: float, passed: float, s
     assert seconds_set_back(showed, passed, shows) == back
 
 
-def test_a_clock_that_is_off_by_a_second_is_as_usual() -> None:
-    assert WARNED_ABOVE_SECONDS == 1
+@pytest.mark.parametrize(("offset", "is_warned"), [(0, False), (1, False), (-1, False), (1.01, True), (-1.01, True)])
+def test_a_clock_that_is_off_by_more_than_a_second_is_warned_of(offset: float, *, is_warned: bool) -> None:
+    assert is_warned_of(offset) is is_warned

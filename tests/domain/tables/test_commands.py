@@ -1,16 +1,14 @@
 """Commands that people send: of each field the last value that is taken and the first that is refused."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from pydantic import ValidationError
 
 from domain.commands import COMMANDS
 from domain.commands.base import Command
 from domain.errors import InvalidInputError, TooLargeError, UnknownCommandError
-from domain.messages import MOST_COMMAND_BYTES, parse_command
-from domain.queries import QUERIES, Query
+from domain.messages import MOST_COMMAND_BYTES, parse_command, parse_query
+from domain.queries import QUERIES
 from tests.support.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
 
 NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}
@@ -90,10 +88,10 @@ def test_every_command_refuses_what_it_does_not_know(command: str) -> None:
         ask(command.removeprefix("rollway."), colour="red")
 
 
-@pytest.mark.parametrize("query", QUERIES.values())
-def test_every_query_refuses_what_it_does_not_know(query: type[Query]) -> None:
-    with pytest.raises(ValidationError, match="colour\n  Extra inputs"):
-        query.model_validate({"deployment": "web", "rollout_id": uuid4(), "colour": "red"})
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_query_refuses_what_it_does_not_know(query: str) -> None:
+    with pytest.raises(InvalidInputError, match="colour: there is no such field; "):
+        parse_query(query, {"colour": "red"})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from domain.handlers.reconcile import ReconcileHandler
 from domain.handlers.scaling import ScalingHandler
 from domain.model import Deployment, RouteStatus, Verdict
 from domain.policy import DeploymentPolicy, StrategySpec
-from domain.transitions import RevisionMove
 from tests.support.pictures import (
     DESTROYED,
     DESTROYING,
@@ -180,15 +179,3 @@ def test_the_results_of_two_batches_are_one_result() -> None:
     both = together + together
     assert [len(part) for part in (both.successes, both.need_retry, both.skipped, both.errors)] == [2, 2, 2, 2]
     assert both.decisions == together.decisions * 2
-
-
-def test_a_decision_stays_where_it_changes_nothing_of_the_deployment_itself() -> None:
-    step = cycle(deploying("■■■|"), NOW)
-    assert step.stays
-    changes: list[dict[str, Any]] = [
-        {"desired_replicas": 5},
-        {"degraded_reason": "it failed"},
-        {"to": READY},
-        {"revision": RevisionMove.SWAP},
-    ]
-    assert not any(replace(step, **changed).stays for changed in changes)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.errors import InvalidInputError, RollwayError
-from domain.signature import LIFE, parse_keys, payload_of, proven_payload, sign
+from domain.signature import parse_keys, payload_of, proven_payload, sign
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TASK = "rollway.scale"
@@ -34,7 +34,7 @@ def test_the_sender_is_the_actor_whatever_the_payload_says() -> None:
     assert proven_payload(TASK, signed(), KEYS, NOW) == {"request_id": "r", "actor": "ci"}
 
 
-@pytest.mark.parametrize("apart", [-LIFE, LIFE, timedelta(hours=1)])
+@pytest.mark.parametrize("apart", [timedelta(hours=-1), timedelta(hours=1)])
 def test_a_signature_holds_for_its_life_to_the_second(apart: timedelta) -> None:
     assert proven_payload(TASK, signed(at=NOW + apart), KEYS, NOW)
     second = timedelta(seconds=1) if apart > timedelta(0) else -timedelta(seconds=1)

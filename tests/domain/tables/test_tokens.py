@@ -45,16 +45,12 @@ def test_a_token_with_a_list_is_for_those_alone() -> None:
         limited.refuse_others(None)
 
 
-@pytest.mark.parametrize("days", [0, -1, 4000])
-def test_a_token_lasts_for_some_time_up_to_ten_years(days: float) -> None:
-    with pytest.raises(ValidationError):
-        NewToken(name="ann", role=VIEWER, days=days, actor="bob")
-
-
 @pytest.mark.parametrize(
     ("taken", "refused"),
     [
+        ({"days": 0.001}, {"days": 0}),
         ({"days": 3650}, {"days": 3650.1}),
+        ({"days": 3650}, {"days": -1}),
         ({"actor": "b"}, {"actor": ""}),
         ({"actor": "b" * 200}, {"actor": "b" * 201}),
         ({"deployments": ("web",) * 1000}, {"deployments": ("web",) * 1001}),

@@ -1,4 +1,4 @@
-"""Why it waits where a freeze, another rollout or nobody at all keeps it."""
+"""Why it waits where no replica is in the way: held, without a worker, until a time, or for nothing."""
 
 from datetime import timedelta
 
