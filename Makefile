@@ -123,7 +123,7 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 envoy-api: .venv/bin/pip ## the descriptors of Envoy's messages anew, into api/proxies/
 	@$(BIN)/python -m venv --clear .venv/envoy-api
 	@.venv/envoy-api/bin/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/envoy-api.txt
-	@.venv/envoy-api/bin/python requirements/envoy_api.py api/proxies/envoy_api.binpb
+	@.venv/envoy-api/bin/python requirements/envoy_api.py api/proxies/protobuf/envoy_api.binpb
 
 clean: ## remove .venv and caches; .rollway stays
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage build dist *.egg-info

@@ -15,12 +15,12 @@ from api.connections import most_connections, most_proxies
 from api.proxies.parts import Parts
 from api.serving import compare_installation, config
 from api.settings import ApiSettings
-from db.engine import engine
-from domain.errors import InvalidInputError
+from db.connection.engine import engine
 from domain.replicas.events import RouteLifecycleType
-from tasks.connections import waker
-from tasks.log import configure_logging
+from domain.words.errors import InvalidInputError
+from tasks.seen.log import configure_logging
 from tasks.settings import settings
+from tasks.worker.connections import waker
 
 _EXIT_SECONDS = 0.8
 _log = structlog.get_logger(__name__)

@@ -15,12 +15,12 @@ from sqlalchemy import Engine
 from api.bodies import BoundedBodies
 from api.connections import most_proxies
 from api.metrics import metrics
-from api.proxies.discovery import Discovery, serve
+from api.proxies.envoy.discovery import Discovery, serve
 from api.proxies.forms import forms
 from api.proxies.parts import Parts, TheParts
 from api.serving import end
 from api.settings import ApiSettings
-from domain.text import storable
+from domain.words.text import storable
 
 _STALE_SECONDS = 5.0
 """It is read twice a second. Postgres may also be silent, without a fault for a while."""

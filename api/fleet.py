@@ -14,14 +14,14 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from sqlalchemy import Engine
 
-from db.engine import transaction
+from db.connection.engine import transaction
 from db.fleet.measures import MEASURES
 from db.fleet.read import EndedRollouts, FleetView, read_fleet
-from domain.model import RolloutOutcome
+from domain.model.deployment import RolloutOutcome
 from domain.strategies import STRATEGIES
-from tasks.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
 from tasks.redis.aside import how_many_aside
 from tasks.settings import KEY_PREFIX
+from tasks.wire.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
 
 _FRESH_SECONDS = 1.0
 _QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from api.connections import ACCEPTED_AT_ONCE, LONGEST_HEAD, BoundedProtocol, Connections
-from tasks.installation import begin
+from tasks.worker.installation import begin
 
 _COMPARE_SECONDS = 3.0
 _CANCEL_AGAIN_SECONDS = 0.1

@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 from pydantic import Field
 
-from domain.errors import InvalidInputError
-from domain.settings import Settings
+from domain.installation.settings import Settings
+from domain.words.errors import InvalidInputError
 
 API_PORT = 7070
 DISCOVERY_PORT = 7073

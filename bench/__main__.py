@@ -10,9 +10,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import backlog, commands, cycle, decide, discovery, drains, foresight, page, quiet, rollouts, storm, streams
+from bench.canaries import discovery, drains
+from bench.cycles import backlog, cycle, decide, quiet, storm
 from bench.environment import environment
+from bench.faces import commands, page, streams
 from bench.plots import draw
+from bench.rollouts import foresight
+from bench.rollouts import measured as rollouts
 from bench.targets import Judgement, Verdict, judged, judgement_table
 
 RESULTS = Path("bench/results")

@@ -17,9 +17,9 @@ from psycopg import sql
 
 from bench.world import HOST, READY
 from tasks.redis.wake import Waker
-from tests.support.servers import EmbeddedServer, embedded_postgres, embedded_redis
-from tests.support.stack import Fleet
-from tests.support.waiting import eventually
+from tests.support.stack.servers import EmbeddedServer, embedded_postgres, embedded_redis
+from tests.support.stack.stack import Fleet
+from tests.support.stack.waiting import eventually
 
 SPEC: Mapping[str, Any] = {"command": ["sleep", "60"], "drain_seconds": 0}
 POLICIES = """

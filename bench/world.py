@@ -23,18 +23,18 @@ import redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
-from db.engine import in_transaction, make_engine
-from db.lifecycle import statuses_of
+from db.connection.engine import in_transaction, make_engine
+from db.connection.settings import DatabaseSettings
+from db.locking.lifecycle import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop
-from db.settings import DatabaseSettings
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
-from tasks.queues import host_queue
+from tasks.hosts.signs_of_life import keep_showing_signs_of_life
 from tasks.redis.wake import Waker, route_key
-from tasks.replicas.signs_of_life import keep_showing_signs_of_life
 from tasks.settings import KEY_PREFIX
+from tasks.wire.queues import host_queue
 
 HOST = "simulated"
 ADDRESS = "127.0.0.1:9"

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from cli.exits import UnreachableError
+from cli.terminal.exits import UnreachableError
 from db.silence import AWAY
-from stack.home import find_home
-from stack.state import read_state
+from stack.home.folder import find_home
+from stack.home.state import read_state
 from stack.status import stack_status
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli.exits import WAITING, WRITING, ExitCode, exits
 from cli.listed import COMMANDS
 from cli.listed.listed import Listed
+from cli.terminal.exits import WAITING, WRITING, ExitCode, exits
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from cli.exits import FaultError, UsageError, exit_code, tell
 from cli.habits import hint_for_option, hint_for_words
 from cli.listed import COMMANDS
 from cli.loaded import LoadedWhenAsked
-from cli.streams import write_ascii_where_needed
-from domain.errors import RollwayError
+from cli.terminal.exits import FaultError, UsageError, exit_code, tell
+from cli.terminal.streams import write_ascii_where_needed
+from domain.words.errors import RollwayError
 
 app = typer.Typer(
     name="rollway",

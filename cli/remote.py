@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from cli.exits import UnreachableError, UsageError
-from domain.errors import RollwayError
+from cli.terminal.exits import UnreachableError, UsageError
+from domain.words.errors import RollwayError
 
 if TYPE_CHECKING:
     import httpx
@@ -50,14 +50,14 @@ class Remote:
 
     def send(self, command: "Command") -> dict[str, Any]:
         """Carry out a command; sent again after a lost connection, it is done once."""
-        from api.people.commands_sent import request_of  # noqa: PLC0415  (as above)
+        from api.people.resources.commands_sent import request_of  # noqa: PLC0415  (as above)
 
         method, path, body, headers = request_of(command)
         done: dict[str, Any] = self.ask(method, path, json=body, headers=headers)
         return done
 
     def get(self, path: str, **parameters: object) -> Any:  # noqa: ANN401  (JSON)
-        """The document at this path. Raises the refusals of `domain.errors`, and UnreachableError."""
+        """The document at this path. Raises the refusals of `domain.words.errors`, and UnreachableError."""
         return self.ask("GET", path, params={name: value for name, value in parameters.items() if value is not None})
 
     def lines(self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> Iterator[str]:

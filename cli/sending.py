@@ -9,17 +9,17 @@ from uuid import UUID
 
 import typer
 
-from cli.exits import UsageError
 from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, RequestId, Timeout, Wait, Yes
-from cli.output import print_json, printer
 from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
+from cli.terminal.exits import UsageError
+from cli.terminal.output import print_json, printer
 from db.views.deployments import deployment_named
 from domain.commands.base import Command
+from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision, Restart
-from domain.messages import parse_command
 
 _BEGIN = (ActivateRevision, Restart)
 

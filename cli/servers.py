@@ -10,18 +10,18 @@ from uuid import UUID
 import psycopg
 
 from cli.database_errors import database_address, database_errors
-from cli.exits import UnreachableError
 from cli.remote import Remote, needs_database, remote
-from db.server import refuse_unfit
-from domain.errors import InvalidInputError
-from domain.replicas.secret_checks import SecretCheck
+from cli.terminal.exits import UnreachableError
+from db.connection.server import refuse_unfit
+from domain.revisions.secret_checks import SecretCheck
+from domain.words.errors import InvalidInputError
 from stack.connect import export_urls
 from stack.errors import StackError
 from stack.parts.external import libpq_url
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
-    from tasks.replicas.log_asking import Pieces, Places
+    from tasks.hosts.log_asking import Pieces, Places
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -103,14 +103,14 @@ def find_servers() -> None:
 def send(command: "Command") -> dict[str, Any]:
     """Carry out a command here and now and wake the workers; returns what it did.
 
-    Raises the refusals of `domain.errors` and UnreachableError. A Redis that does not answer is no error: the workers
-    find the change at their next tick.
+    Raises the refusals of `domain.words.errors` and UnreachableError. A Redis that does not answer is no error:
+    the workers find the change at their next tick.
     """
     if (server := remote()) is not None:
         return server.send(command)
     find_servers()
-    from cli.notes import show_notes  # noqa: PLC0415
-    from tasks.commands import run_command  # noqa: PLC0415  (two seconds, which reading commands can save)
+    from cli.terminal.notes import show_notes  # noqa: PLC0415
+    from tasks.asked.commands import run_command  # noqa: PLC0415  (two seconds, which reading commands can save)
 
     show_notes()
     with _server_errors():
@@ -123,8 +123,8 @@ def ask_hosts_for_secrets(deployment: str, references: Sequence[str]) -> list[Se
         from cli.remote_views.secrets import secret_checks_of  # noqa: PLC0415  (as above)
 
         return secret_checks_of(server, deployment, references)
-    from db.engine import engine  # noqa: PLC0415  (as above)
-    from tasks.replicas.secret_checks import ask_hosts  # noqa: PLC0415
+    from db.connection.engine import engine  # noqa: PLC0415  (as above)
+    from tasks.hosts.secret_checks import ask_hosts  # noqa: PLC0415
 
     with _server_errors():
         return ask_hosts(engine(), references)
@@ -138,8 +138,8 @@ def ask_hosts_for_logs(deployment_id: UUID, asked: "Mapping[str, Places]", lines
         return logs_of(server, deployment_id, asked, lines)
     from redis.exceptions import RedisError  # noqa: PLC0415  (as above)
 
-    from tasks.connections import redis_client  # noqa: PLC0415
-    from tasks.replicas.log_asking import ask_hosts  # noqa: PLC0415
+    from tasks.hosts.log_asking import ask_hosts  # noqa: PLC0415
+    from tasks.worker.connections import redis_client  # noqa: PLC0415
 
     try:
         return ask_hosts(redis_client(), asked, lines)
@@ -152,7 +152,7 @@ def _server_errors() -> Iterator[None]:
     """Turn what the driver raises, and a setting that makes no sense, into one sentence."""
     from redis.exceptions import RedisError  # noqa: PLC0415
 
-    from cli.notes import look_at_redis  # noqa: PLC0415
+    from cli.terminal.notes import look_at_redis  # noqa: PLC0415
 
     try:
         with suppress(RedisError):

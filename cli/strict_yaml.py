@@ -8,7 +8,7 @@ from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
 from yaml.reader import ReaderError
 
-from domain.text import DEEPEST
+from domain.words.text import DEEPEST
 
 _NO_SUCH_VALUE = (ValueError, KeyError, AttributeError, TypeError, OverflowError)
 """What PyYAML lets through when a text is not what its tag says: a date in month 13, a number of 5,000 digits."""

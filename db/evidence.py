@@ -7,8 +7,8 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from domain.judge.evidence import Evidence
-from domain.traffic.answers import Answers, Copies
+from domain.model.answers import Answers, Copies
+from domain.model.evidence import Evidence
 
 _EVIDENCE = """
     SELECT i.rollout_id, i.at, i.reporting, i.live, i.copies, i.copies_failed, coalesce(p.failed, 0),

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from domain.model import StartFailures
+from domain.model.deployment import StartFailures
 
 
 def start_failures(

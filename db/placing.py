@@ -6,8 +6,8 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.rows import named_row
-from db.statuses import ACTIVE
+from db.locking.rows import named_row
+from db.locking.statuses import ACTIVE
 from domain.replicas.clocks import hosts_in_time
 from domain.replicas.placement import Unplaced, place
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.locked import ALWAYS, changed, lock
+from db.locking.locked import ALWAYS, changed, lock
 
 _BEEN = ("started_at", "status_changed_at", "drain_started_at", "out_of_traffic_at", "stop_requested_at")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from cli.exits import MEANING
 from cli.main import app
+from cli.terminal.exits import MEANING
 from reference.markdown import page, prose, table
 
 

@@ -2,10 +2,10 @@
 
 from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
-from db.settings import DatabaseSettings
-from domain.log_limits import LogLimits
-from domain.retention import Retention
-from domain.settings import Settings
+from db.connection.settings import DatabaseSettings
+from domain.installation.log_limits import LogLimits
+from domain.installation.retention import Retention
+from domain.installation.settings import Settings
 from reference.markdown import page, table
 from reference.models import rows_of
 from tasks.settings import TaskSettings

@@ -5,9 +5,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from cli.apply.file import DeploymentFile, RevisionSection
-from domain.policy import RolloutLimits
-from domain.replicas.health_check import HealthCheck
-from domain.replicas.runtime_spec import DockerResources, DockerSpec, ExternalSpec
+from domain.model.policy import RolloutLimits
+from domain.revisions.health_check import HealthCheck
+from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
 from domain.strategies import STRATEGIES
 from domain.traffic.entrances import TrafficSettings
 from reference.markdown import page, prose, table

@@ -9,7 +9,7 @@ from api.fleet import InRedis, metrics_of
 from api.proxies.observed import Observed
 from db.fleet.read import FleetView
 from reference.markdown import page, table
-from tasks.observed import REGISTRY
+from tasks.seen.observed import REGISTRY
 
 _NOTHING = FleetView(samples={}, ended=(), bounds=())
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from api.people.openapi import openapi
+from api.people.resources.openapi import openapi
 from reference.command_line import command_line_page
 from reference.environment import environment_page
 from reference.events import events_page

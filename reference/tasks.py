@@ -5,14 +5,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-import domain.past
-import domain.signature  # noqa: F401  (both have refusals of their own)
-from api.people.meanings import meanings
+from api.people.resources.meanings import meanings
 from domain.commands import COMMANDS
 from domain.commands.base import Command
-from domain.errors import RollwayError
-from domain.installation import WrongInstallationError
-from domain.queries import QUERIES
+from domain.commands.queries import QUERIES
+from domain.installation.contract import WrongInstallationError
+from domain.words.errors import RollwayError
 from reference.markdown import page, prose, table
 from reference.models import rows_of
 

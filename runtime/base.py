@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from domain.replicas.revision import RevisionSpec
-from domain.replicas.secrets import references_of
-from domain.text import storable
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import references_of
+from domain.words.text import storable
 
 
 @dataclass(frozen=True, slots=True)

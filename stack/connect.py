@@ -3,8 +3,8 @@
 from collections.abc import MutableMapping
 
 from stack.errors import StackError
-from stack.home import Home, find_home
-from stack.state import read_state
+from stack.home.folder import Home, find_home
+from stack.home.state import read_state
 
 _SERVING = "Only Envoy and replicas run, as 'rollway down --keep-replicas' left them: 'rollway up' starts the rest."
 

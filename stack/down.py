@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from runtime.identity import is_alive
+from runtime.machine.identity import is_alive
 from stack.errors import StackError, folder_errors
-from stack.home import Home
+from stack.home.folder import Home
+from stack.home.settings import load_settings
+from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.envoy import forget_shared_memory
 from stack.prepare import Notice, Say
-from stack.settings import load_settings
-from stack.state import PartState, StackState, read_state, write_state
 from stack.supervisor.lock import one_at_a_time
 from stack.supervisor.replicas import stop_replicas
 from stack.supervisor.stop import end_process, stop_in_order

@@ -2,12 +2,12 @@
 
 import time
 
-from runtime.identity import Identity, is_alive
+from runtime.machine.identity import Identity, is_alive
 from stack.errors import StackError
-from stack.home import Home
+from stack.home.folder import Home
+from stack.home.state import PartState, read_state
 from stack.plan import Plan
 from stack.prepare import Notice, Say
-from stack.state import PartState, read_state
 
 _POLL = 0.05
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from stack.state import PartState
+from stack.home.state import PartState
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from domain.log_limits import LogLimits
+from domain.installation.log_limits import LogLimits
 from stack.errors import StackError
-from stack.home import Home
+from stack.home.folder import Home
+from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
+from stack.home.state import StackState
 from stack.parts.account import Account, choose_account, installed_tree
 from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
@@ -15,8 +17,6 @@ from stack.parts.postgres_role import reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, Part, Plan
-from stack.settings import Ports, ServerSettings, choose_settings, load_settings
-from stack.state import StackState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from runtime.identity import is_alive
-from stack.home import Home
-from stack.state import PartCondition, PartState, StackState, read_state
+from runtime.machine.identity import is_alive
+from stack.home.folder import Home
+from stack.home.state import PartCondition, PartState, StackState, read_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,18 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from runtime.identity import Identity, identify, is_alive
+from runtime.machine.identity import Identity, identify, is_alive
 from stack.down import AT_WORK, end_parts, let_go, stop_stack
 from stack.errors import StackError, folder_errors
 from stack.follow import ended_at_once, follow
-from stack.home import Home, open_log, project_root
+from stack.home.folder import Home, open_log, project_root
+from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.processes import ProcessList, rollway_processes
 from stack.plan import PLAN, Part, Plan
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
-from stack.state import PartState, StackState, read_state, write_state
 from stack.status import StackStatus, stack_status
+from stack.supervisor.child.ready import is_ready
 from stack.supervisor.lock import one_at_a_time
-from stack.supervisor.ready import is_ready
 from stack.supervisor.replicas import stop_replicas
 from stack.supervisor.takeover import take_over
 

@@ -6,18 +6,18 @@ from celery import Celery, Task
 from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun, worker_shutdown
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
-from domain.errors import InvalidInputError
-from tasks.keys import command_keys, webhook_targets
-from tasks.log import configure_logging
-from tasks.queues import celery_settings
-from tasks.schedule import beat_schedule
+from domain.words.errors import InvalidInputError
+from tasks.seen.log import configure_logging
+from tasks.seen.tracing import spans
 from tasks.settings import log_limits, retention, settings
-from tasks.threads import WakeWhenFree
-from tasks.tracing import spans
+from tasks.wire.keys import command_keys, webhook_targets
+from tasks.wire.queues import celery_settings
+from tasks.wire.schedule import beat_schedule
+from tasks.wire.threads import WakeWhenFree
 
-TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.commands", "tasks.retention")
+TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.asked.commands", "tasks.retention")
 
-app = Celery("rollway", task_cls="tasks.task_events:Task")
+app = Celery("rollway", task_cls="tasks.worker.task_events:Task")
 app.add_defaults(lambda: {**celery_settings(settings()), "beat_schedule": beat_schedule()})
 app.steps["worker"].add(WakeWhenFree)
 

@@ -5,19 +5,19 @@ import structlog
 from db.audit.impossible import impossible_combinations
 from db.beat import note_tick
 from db.commands.autoscaling import has_rules
-from db.engine import engine, in_transaction
-from db.lifecycle import due_statuses
+from db.connection.engine import engine, in_transaction
+from db.locking.lifecycle import due_statuses
 from db.outbox.delivery import has_due
-from domain.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
 from tasks.app import app
-from tasks.composition import coordinator, courier
-from tasks.connections import waker
-from tasks.observed import IMPOSSIBLE_STATES
+from tasks.hosts.silent import ask_hosts, look_at_hosts
 from tasks.redis.wake import route_key
-from tasks.replicas.hosts import ask_hosts, look_at_hosts
-from tasks.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
+from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import settings
+from tasks.wire.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
+from tasks.worker.composition import coordinator, courier
+from tasks.worker.connections import waker
 
 _log = structlog.get_logger(__name__)
 

@@ -9,15 +9,15 @@ from uuid import UUID
 import structlog
 
 from db.audit.receipts import seal, unsealed
-from db.engine import engine, in_transaction
-from db.lifecycle import due_statuses
+from db.connection.engine import engine, in_transaction
+from db.locking.lifecycle import due_statuses
 from db.outbox.delivery import forget_given_up
 from db.retention.cut import cut_commands, cut_deployment, page_of_past
 from tasks.app import app
-from tasks.composition import stopping
-from tasks.connections import redis_client, waker
-from tasks.schedule import RETENTION_TASK
 from tasks.settings import KEY_PREFIX, retention
+from tasks.wire.schedule import RETENTION_TASK
+from tasks.worker.composition import stopping
+from tasks.worker.connections import redis_client, waker
 
 _WORK_SECONDS = 5.0
 _RECEIPTS = 200

@@ -3,20 +3,20 @@
 from collections.abc import Callable
 from time import monotonic
 
-from db.engine import engine
-from domain.errors import InvalidInputError
-from domain.events import member_of
+from db.connection.engine import engine
+from domain.model.events import member_of
 from domain.replicas.events import ON_EACH_HOST, RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
+from domain.words.errors import InvalidInputError
 from tasks.app import app
-from tasks.composition import probe_pass, replicas_of, slots, stopping
-from tasks.connections import waker
-from tasks.installation import is_ours
+from tasks.hosts.silent import ask_hosts, settle_routes
 from tasks.redis.wake import route_key
-from tasks.replicas.hosts import ask_hosts, settle_routes
 from tasks.replicas.metrics import look_at_metrics
-from tasks.schedule import DO_ROUTE_TASK
 from tasks.settings import settings
+from tasks.wire.schedule import DO_ROUTE_TASK
+from tasks.worker.composition import probe_pass, replicas_of, slots, stopping
+from tasks.worker.connections import waker
+from tasks.worker.installation import is_ours
 
 PAUSE_SECONDS = 0.1
 """How long a task waits before it looks again, while something is on its way."""

@@ -10,11 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.log_limits import LogLimits
+from domain.installation.log_limits import LogLimits
+from domain.installation.retention import Retention
+from domain.installation.settings import Settings
 from domain.replicas.placement import EXTERNAL
-from domain.replicas.secrets import reference_text
-from domain.retention import Retention
-from domain.settings import Settings
+from domain.revisions.secrets import reference_text
 
 KEY_PREFIX = "rollway:"
 TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"

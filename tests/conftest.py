@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
-from tests.support.environment import empty_environment, hear_ctrl_c
+from tests.support.stack.environment import empty_environment, hear_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tasks.redis.wake import Waker
-    from tests.support.servers import EmbeddedServer
+    from tests.support.stack.servers import EmbeddedServer
 
 empty_environment()
 hear_ctrl_c()
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    from tests.support.servers import embedded_postgres
+    from tests.support.stack.servers import embedded_postgres
 
     with embedded_postgres(tmp_path_factory.mktemp("postgres")) as server:
         yield server
@@ -66,7 +66,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedd
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    from tests.support.servers import embedded_redis
+    from tests.support.stack.servers import embedded_redis
 
     with embedded_redis(tmp_path_factory.mktemp("valkey")) as server:
         yield server
@@ -75,7 +75,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS
 @pytest.fixture(scope="session")
 def template(postgres_server: EmbeddedServer) -> str:
     """The name of a database that has been migrated once; every test's database is a copy of it."""
-    from tests.support.databases import migrated_template
+    from tests.support.rows.databases import migrated_template
 
     return migrated_template(postgres_server)
 
@@ -83,7 +83,7 @@ def template(postgres_server: EmbeddedServer) -> str:
 @pytest.fixture
 def database(request: pytest.FixtureRequest, postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
     """The URL of a fresh, migrated database. Every rollout in it is replayed in the end."""
-    from tests.support.databases import copy_of, replay
+    from tests.support.rows.databases import copy_of, replay
 
     with copy_of(template, postgres_server) as url:
         yield url
@@ -94,7 +94,7 @@ def database(request: pytest.FixtureRequest, postgres_server: EmbeddedServer, te
 @pytest.fixture
 def empty_database(postgres_server: EmbeddedServer) -> Iterator[str]:
     """The URL of a database that no migration has seen."""
-    from tests.support.databases import without_tables
+    from tests.support.rows.databases import without_tables
 
     with without_tables(postgres_server) as url:
         yield url
@@ -103,7 +103,7 @@ def empty_database(postgres_server: EmbeddedServer) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
     """The same, for all tests of a module that share their workers."""
-    from tests.support.databases import copy_of, replay
+    from tests.support.rows.databases import copy_of, replay
 
     with copy_of(template, postgres_server) as url:
         yield url
@@ -113,7 +113,7 @@ def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[
 @pytest.fixture
 def engine(database: str) -> Iterator[Engine]:
     """An engine on that database."""
-    from tests.support.databases import engine_on
+    from tests.support.rows.databases import engine_on
 
     made = engine_on(database)
     yield made
@@ -149,8 +149,8 @@ def waker(client: redis.Redis) -> Waker:
 @pytest.fixture(scope="session")
 def docker_url() -> Iterator[str]:
     """The URL of a real Docker engine that holds IMAGE; the tests skip, saying why, where there is none."""
-    from tests.support.busybox import import_busybox
-    from tests.support.docker_engine import NoEngineError, any_engine
+    from tests.support.docker.busybox import import_busybox
+    from tests.support.docker.docker_engine import NoEngineError, any_engine
 
     try:
         with any_engine() as url:

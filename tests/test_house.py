@@ -1,12 +1,13 @@
-"""The limits of the house: how long a file and a function may be. Complexity is ruff's to count (C901)."""
+"""The limits of the house: how long a file and a function, how full a folder. Complexity is ruff's to count (C901)."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILE, FUNCTION = 200, 40
+FILE, FUNCTION, FOLDER = 200, 40, 12
 
 
 @cache
@@ -57,6 +58,12 @@ def test_no_file_has_more_than_200_lines() -> None:
 
 def test_no_function_has_more_than_40_lines() -> None:
     assert long_functions() == {}
+
+
+def test_no_folder_has_more_than_12_modules() -> None:
+    modules = [path for path in map(Path, sources()) if path.stem != "__init__" and path.parts[0] != "migrations"]
+    counted = Counter(str(path.parent) for path in modules)
+    assert {folder: count for folder, count in counted.items() if count > FOLDER} == {}
 
 
 SAY_NOTHING = {"one", "thing", "stuff", "tmp", "utils", "helpers", "manager", "common"}

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import app
-from domain.after import routes_after
 from domain.commands import COMMANDS
-from domain.evaluator import EVALUATOR, DeploymentStrategyEvaluator
-from domain.policy import DeploymentPolicy
-from domain.queries import QUERIES
+from domain.commands.queries import QUERIES
+from domain.cycle.after import routes_after
+from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator
+from domain.model.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.buckets import Buckets
-from tests.support.pictures import NOW, V2, deploying, happens
-from tests.support.simulation import all_started
-from tests.support.snapshots import REPLICAS, routes
+from tests.support.pictures.pictures import NOW, V2, deploying, happens
+from tests.support.pictures.simulation import all_started
+from tests.support.pictures.snapshots import REPLICAS, routes
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

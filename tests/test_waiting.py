@@ -5,7 +5,7 @@ import time
 import httpx
 import pytest
 
-from tests.support.waiting import NotInTimeError, eventually
+from tests.support.stack.waiting import NotInTimeError, eventually
 
 
 def test_the_first_true_result_is_returned() -> None:

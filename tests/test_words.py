@@ -17,14 +17,14 @@ ROWS = _ROW.findall(PAGE.read_text(encoding="utf-8"))
 WORDS = [word for words, _, _ in ROWS for word in words.split(", ")]
 
 PROXIES = (
-    "tests/support/proxies.py",
-    "tests/support/streaming.py",
-    "tests/support/traefik.py",
+    "tests/support/proxies/proxies.py",
+    "tests/support/proxies/streaming.py",
+    "tests/support/proxies/traefik.py",
     "traffic/",
     "tests/traffic/",
     "tests/api/",
-    "api/proxies/messages.py",
-    "api/proxies/envoy_api.py",
+    "api/proxies/protobuf/messages.py",
+    "api/proxies/protobuf/envoy_api.py",
     "requirements/envoy_api.py",
     "docs/traffic.md",
     "docs/decisions/0059-one-stream-for-each-envoy.md",
@@ -32,9 +32,9 @@ PROXIES = (
 """Where Envoy's and Traefik's own words are used."""
 
 TRACES = (
-    "tasks/tracing.py",
-    "tests/e2e/test_traces.py",
-    "tests/tasks/test_tracing.py",
+    "tasks/seen/tracing.py",
+    "tests/e2e/services/test_traces.py",
+    "tests/tasks/worker/test_tracing.py",
     "docs/watching.md",
     "reference/environment.py",
     "docs/reference/environment.md",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
 from traffic.addresses import read_address

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from domain.model import RouteStatus
-from domain.traffic.published import WHOLE, Protocol, RequestRules
-from traffic.envoy_routes import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
+from domain.model.deployment import RouteStatus
+from domain.traffic.published import Protocol, RequestRules
+from domain.words.numbers import WHOLE
+from traffic.envoy.routes import COOKIE_SECONDS, PREVIEW_HEADER, cookie_of
 from traffic.prometheus import address_of
 from traffic.table import Service, TrafficTable, Upstream
 from traffic.ways import ANY_HOST

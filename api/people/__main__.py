@@ -12,9 +12,9 @@ from api.connections import most_connections
 from api.people.app import make_app
 from api.people.settings import PeopleSettings
 from api.serving import compare_installation, config
-from db.engine import engine
-from domain.errors import InvalidInputError
-from tasks.log import configure_logging
+from db.connection.engine import engine
+from domain.words.errors import InvalidInputError
+from tasks.seen.log import configure_logging
 from tasks.settings import settings
 
 

@@ -14,18 +14,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from api.bodies import TOO_LARGE, BoundedBodies
-from api.people.access import Access
-from api.people.answers import Methods, routes
-from api.people.changes import ChangeReader
-from api.people.openapi import openapi
+from api.people.asking.access import Access
+from api.people.asking.rates import Rates
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
-from api.people.rates import Rates
-from api.people.streams import Streams
+from api.people.resources.answers import Methods, routes
+from api.people.resources.openapi import openapi
+from api.people.streams.changes import ChangeReader
+from api.people.streams.events import Streams
 from api.proxies.notices import Notices
 from api.serving import end
-from db.engine import database_now, in_transaction
-from domain.errors import TooLargeError
+from db.connection.engine import database_now, in_transaction
+from domain.words.errors import TooLargeError
 
 _AT_ONCE = 4
 

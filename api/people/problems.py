@@ -5,13 +5,13 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from domain import errors
-from domain.errors import RollwayError
-from domain.freezes import FreezeNotFoundError
-from domain.holds import GroupNotFoundError
+from domain.commands.tokens import NotAllowedError, NoTokenError
+from domain.installation.servers import UnfitServerError
 from domain.outbox.subscription import SubscriptionNotFoundError
-from domain.servers import UnfitServerError
-from domain.tokens import NotAllowedError, NoTokenError
+from domain.steering.freezes import FreezeNotFoundError
+from domain.steering.holds import GroupNotFoundError
+from domain.words import errors
+from domain.words.errors import RollwayError
 
 MEDIA_TYPE = "application/problem+json"
 

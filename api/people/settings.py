@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from domain.settings import Settings
+from domain.installation.settings import Settings
 
 PEOPLE_PORT = 7072
 

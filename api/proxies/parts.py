@@ -10,14 +10,14 @@ from sqlalchemy import Engine
 
 from api.fleet import FleetReader
 from api.proxies.access import Access
-from api.proxies.demand import DemandReader
-from api.proxies.measurer import Measurer
+from api.proxies.envoy.streams import Streams
+from api.proxies.measuring.demand import DemandReader
+from api.proxies.measuring.measurer import Measurer
 from api.proxies.names import Names
 from api.proxies.notices import Notices
 from api.proxies.observed import Observed
 from api.proxies.publisher import Publisher
 from api.proxies.recorder import Recorder
-from api.proxies.streams import Streams
 from api.proxies.whole_tables import WholeTables
 
 

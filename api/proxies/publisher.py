@@ -11,13 +11,13 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.proxies.messages import Messages, messages_of
 from api.proxies.names import Names
 from api.proxies.observed import Observed
-from db.engine import transaction
+from api.proxies.protobuf.messages import Messages, messages_of
+from db.connection.engine import transaction
 from db.proxies.table import TrafficReader
 from domain.traffic.published import TrafficSnapshot
-from traffic.envoy import envoy_resources
+from traffic.envoy.clusters import envoy_resources
 from traffic.resources import Resources, Watermark
 from traffic.table import TrafficTable, derive_table
 

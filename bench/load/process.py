@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from bench.load.generator import LoadSettings
 from bench.load.report import REPORT, LoadReport
-from stack.home import project_root
+from stack.home.folder import project_root
 
 _SETTINGS = TypeAdapter(LoadSettings)
 

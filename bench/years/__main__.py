@@ -21,7 +21,7 @@ from bench.years.picture import draw
 from bench.years.sizes import Sources
 from bench.years.verdict import growths
 from cli.demo.stage import Stage, open_stage
-from cli.interrupts import interruptible
+from cli.terminal.interrupts import interruptible
 
 _SAMPLE_SECONDS = 10.0
 _DAY_MINUTES = 24 * 60

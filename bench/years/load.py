@@ -9,9 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 from cli.servers import send
-from domain.errors import RollwayError
-from domain.messages import parse_command
-from stack.home import project_root
+from domain.commands.messages import parse_command
+from domain.words.errors import RollwayError
+from stack.home.folder import project_root
 
 _POLICY: Mapping[str, Any] = {
     "strategy": "rolling_update",

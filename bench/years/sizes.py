@@ -10,7 +10,7 @@ import psycopg
 import redis
 from psycopg import sql
 
-from stack.home import Home
+from stack.home.folder import Home
 
 _TABLES = """
     SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c

@@ -24,9 +24,9 @@ from bench.zero_loss.service import ScenarioError
 from bench.zero_loss.show import Result, show, write
 from bench.zero_loss.verdict import drains_within, judge
 from cli.demo.stage import open_stage
-from cli.exits import UnreachableError
-from cli.interrupts import interruptible
-from tests.support.waiting import NotInTimeError
+from cli.terminal.exits import UnreachableError
+from cli.terminal.interrupts import interruptible
+from tests.support.stack.waiting import NotInTimeError
 
 RESULT = Path("bench/results/zero_loss.json")
 

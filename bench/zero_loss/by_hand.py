@@ -11,8 +11,8 @@ import psutil
 from bench.zero_loss.faults import replica_process, signal_workers
 from bench.zero_loss.picture import RouteSeen
 from bench.zero_loss.service import Service
-from stack.home import Home
-from tests.support.waiting import eventually
+from stack.home.folder import Home
+from tests.support.stack.waiting import eventually
 
 _PATIENCE = 15.0
 

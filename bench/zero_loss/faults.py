@@ -11,10 +11,10 @@ import psutil
 
 from bench.zero_loss.picture import RouteSeen
 from bench.zero_loss.service import ScenarioError
-from runtime.identity import Identity, is_alive
-from stack.home import Home, project_root
-from stack.state import PartState, read_state
-from tests.support.waiting import eventually
+from runtime.machine.identity import Identity, is_alive
+from stack.home.folder import Home, project_root
+from stack.home.state import PartState, read_state
+from tests.support.stack.waiting import eventually
 
 _PATIENCE = 45.0
 

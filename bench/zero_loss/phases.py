@@ -10,7 +10,7 @@ from bench.zero_loss.frozen import freeze_a_replica
 from bench.zero_loss.picture import Picture
 from bench.zero_loss.policies import BLUE_GREEN, CANARY, ROLLING
 from bench.zero_loss.service import ScenarioError, Service
-from stack.home import Home
+from stack.home.folder import Home
 
 _SLOW_START = "0.8"
 

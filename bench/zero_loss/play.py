@@ -14,8 +14,8 @@ from bench.zero_loss.faults import address_of, signal_workers
 from bench.zero_loss.phases import NOTHING, Phase
 from bench.zero_loss.service import ScenarioError, Service
 from bench.zero_loss.verdict import Drained, Played
-from stack.home import Home
-from tests.support.waiting import NotInTimeError, eventually
+from stack.home.folder import Home
+from tests.support.stack.waiting import NotInTimeError, eventually
 
 _LONGEST_PHASE = 180.0
 _PATIENCE = 30.0

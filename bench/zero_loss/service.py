@@ -15,12 +15,12 @@ from psycopg.rows import dict_row
 
 from bench.zero_loss.picture import Picture, RouteSeen
 from bench.zero_loss.policies import ROLLING
-from cli.exits import UnreachableError
 from cli.servers import send
-from domain.errors import RollwayError
-from domain.messages import parse_command
-from stack.home import project_root
-from tests.support.waiting import NotInTimeError, eventually
+from cli.terminal.exits import UnreachableError
+from domain.commands.messages import parse_command
+from domain.words.errors import RollwayError
+from stack.home.folder import project_root
+from tests.support.stack.waiting import NotInTimeError, eventually
 
 _PATIENCE = 60.0
 _POLL = 0.1

@@ -13,17 +13,17 @@ from cli.apply.file import DeploymentFile, read_file
 from cli.apply.known import known_of
 from cli.apply.plan import ApplyRequest, PlannedStep, plan
 from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Supersede, ThroughFreeze, Timeout, Wait
-from cli.output import print_json, printer
 from cli.sending import Result
 from cli.servers import Reader, ask_hosts_for_secrets, send
 from cli.show.film import Film
 from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
+from cli.terminal.output import print_json, printer
 from db.freezes import frozen_now
 from db.views.deployments import DeploymentView, existing_deployments
 from domain.commands.rollout import ActivateRevision
-from domain.replicas.secret_checks import passed_over
-from domain.replicas.secrets import references_of
+from domain.revisions.secret_checks import passed_over
+from domain.revisions.secrets import references_of
 
 
 @dataclass(frozen=True, slots=True)

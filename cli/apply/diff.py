@@ -10,10 +10,10 @@ from cli.apply.difference import Difference, difference
 from cli.apply.file import DeploymentFile, read_file
 from cli.apply.known import known_of
 from cli.apply.plan import ApplyRequest, Known, plan
-from cli.exits import ExitCode
 from cli.options import AsJson, Supersede
-from cli.output import print_diff, print_json, printer
 from cli.servers import Reader
+from cli.terminal.exits import ExitCode
+from cli.terminal.output import print_diff, print_json, printer
 from db.views.timeline import RevisionView, revision_like
 
 

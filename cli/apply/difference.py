@@ -11,10 +11,10 @@ import yaml
 from cli.apply.file import DeploymentFile
 from cli.apply.plan import Known
 from db.views.timeline import RevisionView
-from domain.policy import DeploymentPolicy
-from domain.replicas.revision import RevisionSpec
-from domain.replicas.secrets import MASK, masked
-from domain.replicas.stored import stored_spec
+from domain.model.policy import DeploymentPolicy
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import MASK, masked
+from domain.revisions.stored import stored_spec
 from domain.strategies import stored_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance, EntranceKind, RequestRules

@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cli.strict_yaml import documents_of
 from domain.commands.base import Replicas
-from domain.errors import InvalidInputError
-from domain.policy import DeploymentPolicy
-from domain.replicas.revision import DeploymentName, Name, RevisionSpec, revision_name
+from domain.model.policy import DeploymentPolicy
+from domain.revisions.revision import RevisionSpec, revision_name
 from domain.strategies import parse_policy
-from domain.text import unstorable
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance
+from domain.words.errors import InvalidInputError
+from domain.words.names import DeploymentName, Name
+from domain.words.text import unstorable
 
 
 class RevisionSection(RevisionSpec):

@@ -4,7 +4,7 @@ from cli.apply.file import DeploymentFile
 from cli.apply.plan import Known
 from cli.servers import Reader
 from db.views.deployments import DeploymentView, existing_deployments
-from db.views.entrances import owners_of, reached_at
+from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import RevisionView, revision_like
 from domain.replicas.restarts import is_restart
 

@@ -7,19 +7,19 @@ from uuid import uuid4
 
 from cli.apply.file import DeploymentFile
 from db.views.deployments import DeploymentView
-from db.views.entrances import ReachedView
+from db.views.fleet.entrances import ReachedView
 from db.views.timeline import RevisionView
-from domain.activation import Activation, ActivationRequest, decide_activation
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
+from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision
-from domain.errors import EntranceTakenError, RevisionExistsError, WrongStateError
-from domain.messages import parse_command
-from domain.model import Lifecycle
-from domain.replicas.stored import StoredSpec, stored_spec, with_values_of
+from domain.model.deployment import Lifecycle
+from domain.revisions.stored import StoredSpec, stored_spec, with_values_of
+from domain.steering.activation import Activation, ActivationRequest, decide_activation
 from domain.strategies import parse_policy
 from domain.traffic.entrances import entrances_in_words
 from domain.traffic.published import Entrance
+from domain.words.errors import EntranceTakenError, RevisionExistsError, WrongStateError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from cli.show.waiting import destroyed, settled
 from db.views.rollouts import RolloutView
 from db.views.routes import all_routes
 from domain.commands.deployment import CreateDeployment, Destroy, SetPolicy
-from domain.errors import RollwayError
-from domain.model import RolloutOutcome
+from domain.model.deployment import RolloutOutcome
+from domain.words.errors import RollwayError
 
 _BUDGET = {"max_surge": 1, "max_unavailable": 1}
 _PARTING_SECONDS = 10.0

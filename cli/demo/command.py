@@ -13,11 +13,11 @@ from cli.demo.acts import ACTS, canary_in_words, canary_met, leave
 from cli.demo.load import Load
 from cli.demo.run import Demo
 from cli.demo.stage import Stage, open_stage
-from cli.interrupts import interruptible
 from cli.options import AsJson
-from cli.output import print_json, printer
 from cli.servers import Reader
-from domain.errors import RollwayError
+from cli.terminal.interrupts import interruptible
+from cli.terminal.output import print_json, printer
+from domain.words.errors import RollwayError
 
 
 def demo(*, as_json: AsJson = False) -> None:

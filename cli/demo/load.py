@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from cli.exits import WaitTimedOutError
+from cli.terminal.exits import WaitTimedOutError
 
 _PER_SECOND = 100
 _MOST_IN_FLIGHT = 50  # a machine that is too busy for more is asked less often: that is no failure of the rollout

@@ -13,15 +13,15 @@ from cli.options import new_request_id
 from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.waiting import Goal, settled, wait_until
-from db.views.cycles import Cycle
+from db.views.ahead.cycles import Cycle
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.progress import Progress
 from db.views.rollouts import RolloutView
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision
+from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision
-from domain.messages import parse_command
-from stack.home import project_root
+from stack.home.folder import project_root
 
 REPLICAS = 3
 PATIENCE_SECONDS = 30.0
@@ -55,7 +55,7 @@ class Demo:
         self.promises.append(Promise(promise, kept, seen))
 
     def do(self, command: type[Command], **settings: object) -> dict[str, Any]:
-        """Carry out a command on the demo's deployment. Raises the refusals of `domain.errors`."""
+        """Carry out a command on the demo's deployment. Raises the refusals of `domain.words.errors`."""
         header = {"deployment": self.name, "request_id": new_request_id(), "actor": "demo"}
         return send(parse_command(command.task, {**header, **settings}))
 

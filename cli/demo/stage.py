@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from cli.exits import UnreachableError
-from cli.interrupts import ignore_signals
 from cli.remote import URL
+from cli.terminal.exits import UnreachableError
+from cli.terminal.interrupts import ignore_signals
 from stack.connect import export_urls
 from stack.down import down
 from stack.errors import StackError
-from stack.home import Home
+from stack.home.folder import Home
 from stack.prepare import Notice, UpRequest
 from stack.status import stack_status
 from stack.up import up

@@ -12,12 +12,12 @@ from cli.completing import deployments_offered
 from cli.events.heard import BEGUN, Heard, lasting
 from cli.events.here import listening_here
 from cli.events.over_http import listening_over_http
-from cli.exits import UsageError
 from cli.options import AsJson
-from cli.output import printer
 from cli.remote import remote
 from cli.servers import Reader
-from cli.streams import close_quietly
+from cli.terminal.exits import UsageError
+from cli.terminal.output import printer
+from cli.terminal.streams import close_quietly
 from db.views.deployments import deployment_named
 
 

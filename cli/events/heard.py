@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cli.exits import UnreachableError
+from cli.terminal.exits import UnreachableError
 
 BEGUN = "begun"
 """The kind of the event with which a stream begins to listen: nothing has happened."""

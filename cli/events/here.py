@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from api.people.listeners import Telling, cursor_of, instant_of
+from api.people.streams.listeners import Telling, cursor_of, instant_of
 from cli.events.heard import BEGUN, Heard
 from cli.servers import Reader
-from db.views.changes import Changes, caught_up, changes_since
+from db.views.fleet.changes import Changes, caught_up, changes_since
 
 _READ_SECONDS = 0.5
 _TELLER = "cli"

@@ -8,22 +8,22 @@ from uuid import uuid4
 from cli.apply.file import DeploymentFile, read_file
 from cli.apply.known import known_of
 from cli.apply.plan import ApplyRequest, Known, plan
-from cli.exits import UsageError
 from cli.servers import Reader
+from cli.terminal.exits import UsageError
+from db.views.ahead.foresight import foreseeable
+from db.views.ahead.planned import planned_activation, planned_rest
 from db.views.deployments import deployment_named
-from db.views.foresight import foreseeable
-from db.views.planned import planned_activation, planned_rest
 from db.views.timeline import revision_shown
-from domain.activation import ActivationRequest
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
 from domain.commands.rollout import ActivateRevision
-from domain.foresight.drawn import Draw
-from domain.foresight.learned import Learned
-from domain.foresight.subject import Subject, after_activation, says_when_healthy
-from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
-from domain.policy import DeploymentPolicy
-from domain.steering import scale
+from domain.foresight.plan.drawn import Draw
+from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
+from domain.foresight.rehearsal.learned import Learned
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.policy import DeploymentPolicy
+from domain.steering.activation import ActivationRequest
+from domain.steering.verbs import scale
 from domain.strategies import stored_policy
 
 _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)

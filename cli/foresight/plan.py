@@ -7,11 +7,11 @@ import typer
 from cli.completing import deployments_offered, revisions_offered
 from cli.foresight.asked import Asked, asked_for
 from cli.options import AsJson
-from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.plan import plan_page
-from domain.foresight.plan import Plan
-from domain.foresight.plan import plan as foresee
+from cli.terminal.output import print_json, printer
+from domain.foresight.plan.foreseen import Plan
+from domain.foresight.plan.foreseen import plan as foresee
 
 Deployment = Annotated[
     str | None,

@@ -8,9 +8,9 @@ import typer
 
 from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.receipt import receipt_page
+from cli.terminal.output import print_json, printer
 from db.audit.shown import receipt_shown
 
 Rollout = Annotated[

@@ -9,12 +9,12 @@ import typer
 from cli.foresight.asked import Asked, asked_for
 from cli.foresight.plan import Deployment, File, Revision
 from cli.options import AsJson
-from cli.output import print_json, printer
 from cli.servers import Reader
-from domain.foresight.learned import in_words
-from domain.foresight.rehearse import Rehearsal
-from domain.foresight.rehearse import rehearse as run_it
-from domain.numbers import duration, number_of
+from cli.terminal.output import print_json, printer
+from domain.foresight.rehearsal.learned import in_words
+from domain.foresight.rehearsal.rehearse import Rehearsal
+from domain.foresight.rehearsal.rehearse import rehearse as run_it
+from domain.words.numbers import duration, number_of
 
 _ENOUGH = 18
 """Fewer past starts do not show how times change."""

@@ -7,17 +7,17 @@ from uuid import UUID
 import typer
 
 from cli.completing import deployments_offered
-from cli.exits import ExitCode, UsageError
 from cli.options import AsJson
-from cli.output import columns, print_json, printer
 from cli.servers import Reader
-from db.views.foresight import last_rollout_of, rollout_of_id
+from cli.terminal.exits import ExitCode, UsageError
+from cli.terminal.output import columns, print_json, printer
+from db.views.ahead.foresight import last_rollout_of, rollout_of_id
 from db.views.rollouts import RolloutView
 from db.views.timeline import StepView, steps_of
-from domain.model import Deployment
-from domain.picture import picture
-from domain.recording import inputs_from_json
-from domain.replay import as_recorded, decided_again, is_same_decision
+from domain.cycle.recording import inputs_from_json
+from domain.handlers.replay import as_recorded, decided_again, is_same_decision
+from domain.model.deployment import Deployment
+from domain.model.picture import picture
 
 
 @dataclass(frozen=True, slots=True)

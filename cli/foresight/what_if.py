@@ -9,22 +9,22 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from cli.exits import UsageError
 from cli.foresight.plan import Deployment
 from cli.options import AsJson
-from cli.output import print_json, printer
 from cli.servers import Reader
 from cli.show.plan import plan_page
+from cli.terminal.exits import UsageError
+from cli.terminal.output import print_json, printer
+from db.views.ahead.foresight import Foreseeable, foreseeable
 from db.views.deployments import deployment_named
-from db.views.foresight import Foreseeable, foreseeable
-from domain.errors import InvalidInputError
-from domain.foresight.learned import Learned
-from domain.foresight.plan import plan
+from domain.foresight.plan.foreseen import plan
+from domain.foresight.plan.subject import Subject
+from domain.foresight.rehearsal.learned import Learned
 from domain.foresight.snapshot import AT, parse_snapshot
-from domain.foresight.subject import Subject
 from domain.foresight.what_if import Answer, Supposing, supposed
 from domain.foresight.what_if import what_if as decide
-from domain.model import Deployment as Snapshot
+from domain.model.deployment import Deployment as Snapshot
+from domain.words.errors import InvalidInputError
 
 _MOST_BYTES = 10_000_000
 

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 
 from cli.options import AsJson, DeploymentName
-from cli.output import print_json, printer
 from cli.servers import Reader
+from cli.terminal.output import print_json, printer
 from db.audit.shown import why_shown
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from cli.exits import READING, WAITING, WRITING, ExitCode
 from cli.listed.listed import Listed
+from cli.terminal.exits import READING, WAITING, WRITING, ExitCode
 
 DEPLOYMENTS: Mapping[str, Listed] = {
     "apply": Listed(
@@ -41,9 +41,9 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "replay": Listed(
         "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
     ),
-    "activate": Listed("cli.commands.change", "Make a revision the running one"),
+    "activate": Listed("cli.commands.deployments.change", "Make a revision the running one"),
     "rolling-update": Listed(
-        "cli.commands.rolling_update",
+        "cli.commands.deployments.rolling_update",
         "Roll out what runs with another image or command",
         WAITING,
         "rollway rolling-update web --image web:2\n"
@@ -51,13 +51,13 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         "rollway rolling-update web --rollback",
     ),
     "create": Listed(
-        "cli.commands.settings",
+        "cli.commands.deployments.settings",
         "Create a deployment that runs nothing yet",
         WRITING,
         "rollway create web --replicas 3 --policy '{strategy: rolling_update}'",
     ),
     "policy": Listed(
-        "cli.commands.settings",
+        "cli.commands.deployments.settings",
         "Show the policy, or set it",
         WRITING,
         "rollway policy web\n"
@@ -65,34 +65,37 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         "rollway policy web --set policy.yaml",
     ),
     "autoscaling": Listed(
-        "cli.commands.settings",
+        "cli.commands.deployments.settings",
         "Show the autoscaling rules, or replace all of them",
         WRITING,
         "rollway autoscaling web\nrollway autoscaling web --set rules.yaml\nrollway autoscaling web --remove",
     ),
     "push-metric": Listed(
-        "cli.commands.settings",
+        "cli.commands.deployments.settings",
         "Tell the value of a metric now",
         WRITING,
         "rollway push-metric web queue_length 17",
     ),
-    "pause": Listed("cli.commands.change", "Hold a rollout where it is"),
-    "resume": Listed("cli.commands.change", "Go on with a paused rollout"),
-    "promote": Listed("cli.commands.change", "Move the traffic to the green set"),
-    "abort": Listed("cli.commands.change", "Leave a rollout: old and new trade places"),
-    "undo": Listed("cli.commands.change", "Go back to what ran before, at once"),
-    "retry": Listed("cli.commands.change", "Begin the rollout that was rolled back last once more"),
-    "scale": Listed("cli.commands.change", "Change how many replicas are wanted"),
-    "destroy": Listed("cli.commands.change", "Stop every replica and end the deployment"),
+    "pause": Listed("cli.commands.deployments.change", "Hold a rollout where it is"),
+    "resume": Listed("cli.commands.deployments.change", "Go on with a paused rollout"),
+    "promote": Listed("cli.commands.deployments.change", "Move the traffic to the green set"),
+    "abort": Listed("cli.commands.deployments.change", "Leave a rollout: old and new trade places"),
+    "undo": Listed("cli.commands.deployments.change", "Go back to what ran before, at once"),
+    "retry": Listed("cli.commands.deployments.change", "Begin the rollout that was rolled back last once more"),
+    "scale": Listed("cli.commands.deployments.change", "Change how many replicas are wanted"),
+    "destroy": Listed("cli.commands.deployments.change", "Stop every replica and end the deployment"),
     "status": Listed(
-        "cli.commands.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
+        "cli.commands.deployments.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
     ),
     "why": Listed("cli.foresight.why", "Say why a deployment waits, in one sentence", READING, "rollway why web"),
     "receipt": Listed(
         "cli.foresight.receipt", "Show what a rollout promised, and what it did", READING, "rollway receipt web"
     ),
     "history": Listed(
-        "cli.commands.read", "Show what happened, who wanted it and why", READING, "rollway history web -n 50"
+        "cli.commands.deployments.read",
+        "Show what happened, who wanted it and why",
+        READING,
+        "rollway history web -n 50",
     ),
     "events": Listed(
         "cli.events.command",
@@ -100,15 +103,17 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         READING,
         "rollway events --follow\nrollway events web shop --follow --json",
     ),
-    "routes": Listed("cli.commands.read", "Show the replicas of a deployment", READING, "rollway routes web --all"),
+    "routes": Listed(
+        "cli.commands.deployments.read", "Show the replicas of a deployment", READING, "rollway routes web --all"
+    ),
     "revisions": Listed(
-        "cli.commands.revisions",
+        "cli.commands.deployments.revisions",
         "List revisions, show one, or how two differ",
         (*READING, ExitCode.DIFFERENT),
         "rollway revisions list web\nrollway revisions show web v2 > web.yaml\nrollway revisions diff web v1 v2",
     ),
     "logs": Listed(
-        "cli.commands.logs",
+        "cli.commands.deployments.logs",
         "Show what a replica has printed",
         READING,
         "rollway logs web --follow\nrollway logs 3f2a9c1b",

@@ -2,76 +2,82 @@
 
 from collections.abc import Mapping
 
-from cli.exits import READING, WRITING, ExitCode
 from cli.listed.listed import Listed
+from cli.terminal.exits import READING, WRITING, ExitCode
 
 FLEET: Mapping[str, Listed] = {
     "traffic": Listed(
-        "cli.commands.traffic",
+        "cli.commands.fleet.traffic",
         "Show the table as proxies get it, or set a part of it",
         WRITING,
         "rollway traffic --json\nrollway traffic web --set '{hosts: [web.example.com], path_prefix: /api/}'",
     ),
-    "proxies": Listed("cli.commands.traffic", "Show the proxies that were heard of", READING, "rollway proxies"),
-    "hosts": Listed("cli.commands.hosts", "Show the hosts that workers run on", READING, "rollway hosts"),
+    "proxies": Listed("cli.commands.fleet.traffic", "Show the proxies that were heard of", READING, "rollway proxies"),
+    "hosts": Listed("cli.commands.fleet.hosts", "Show the hosts that workers run on", READING, "rollway hosts"),
     "forget-host": Listed(
-        "cli.commands.hosts", "Forget a host that is down and never comes back", WRITING, "rollway forget-host rack-7"
+        "cli.commands.fleet.hosts",
+        "Forget a host that is down and never comes back",
+        WRITING,
+        "rollway forget-host rack-7",
     ),
     "subscribe": Listed(
-        "cli.commands.subscriptions",
+        "cli.commands.fleet.subscriptions",
         "Tell a webhook or a Celery task what happens",
         WRITING,
         "rollway subscribe ci --webhook ci --type rollway.rollout.rolled_back\n"
         "rollway subscribe shop --task shop.deployed --queue shop --deployment web",
     ),
-    "unsubscribe": Listed("cli.commands.subscriptions", "End a subscription", WRITING, "rollway unsubscribe ci"),
+    "unsubscribe": Listed("cli.commands.fleet.subscriptions", "End a subscription", WRITING, "rollway unsubscribe ci"),
     "subscriptions": Listed(
-        "cli.commands.subscriptions", "Show who is told of transitions", READING, "rollway subscriptions"
+        "cli.commands.fleet.subscriptions", "Show who is told of transitions", READING, "rollway subscriptions"
     ),
     "freeze": Listed(
-        "cli.commands.freezes",
+        "cli.commands.fleet.freezes",
         "Let nothing start in a window",
         WRITING,
         "rollway freeze weekend --cron '0 18 * * FRI' --for 62h --time-zone Europe/Berlin --deployment 'shop-*'",
     ),
-    "unfreeze": Listed("cli.commands.freezes", "End a freeze", WRITING, "rollway unfreeze weekend"),
-    "freezes": Listed("cli.commands.freezes", "Show in which windows nothing starts", READING, "rollway freezes"),
+    "unfreeze": Listed("cli.commands.fleet.freezes", "End a freeze", WRITING, "rollway unfreeze weekend"),
+    "freezes": Listed("cli.commands.fleet.freezes", "Show in which windows nothing starts", READING, "rollway freezes"),
     "group": Listed(
-        "cli.commands.groups",
+        "cli.commands.fleet.groups",
         "Let deployments share a budget of rollouts",
         WRITING,
         "rollway group gpu chat search images --at-most 1\nrollway group shop api web --in-order",
     ),
-    "ungroup": Listed("cli.commands.groups", "End a group", WRITING, "rollway ungroup gpu"),
+    "ungroup": Listed("cli.commands.fleet.groups", "End a group", WRITING, "rollway ungroup gpu"),
     "groups": Listed(
-        "cli.commands.groups",
+        "cli.commands.fleet.groups",
         "Show the groups, who rolls out and who waits",
         READING,
         "rollway groups",
     ),
     "envoy-bootstrap": Listed(
-        "cli.commands.bootstrap",
+        "cli.commands.machine.bootstrap",
         "Print the bootstrap of an Envoy of your own",
         (ExitCode.USAGE,),
         "rollway envoy-bootstrap --xds rollway.internal:7073 > envoy.yaml\nenvoy --config-path envoy.yaml",
     ),
     "proxy-token": Listed(
-        "cli.commands.bootstrap", "Print the token of a node id", (ExitCode.USAGE,), "rollway proxy-token traefik-1"
+        "cli.commands.machine.bootstrap",
+        "Print the token of a node id",
+        (ExitCode.USAGE,),
+        "rollway proxy-token traefik-1",
     ),
     "scrape-config": Listed(
-        "cli.commands.bootstrap",
+        "cli.commands.machine.bootstrap",
         "Print the configuration of a Prometheus for this stack",
         (ExitCode.USAGE,),
         "rollway scrape-config > prometheus.yml",
     ),
-    "token": Listed("cli.commands.token", "Make, list and revoke tokens of the HTTP API"),
+    "token": Listed("cli.commands.fleet.token", "Make, list and revoke tokens of the HTTP API"),
     "slots": Listed(
-        "cli.commands.slots",
+        "cli.commands.machine.slots",
         "Show or set how many workers may share a handler",
         (ExitCode.UNREACHABLE, ExitCode.USAGE),
         "rollway slots\nrollway slots 4\nrollway slots --reset",
     ),
     "doctor": Listed(
-        "cli.commands.doctor", "Look for states that should be impossible", READING, "rollway doctor --json"
+        "cli.commands.machine.doctor", "Look for states that should be impossible", READING, "rollway doctor --json"
     ),
 }

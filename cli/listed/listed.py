@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cli.exits import ExitCode
+from cli.terminal.exits import ExitCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from cli.exits import READING, STARTING, WAITING, ExitCode
 from cli.listed.listed import Listed
+from cli.terminal.exits import READING, STARTING, WAITING, ExitCode
 
 MACHINE: Mapping[str, Listed] = {
     "demo": Listed(
@@ -13,28 +13,30 @@ MACHINE: Mapping[str, Listed] = {
         "rollway demo",
     ),
     "up": Listed(
-        "cli.commands.stack",
+        "cli.commands.machine.stack",
         "Start servers, workers, beat, Flower and Envoy here",
         STARTING,
         "rollway up\nrollway up --foreground --workers 4",
     ),
     "down": Listed(
-        "cli.commands.stack",
+        "cli.commands.machine.stack",
         "Stop everything that `up` started, and every replica",
         STARTING,
         "rollway down\nrollway down --keep-replicas",
     ),
     "restart": Listed(
-        "cli.commands.restart",
+        "cli.commands.deployments.restart",
         "Restart a deployment, or the servers and workers here",
         WAITING,
         "rollway restart web --wait\nrollway restart\nrollway restart --part worker1 --part worker2",
     ),
     "units": Listed(
-        "cli.commands.units",
+        "cli.commands.machine.units",
         "Write systemd units",
         (ExitCode.USAGE,),
         "rollway units\nrollway units --to /etc/systemd/system --user rollway",
     ),
-    "migrate": Listed("cli.commands.migrate", "Bring the database to the newest schema", READING, "rollway migrate"),
+    "migrate": Listed(
+        "cli.commands.machine.migrate", "Bring the database to the newest schema", READING, "rollway migrate"
+    ),
 }

@@ -9,15 +9,15 @@ from cli.remote import Remote
 from cli.remote_views.asking import made, of_id, pages, path_of
 from db.cycle.rules import RuleSet
 from db.views.deployments import DeploymentView
-from db.views.entrances import ReachedView
+from db.views.fleet.entrances import ReachedView
 from db.views.progress import Progress
 from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView
-from domain.errors import DeploymentNotFoundError, RevisionNotFoundError
-from domain.freezes import Frozen
-from domain.model import Lifecycle
-from domain.replicas.revision import RevisionSpec
+from domain.model.deployment import Lifecycle
+from domain.revisions.revision import RevisionSpec
+from domain.steering.freezes import Frozen
 from domain.traffic.published import Entrance
+from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError
 
 
 def deployment_named(remote: Remote, name: str) -> DeploymentView:

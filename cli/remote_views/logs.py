@@ -5,8 +5,8 @@ from uuid import UUID
 
 from cli.remote import Remote
 from cli.remote_views.asking import of_id
-from runtime.process_logs import LogPiece
-from tasks.replicas.log_asking import Pieces, Places
+from runtime.process.logs import LogPiece
+from tasks.hosts.log_asking import Pieces, Places
 
 _MOST_PLACES = 2_000
 """So many a server takes at once."""

@@ -5,11 +5,11 @@ from uuid import UUID
 from cli.remote import Remote
 from cli.remote_views.asking import made, path_of
 from db.audit.shown import ReceiptView
+from db.views.ahead.foresight import Foreseeable, LearnedView
 from db.views.deployments import DeploymentView
-from db.views.foresight import Foreseeable, LearnedView
 from db.views.rollouts import RolloutView
 from db.views.timeline import StepView
-from domain.errors import RolloutNotFoundError
+from domain.words.errors import RolloutNotFoundError
 
 
 def foreseeable(remote: Remote, view: DeploymentView) -> Foreseeable:

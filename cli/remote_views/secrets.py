@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cli.remote import Remote
 from cli.remote_views.asking import made, path_of
-from domain.replicas.secret_checks import SecretCheck
+from domain.revisions.secret_checks import SecretCheck
 
 
 def secret_checks_of(remote: Remote, deployment: str, references: Sequence[str]) -> list[SecretCheck]:

@@ -11,18 +11,18 @@ from db.audit.shown import WhyView, receipt_shown, why_shown
 from db.cycle.rules import rules_of
 from db.freezes import frozen_now
 from db.proxies.acks import ProxyView, list_proxies
+from db.views.ahead.foresight import foreseeable, last_rollout_of, rollout_of_id
 from db.views.deployments import deployment_by_id, deployment_named, existing_deployments
 from db.views.documents import deployment_document
-from db.views.entrances import owners_of, reached_at
-from db.views.foresight import foreseeable, last_rollout_of, rollout_of_id
-from db.views.hosts import HostView, all_hosts
+from db.views.fleet.entrances import owners_of, reached_at
+from db.views.fleet.hosts import HostView, all_hosts
+from db.views.fleet.signs import SignsOfLife, signs_of_life
+from db.views.fleet.subscriptions import SubscriptionView, all_subscriptions
+from db.views.fleet.windows import FreezeView, GroupView, freezes_shown, groups_shown
 from db.views.progress import progress_of
 from db.views.rollouts import RolloutView
 from db.views.routes import all_routes, last_failed_route, routes_abbreviated
-from db.views.signs import SignsOfLife, signs_of_life
-from db.views.subscriptions import SubscriptionView, all_subscriptions
 from db.views.timeline import hidden_differences, history_of, revision_like, revision_shown, revisions_of, steps_of
-from db.views.windows import FreezeView, GroupView, freezes_shown, groups_shown
 
 VIEWS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     deployment_named: deployments.deployment_named,

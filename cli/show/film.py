@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from cli.show.signs import waits_for_person
-from db.views.cycles import Cycle, cycle_of, cycles
+from db.views.ahead.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
 from db.views.progress import Progress
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cli.output import columns
-from domain.foresight.learned import Span
-from domain.foresight.plan import Plan, PlannedWave
+from cli.terminal.output import columns
+from domain.foresight.plan.foreseen import Plan, PlannedWave
+from domain.foresight.rehearsal.learned import Span
 
 
 def plan_page(title: str, plan: Plan) -> RenderableType:

@@ -4,10 +4,10 @@ import os
 from urllib.parse import urlsplit
 
 from cli.remote import remote
-from db.views.entrances import ReachedView
+from db.views.fleet.entrances import ReachedView
 from domain.traffic.entrances import entrances_in_words, rules_in_words
 from domain.traffic.published import EntranceKind
-from stack.home import find_home
+from stack.home.folder import find_home
 from stack.status import stack_status
 
 _LOOPBACK = ".localhost"

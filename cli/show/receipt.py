@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from domain.foresight.receipt import Seal
-from domain.numbers import duration
+from domain.foresight.receipts.receipt import Seal
+from domain.words.numbers import duration
 
 
 def receipt_page(receipt: dict[str, Any], seal: Seal | None) -> str:

@@ -11,8 +11,8 @@ from cli.remote import remote
 from cli.servers import ask_hosts_for_logs
 from db.views.routes import RouteView
 from domain.replicas.placement import EXTERNAL
-from runtime.process_logs import LogPiece, ProcessLogs
-from stack.home import find_home
+from runtime.process.logs import LogPiece, ProcessLogs
+from stack.home.folder import find_home
 from stack.supervisor.replicas import host_of
 
 Pieces = dict[UUID, LogPiece]

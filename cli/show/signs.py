@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.console import Console
 
-from cli.output import printer
 from cli.servers import Reader
+from cli.terminal.output import printer
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.signs import SILENT, SignsOfLife, signs_of_life
-from domain.numbers import duration
+from db.views.fleet.signs import SILENT, SignsOfLife, signs_of_life
+from domain.words.numbers import duration
 
 _NO_TICK = timedelta(seconds=15)
 """Of beat: its ticks wait for a worker that is free."""

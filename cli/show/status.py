@@ -10,14 +10,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import ago, columns, roughly
+from cli.terminal.output import ago, columns, roughly
 from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
-from domain.model import Lifecycle, RouteStatus, TrafficStatus
-from domain.numbers import duration, number_of
-from domain.picture import symbol
-from domain.policy import RolloutLimits, StrategySpec
+from domain.model.deployment import Lifecycle, RouteStatus, TrafficStatus
+from domain.model.picture import symbol
+from domain.model.policy import RolloutLimits, StrategySpec
+from domain.words.numbers import duration, number_of
 
 _SHOWN_REVISIONS = 5
 _COLOURS = {

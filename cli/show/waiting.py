@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from cli.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
-from cli.output import printer
 from cli.servers import Reader
 from cli.show.film import Film
 from cli.show.signs import waits_for_person
+from cli.terminal.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
+from cli.terminal.output import printer
 from db.views.deployments import deployment_by_id
 from db.views.progress import Progress, progress_of
 from db.views.routes import last_failed_route
-from domain.model import Lifecycle, RolloutOutcome
+from domain.model.deployment import Lifecycle, RolloutOutcome
 from domain.replicas.failing import failure_in_short
 
 POLL_SECONDS = 0.1

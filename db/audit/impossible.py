@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from psycopg import Connection
 
-from db.statuses import ACTIVE, PRESENT, RUNNING
+from db.locking.statuses import ACTIVE, PRESENT, RUNNING
 
 MOST = 1000
 """Findings of one audit: more would not tell more."""

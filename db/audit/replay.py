@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg.rows import DictRow, dict_row
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
-from domain.replay import is_same_decision, records_a_failed_write, replay_step
+from db.connection.engine import in_transaction
+from domain.handlers.replay import is_same_decision, records_a_failed_write, replay_step
 
 _PAGE = 200
 """Steps that one statement reads: some megabytes."""
@@ -27,7 +27,7 @@ _BEFORE_ALL = {"rollout_id": UUID(int=0), "step_no": 0}
 
 @dataclass(frozen=True, slots=True)
 class DifferingStep:
-    """A step that comes out differently. Both decisions in the form of `domain.recording.decision_json`."""
+    """A step that comes out differently. Both decisions in the form of `domain.cycle.recording.decision_json`."""
 
     deployment: str
     rollout_id: UUID

@@ -7,9 +7,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.audit.receipts import deviations_of, made_from_rows, receipt_before, sealed_receipt
-from db.views.foresight import last_rollout_of
-from db.views.why import waiting
-from domain.foresight.receipt import Seal, checked
+from db.views.ahead.foresight import last_rollout_of
+from db.views.ahead.why import waiting
+from domain.foresight.receipts.receipt import Seal, checked
 from domain.foresight.why import Why, why
 
 

@@ -9,15 +9,16 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.commands.locked import lock_named, note, touch
+from db.connection.engine import database_now
 from db.cycle.rules import NO_RULES, replace_rules, rules_of, store_values
-from db.engine import database_now
-from db.locked import mark_unheld
-from domain.autoscaling.judging import MetricValue, evaluate_rules
-from domain.autoscaling.rule import AutoscalingRule
+from db.locking.locked import mark_unheld
+from domain.autoscaling.judging import evaluate_rules
 from domain.commands.deployment import SetAutoscalingRules
 from domain.commands.replicas import PushMetric
-from domain.errors import InvalidInputError
-from domain.model import Deployment
+from domain.model.autoscaling_rule import AutoscalingRule
+from domain.model.deployment import Deployment
+from domain.model.metric import MetricValue
+from domain.words.errors import InvalidInputError
 
 Result = dict[str, Any]
 

@@ -8,13 +8,13 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.commands.locked import lock_named, note, touch
-from db.rows import columns
-from db.views.entrances import owners_of
+from db.locking.rows import columns
+from db.views.fleet.entrances import owners_of
 from domain.commands.deployment import SetTraffic
-from domain.errors import EntranceTakenError, WrongStateError
-from domain.model import Lifecycle
+from domain.model.deployment import Lifecycle
 from domain.traffic.entrances import default_entrances, entrances_in_words
 from domain.traffic.published import Entrance
+from domain.words.errors import EntranceTakenError, WrongStateError
 
 _ENTRANCES = columns("kind text, value text, strip_prefix bool")
 

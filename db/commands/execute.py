@@ -19,9 +19,9 @@ from db.commands.revisions import add_revision
 from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
+from db.connection.engine import in_transaction
 from db.cycle.claim import claim_named
-from db.engine import in_transaction
-from db.lifecycle import lifecycle_status
+from db.locking.lifecycle import lifecycle_status
 from db.outbox.written import write_events
 from db.replicas.hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
@@ -30,11 +30,11 @@ from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
-from domain.errors import DeploymentExistsError, RequestIdReusedError
-from domain.model import DeploymentLifecycleStatus
+from domain.model.deployment import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.reported import status_told
 from domain.strategies import parse_policy
+from domain.words.errors import DeploymentExistsError, RequestIdReusedError
 
 Result = dict[str, Any]
 
@@ -58,7 +58,7 @@ def execute(
     traceparent: str | None = None,
     asked: Collection[str] | None = None,
 ) -> CommandResult:
-    """Carry out a command, or find what it did the first time. Raises the refusals of `domain.errors`.
+    """Carry out a command, or find what it did the first time. Raises the refusals of `domain.words.errors`.
 
     `patience_seconds`: how long to go on trying while Postgres is away. `traceparent`: the trace that asked for it.
     `asked`: the secrets that hosts were asked for; others that it needs raise UnaskedSecretsError. None: what hosts

@@ -6,17 +6,17 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 
 from db.commands.steering import RULES, Case
+from db.views.ahead.foresight import foreseeable
+from db.views.ahead.planned import Planned, activated
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.foresight import foreseeable
-from db.views.planned import Planned, activated
-from domain.activation import ActivationRequest
 from domain.commands.base import DeploymentCommand
 from domain.commands.rollout import ActivateRevision, Restart
-from domain.foresight.plan import Plan, plan
-from domain.foresight.subject import Subject, after_activation, says_when_healthy
-from domain.model import Deployment
-from domain.steered import Asking
-from domain.steering import restarted_revision
+from domain.foresight.plan.foreseen import Plan, plan
+from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
+from domain.model.deployment import Deployment
+from domain.steering.activation import ActivationRequest
+from domain.steering.steered import Asking
+from domain.steering.verbs import restarted_revision
 from domain.strategies import stored_policy
 
 _NO_ROLLOUT_YET = UUID(int=0)

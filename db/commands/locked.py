@@ -6,10 +6,10 @@ from psycopg import Connection
 
 from db.cycle.claim import Claim, claim_named
 from db.cycle.load import Load, load
-from db.locked import ALWAYS, changed
+from db.locking.locked import ALWAYS, changed
 from domain.commands.base import Command
-from domain.errors import DeploymentNotFoundError, StaleVersionError
-from domain.model import Deployment
+from domain.model.deployment import Deployment
+from domain.words.errors import DeploymentNotFoundError, StaleVersionError
 
 RECORD = """
     INSERT INTO deployment_history (id, deployment_id, rollout_id, phase, result, target, actor, message)

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from db.commands.locked import lock_named, note, touch
 from domain.commands.deployment import SetPolicy
-from domain.policy import DeploymentPolicy
+from domain.model.policy import DeploymentPolicy
 from domain.strategies import parse_policy
 
 

@@ -9,10 +9,10 @@ from psycopg.types.json import Jsonb
 
 from db.commands.locked import lock_named, note
 from domain.commands.deployment import AddRevision
-from domain.errors import InvalidInputError, RevisionExistsError, RevisionNotFoundError
-from domain.replicas.revision import RevisionSpec, revision_name
-from domain.replicas.secrets import MASK, names_masked
-from domain.replicas.stored import is_same, with_values_of
+from domain.revisions.revision import RevisionSpec, revision_name
+from domain.revisions.secrets import MASK, names_masked
+from domain.revisions.stored import is_same, with_values_of
+from domain.words.errors import InvalidInputError, RevisionExistsError, RevisionNotFoundError
 
 _NAMED = "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s"
 

@@ -16,18 +16,18 @@ from db.cycle.load import load_routes
 from db.freezes import frozen_now
 from db.outbox.written import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
-from domain.activation import ActivationRequest, activate
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.errors import RevisionNotFoundError
-from domain.model import Deployment, DeploymentLifecycleStatus, RolloutOutcome
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
-from domain.past import EndedRollout, KnownRevision, way_back
 from domain.replicas.restarts import restarted_name
-from domain.replicas.secret_checks import SecretCheck
-from domain.steered import Asking, Steered
-from domain.steering import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
+from domain.revisions.secret_checks import SecretCheck
+from domain.steering.activation import ActivationRequest, activate
+from domain.steering.past import EndedRollout, KnownRevision, way_back
+from domain.steering.steered import Asking, Steered
+from domain.steering.verbs import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
+from domain.words.errors import RevisionNotFoundError
 
 # the revision of that name, and the one that is being deployed
 _REVISIONS = f"""
@@ -145,7 +145,7 @@ class Case:
     def way_back(self) -> ActivationRequest | None:
         """To the revision that the command names, else to what ran before; None where a rollout can turn back.
 
-        Raises RevisionNotFoundError, and what `domain.past.way_back` raises.
+        Raises RevisionNotFoundError, and what `domain.steering.past.way_back` raises.
         """
         if self.command.revision is not None:
             return self.activation(self.command.revision)

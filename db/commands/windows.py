@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.engine import database_now
+from db.connection.engine import database_now
 from db.freezes import all_freezes
-from db.locked import mark_unheld
+from db.locking.locked import mark_unheld
 from domain.commands.base import Command
 from domain.commands.windows import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
-from domain.errors import InvalidInputError
-from domain.freezes import FreezeNotFoundError
-from domain.holds import GroupedAlreadyError, GroupNotFoundError
+from domain.steering.freezes import FreezeNotFoundError
+from domain.steering.holds import GroupedAlreadyError, GroupNotFoundError
+from domain.words.errors import InvalidInputError
 
 _SET_FREEZE = """
     INSERT INTO freezes (name, cron, time_zone, duration_seconds, starts_at, ends_at, deployments, groups, pauses,

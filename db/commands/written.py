@@ -9,9 +9,9 @@ from db.commands.locked import RECORD, record
 from db.commands.repeated import KEEP_ANSWER, answered
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from domain.commands.base import DeploymentCommand, StartingCommand
-from domain.model import Deployment, Rollout
-from domain.rollout import guard_of
-from domain.steered import Asking, Steered
+from domain.cycle.rollout import guard_of
+from domain.model.deployment import Deployment, Rollout
+from domain.steering.steered import Asking, Steered
 
 _OF_ROLLOUT = ROLLOUT.called("o")
 

@@ -13,12 +13,12 @@ from db.cycle.claim import Claim, HistoryHead
 from db.cycle.records import record_history, record_rollouts, record_steps
 from db.cycle.routes import StrategyApplyResult, record_routes
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
+from db.locking.rows import columns
 from db.outbox.written import write_events
-from db.rows import columns
-from domain.after import deployment_after, rollout_after, turns_clock
-from domain.model import Deployment, Rollout
+from domain.cycle.after import deployment_after, rollout_after, turns_clock
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.deployment import Deployment, Rollout
 from domain.outbox.cloud_events import CloudEvent, told_by_decision
-from domain.transitions import ClassifiedDecision
 
 _WAITING = columns("id uuid, version int8, due_at timestamptz, reason text")
 

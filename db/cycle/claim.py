@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.connection.engine import database_now
 from db.cycle.holds import GoingForward, read_gates
 from db.cycle.rules import NO_RULES, RuleSet
 from db.cycle.snapshots import (
@@ -20,13 +21,12 @@ from db.cycle.snapshots import (
     policy_of,
     rollout_of,
 )
-from db.engine import database_now
-from db.lifecycle import known_status
-from db.locked import IN_ID_ORDER, SKIPPING_HELD
-from db.rows import named_row
-from domain.counts import Glimpse
-from domain.holds import Hold
-from domain.model import Deployment, DeploymentLifecycleStatus, Route
+from db.locking.lifecycle import known_status
+from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD
+from db.locking.rows import named_row
+from domain.model.counts import Glimpse
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Route
+from domain.model.hold import Hold
 
 _CLAIM = f"""
     {DEPLOYMENTS}

@@ -6,9 +6,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.cycle.claim import as_columns
-from db.locked import mark_unheld
-from db.statuses import ACTIVE, WELL
-from domain.model import DeploymentLifecycleStatus
+from db.locking.locked import mark_unheld
+from db.locking.statuses import ACTIVE, WELL
+from domain.model.deployment import DeploymentLifecycleStatus
 
 # Off is what `domain.handlers.check_replica.drift` finds to be so, and sick replicas before their grace has ended.
 # The two columns are not compared as pairs: Postgres would count every deployment's routes before it looks at the

@@ -10,10 +10,10 @@ from psycopg import Connection
 from db.cycle.claim import Claimed
 from db.cycle.rules import NO_RULES, rules_of
 from db.evidence import evidence_of
-from db.statuses import PRESENT
-from domain.errors import UnreadableError
-from domain.model import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
-from domain.rollout import is_judged
+from db.locking.statuses import PRESENT
+from domain.cycle.rollout import is_judged
+from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
+from domain.words.errors import UnreadableError
 
 _ROUTES = f"""
     SELECT deployment_id, id, revision_id, status, traffic_status, created_at, status_changed_at, parked_until

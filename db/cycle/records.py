@@ -9,12 +9,12 @@ from psycopg.types.json import Jsonb
 
 from db.cycle.claim import HistoryHead
 from db.cycle.values import COUNTED, assigned, counted_values
-from db.rows import columns
-from domain.after import back_reason_of, outcome_of
-from domain.history import history_key
-from domain.model import Rollout
-from domain.recording import decision_json, inputs_json
-from domain.transitions import ClassifiedDecision
+from db.locking.rows import columns
+from domain.cycle.after import back_reason_of, outcome_of
+from domain.cycle.history import history_key
+from domain.cycle.recording import decision_json, inputs_json
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.deployment import Rollout
 
 _DECIDED = COUNTED + columns("back_reason text, outcome text")
 

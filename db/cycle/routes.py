@@ -8,10 +8,10 @@ from typing import Any, Self
 from psycopg import Connection, Cursor
 
 from db.cycle.records import rollout_id
+from db.locking.rows import columns
+from db.locking.statuses import ACTIVE
 from db.placing import Wanted, hosts_for
-from db.rows import columns
-from db.statuses import ACTIVE
-from domain.transitions import ClassifiedDecision
+from domain.cycle.transitions import ClassifiedDecision
 
 _CREATED = columns("""
     deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,

@@ -9,10 +9,10 @@ from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from db.rows import columns
-from domain.autoscaling.judging import MetricValue
-from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
-from domain.errors import UnreadableError
+from db.locking.rows import columns
+from domain.model.autoscaling_rule import Aggregate, AutoscalingRule, Comparator, MetricSource
+from domain.model.metric import MetricValue
+from domain.words.errors import UnreadableError
 
 _RULE = columns("""
     deployment_id uuid, position int4, metric text, source text, path text, labels jsonb, aggregate text,

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from db.cycle.rules import NO_RULES, RuleSet
 from db.failures import start_failures
-from db.lifecycle import lifecycle_status
-from db.statuses import ACTIVE
-from domain.counts import RouteCounts
-from domain.model import Deployment, Rollout, Route
-from domain.policy import DeploymentPolicy
+from db.locking.lifecycle import lifecycle_status
+from db.locking.statuses import ACTIVE
+from domain.model.counts import RouteCounts
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.policy import DeploymentPolicy
 from domain.strategies import stored_policy
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from operator import attrgetter
 
-from db.rows import Columns, columns
-from domain.model import Deployment, Rollout
+from db.locking.rows import Columns, columns
+from domain.model.deployment import Deployment, Rollout
 
 DEPLOYMENT = columns("""
     id uuid, lifecycle text, sub_step text, desired_replicas int4, current_revision_id uuid, deploying_revision_id uuid,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from db.live import IS_LIVE
-from db.statuses import ACTIVE, PRESENT, RUNNING, words
-from domain.model import Lifecycle, RouteStatus
+from db.locking.live import IS_LIVE
+from db.locking.statuses import ACTIVE, PRESENT, RUNNING, words
+from domain.model.deployment import Lifecycle, RouteStatus
 
 MOST_NAMED = 100
 """Deployments that one measure names: those in the most trouble. More names would not tell more."""

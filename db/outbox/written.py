@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from psycopg import Connection
 
-from db.rows import columns
+from db.locking.rows import columns
 from domain.outbox.cloud_events import CloudEvent
 
 _EVENTS = columns("""

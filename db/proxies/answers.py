@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from db.rows import columns
-from domain.traffic.answers import Answers, Copies, Counters, Interval
+from db.locking.rows import columns
+from domain.model.answers import Answers, Copies, Counters, Interval
 
 # two servers for proxies may read the counters at once: who writes first has counted, and the other writes nothing
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('rollway intervals'), hashtext(%s::text))"

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
-from db.engine import database_now
-from db.live import IS_LIVE
+from db.connection.engine import database_now
+from db.locking.live import IS_LIVE
 from db.proxies.measured import LiveProxy
 from domain.autoscaling.demand import DemandSeries
-from domain.autoscaling.rule import ProxyMetric
+from domain.model.autoscaling_rule import ProxyMetric
 
 # what a newer release may read of proxies is left to that one
 _SERIES = """

@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.live import IS_LIVE
-from db.rows import columns
+from db.locking.live import IS_LIVE
+from db.locking.rows import columns
 from domain.replicas.drain import IDLE_LOOKS, DrainLook
 
 _BETWEEN_LOOKS = "interval '0.4 seconds'"

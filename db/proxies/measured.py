@@ -7,11 +7,11 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from db.engine import database_now
-from db.live import IS_LIVE
+from db.connection.engine import database_now
+from db.locking.live import IS_LIVE
+from db.locking.rows import named_row
 from db.proxies.answers import counters_of, record_interval
-from db.rows import named_row
-from domain.traffic.answers import Counters, Look, next_interval
+from domain.model.answers import Counters, Look, next_interval
 
 # Ten minutes after a rollout's last step intervals begin to grow, to a minute at most: one that waits for days must not
 # leave a row for each second of them. A time that lies ahead is from before the database's clock was set back.

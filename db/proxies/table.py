@@ -12,8 +12,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
-from db.statuses import RUNNING
-from domain.model import RouteStatus, TrafficStatus
+from db.locking.statuses import RUNNING
+from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import (
     Canary,
     DeploymentInTraffic,

@@ -3,9 +3,9 @@
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.live import IS_LIVE
-from db.locked import changed, lock
-from domain.model import Lifecycle
+from db.locking.live import IS_LIVE
+from db.locking.locked import changed, lock
+from domain.model.deployment import Lifecycle
 
 # no live proxy holds a table that was read before the weight was set
 _IS_KNOWN = f"""

@@ -7,17 +7,17 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.locked import changed, lock
+from db.locking.locked import changed, lock
+from db.locking.rows import columns
+from db.locking.statuses import ACTIVE, JUDGED, TO_STOP
 from db.placing import Wanted, hosts_for
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
-from db.rows import columns
-from db.statuses import ACTIVE, JUDGED, TO_STOP
-from domain.errors import HostNotFoundError, WrongStateError
-from domain.installation import CONTRACT
-from domain.model import RouteStatus
+from domain.installation.contract import CONTRACT
+from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
+from domain.words.errors import HostNotFoundError, WrongStateError
 
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract) VALUES (%s, %s, %s, %s)

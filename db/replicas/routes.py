@@ -10,13 +10,13 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 
-from db.locked import changed, lock
-from db.rows import columns
-from db.statuses import ACTIVE, TO_STOP
-from domain.errors import RouteNotFoundError
-from domain.model import Lifecycle, RouteStatus
-from domain.replicas.revision import RevisionSpec
-from domain.replicas.stored import StoredSpec, stored_spec
+from db.locking.locked import changed, lock
+from db.locking.rows import columns
+from db.locking.statuses import ACTIVE, TO_STOP
+from domain.model.deployment import Lifecycle, RouteStatus
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.stored import StoredSpec, stored_spec
+from domain.words.errors import RouteNotFoundError
 
 _ROUTE = """
     SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, r.status, r.address,

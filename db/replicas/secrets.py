@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from psycopg import Connection
 
+from db.locking.rows import columns, named_row
 from db.placing import OFFSETS, REFERENCES
-from db.rows import columns, named_row
 from domain.replicas.clocks import hosts_in_time
-from domain.replicas.secret_checks import SecretCheck
+from domain.revisions.secret_checks import SecretCheck
 
 REFERENCES_TO_START = f"""
     SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import scalar_row
 
-from db.locked import lock_unheld
+from db.locking.locked import lock_unheld
 from db.retention.rules import COMMANDS, DESTROYED, HISTORY, REVISIONS, ROLLOUTS, ROUTES
-from domain.retention import Retention
+from domain.installation.retention import Retention
 
 ROWS = 500
 """Rows of a table that one transaction cuts at most: some milliseconds."""

@@ -1,11 +1,11 @@
-"""Which rows may be cut, as queries: `domain.retention.Retention` says the same in words.
+"""Which rows may be cut, as queries: `domain.installation.retention.Retention` says the same in words.
 
 Each gives `id` and `deployment_id` of rows of the deployments %(ids)s, the oldest first, at most %(limit)s of each.
 Its other parameters are called as the fields of `Retention` are.
 A query over the old and the newest rows of a deployment reads both from one end of an index, and nothing in between.
 """
 
-from db.statuses import GONE
+from db.locking.statuses import GONE
 
 
 def _older(column: str, days: str) -> str:

@@ -10,15 +10,15 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from db.lifecycle import known_status, lifecycle_status
+from db.locking.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
-from domain.errors import DeploymentNotFoundError
-from domain.evaluator import EVALUATOR
-from domain.model import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
-from domain.numbers import duration
-from domain.picture import picture
+from domain.cycle.evaluator import EVALUATOR
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from domain.model.picture import picture
 from domain.strategies import STRATEGIES
+from domain.words.errors import DeploymentNotFoundError
+from domain.words.numbers import duration
 
 LATE = timedelta(seconds=15)
 """A deployment that is due for so long is not looked at by any worker, which people are told."""

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from db.views.ahead.foresight import rollout_of_id
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.entrances import reached_at
-from db.views.foresight import rollout_of_id
+from db.views.fleet.entrances import reached_at
 from db.views.timeline import revisions_of
-from domain.queries import GetDeployment, GetRollout, Query
+from domain.commands.queries import GetDeployment, GetRollout, Query
 
 _REVISIONS = 20
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"

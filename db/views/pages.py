@@ -12,7 +12,7 @@ from psycopg.rows import class_row, dict_row, scalar_row
 from db.views.deployments import DeploymentView, existing_deployments
 from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.timeline import HistoryView, RevisionView, shown
-from domain.errors import InvalidInputError
+from domain.words.errors import InvalidInputError
 
 T = TypeVar("T")
 

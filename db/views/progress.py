@@ -7,8 +7,8 @@ from uuid import UUID
 from psycopg import Connection
 
 from db.views.deployments import DeploymentView, deployment_by_id
+from db.views.fleet.signs import SignsOfLife, signs_of_life
 from db.views.rollouts import RolloutView, rollouts_by_id
-from db.views.signs import SignsOfLife, signs_of_life
 from db.views.timeline import StepView, steps_of
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from domain.model import Deployment, Rollout
+from domain.model.deployment import Deployment, Rollout
 from domain.strategies import stored_policy
 
 _ROLLOUTS = """

@@ -9,9 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from db.statuses import PRESENT
-from domain.errors import UnreadableError
-from domain.model import Route, RouteStatus, TrafficStatus
+from db.locking.statuses import PRESENT
+from domain.model.deployment import Route, RouteStatus, TrafficStatus
+from domain.words.errors import UnreadableError
 
 _ROUTES = """
     SELECT r.id, r.deployment_id, v.name AS revision, r.revision_id, r.status, r.traffic_status AS traffic, r.address,

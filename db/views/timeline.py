@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from domain.replicas.revision import RevisionSpec
-from domain.replicas.secrets import differ_unseen, masked
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import differ_unseen, masked
 
 _REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
 

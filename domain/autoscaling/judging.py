@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 
-from domain.autoscaling.rule import AutoscalingRule, MetricSource, number_in_words
-from domain.numbers import number_of
+from domain.model.autoscaling_rule import AutoscalingRule, MetricSource, number_in_words
+from domain.model.metric import MetricValue
+from domain.words.numbers import number_of
 
 _MOST_NAMED = 3
 
@@ -26,22 +27,6 @@ class MetricSample:
     metric: str
     labels: Mapping[str, str]
     value: float
-
-
-@dataclass(frozen=True, slots=True)
-class MetricValue:
-    """The value of a series at a time of the database's.
-
-    `missing`: replicas that were asked and did not say, or proxies. `proxies`: how many should have said it, where they
-    tell it; `silent`: the node ids of those that did not.
-    """
-
-    series: str
-    value: float
-    at: datetime
-    missing: int = 0
-    proxies: int = 0
-    silent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.activation import Activation
+from domain.steering.activation import Activation
 from domain.traffic.published import Protocol
 
 

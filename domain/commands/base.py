@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from domain.replicas.revision import DeploymentName
+from domain.words.names import DeploymentName
 
 REQUEST_ID_LENGTH = 200
 MAX_REPLICAS = 10_000

@@ -4,12 +4,13 @@ from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
 from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, Steered, TrafficSet
 from domain.commands.base import Command, DeploymentCommand, Replicas
-from domain.replicas.revision import DeploymentName, Name, RevisionSpec
-from domain.replicas.secrets import MASK, names_masked
+from domain.model.autoscaling_rule import MAX_RULES, AutoscalingRule
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
+from domain.words.names import DeploymentName, Name
 
 
 class CreateDeployment(Command):

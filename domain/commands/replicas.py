@@ -5,11 +5,11 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from domain.autoscaling.rule import MetricName, MetricNumber
 from domain.commands.answers import HostForgotten, MetricPushed, RouteReported
 from domain.commands.base import Command
-from domain.replicas.address import plausible_address
-from domain.replicas.revision import DeploymentName
+from domain.model.autoscaling_rule import MetricName, MetricNumber
+from domain.revisions.address import plausible_address
+from domain.words.names import DeploymentName
 
 
 class PushMetric(Command):

@@ -6,7 +6,7 @@ from pydantic import model_validator
 
 from domain.commands.answers import Activated, Steered, Turned
 from domain.commands.base import DeploymentCommand, Replicas, StartingCommand
-from domain.replicas.revision import Name
+from domain.words.names import Name
 
 
 class ActivateRevision(StartingCommand):

@@ -3,7 +3,7 @@
 from domain.commands.answers import SubscriptionDeleted, SubscriptionSet
 from domain.commands.base import Command
 from domain.outbox.subscription import SubscriptionSettings
-from domain.replicas.revision import Name
+from domain.words.names import Name
 
 
 class SetSubscription(Command, SubscriptionSettings):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from domain.commands.answers import Answer
 from domain.commands.base import Command
-from domain.replicas.revision import DeploymentName, Name
+from domain.words.names import DeploymentName, Name
 
 MOST_NAMED = 1000
 LONGEST_SECONDS = 31 * 86_400

@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Interval
+from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
 
 NOT_MEASURED = "not measured: no proxy told what it has answered"
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from domain.backoff import next_start_at
-from domain.foresight.around import Around
 from domain.foresight.blocked import blocked_by, budget_now, min_ready_of
 from domain.foresight.ends import promote_delay, route_name
-from domain.foresight.learned import Span
-from domain.model import Deployment, Lifecycle, Route, RouteStatus
-from domain.numbers import duration, number_of
+from domain.foresight.plan.around import Around
+from domain.foresight.rehearsal.learned import Span
+from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus
+from domain.strategies.backoff import next_start_at
 from domain.strategies.buckets import Buckets
+from domain.words.numbers import duration, number_of
 
 
 class WaitsFor(StrEnum):

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
-from domain.evaluator import EVALUATOR
-from domain.model import Deployment, DeploymentSubStep, Lifecycle
-from domain.numbers import duration
+from domain.cycle.evaluator import EVALUATOR
+from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, resting_budget
+from domain.words.numbers import duration
 
 
 def blocked_by(deployment: Deployment, now: datetime) -> str | None:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from domain.backoff import next_start_at
+from domain.cycle.rollout import with_clock_running
 from domain.foresight.blocked import buckets_of, target_of
-from domain.foresight.world import handler_of
-from domain.model import Deployment, DeploymentSubStep, Lifecycle, Route
-from domain.rollout import with_clock_running
+from domain.foresight.plan.world import handler_of
+from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, Route
+from domain.strategies.backoff import next_start_at
 from domain.strategies.buckets import Buckets, grace_ends_at
 
 NEVER = "no clock ends this wait"

@@ -11,17 +11,17 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.commands.base import Replicas
-from domain.errors import InvalidInputError
-from domain.model import (
+from domain.cycle.rollout import PROVISIONING, ROLLING_BACK
+from domain.model.deployment import (
     Deployment,
     Rollout,
     Route,
     RouteStatus,
     TrafficStatus,
 )
-from domain.replicas.revision import DeploymentName
-from domain.rollout import PROVISIONING, ROLLING_BACK
 from domain.strategies import parse_policy
+from domain.words.errors import InvalidInputError
+from domain.words.names import DeploymentName
 
 AT = datetime(2000, 1, 1, tzinfo=UTC)
 """When the snapshot is taken: only ages matter."""

@@ -13,15 +13,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from domain.after import turns_back
-from domain.evaluator import EVALUATOR
-from domain.foresight.world import cycle, with_status
-from domain.model import Deployment, RouteStatus, Verdict
-from domain.rollout import rollout_of
-from domain.steering import scale
+from domain.cycle.after import turns_back
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import rollout_of
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.foresight.plan.world import cycle, with_status
+from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.steering.verbs import scale
 from domain.strategies import parse_policy
 from domain.strategies.buckets import worst_first
-from domain.transitions import ClassifiedDecision, RevisionMove
 
 
 @dataclass(frozen=True, slots=True)

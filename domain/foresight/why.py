@@ -19,17 +19,17 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain.evaluator import EVALUATOR
-from domain.foresight.around import NOTHING_KNOWN, Around
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.transitions import ClassifiedDecision
 from domain.foresight.awaited import Awaited, WaitsFor, in_the_way, next_try, of_route, promotion, start_held_until
 from domain.foresight.blocked import buckets_of, target_of
 from domain.foresight.ends import End, end_of, promoted_at
-from domain.foresight.learned import Span
-from domain.foresight.world import cycle
-from domain.model import Deployment, Lifecycle
-from domain.numbers import duration
+from domain.foresight.plan.around import NOTHING_KNOWN, Around
+from domain.foresight.plan.world import cycle
+from domain.foresight.rehearsal.learned import Span
+from domain.model.deployment import Deployment, Lifecycle
 from domain.strategies.buckets import Buckets
-from domain.transitions import ClassifiedDecision
+from domain.words.numbers import duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers.base import DeploymentHandler
 from domain.handlers.check_pending import CheckPendingHandler
 from domain.handlers.check_replica import CheckReplicaHandler
@@ -11,7 +10,8 @@ from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.handlers.destroying import DestroyingHandler
 from domain.handlers.reconcile import ReconcileHandler
 from domain.handlers.scaling import ScalingHandler
-from domain.model import DeploymentLifecycleStatus
+from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.events import DoDeploymentLifecycleEvent
 
 HandlerRegistry = Mapping[DoDeploymentLifecycleEvent, DeploymentHandler]
 

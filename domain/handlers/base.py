@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Self
 
-from domain.bounds import Bounds
-from domain.changes import Decision
-from domain.counts import Glimpse
-from domain.evaluator import contained
-from domain.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
-from domain.model import Deployment, DeploymentLifecycleStatus, Verdict
-from domain.rollout import with_clock_running
-from domain.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
+from domain.cycle.evaluator import contained
+from domain.cycle.rollout import with_clock_running
+from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
+from domain.model.bounds import Bounds
+from domain.model.changes import Decision
+from domain.model.counts import Glimpse
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Verdict
+from domain.model.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 
 
 @dataclass(frozen=True, slots=True)

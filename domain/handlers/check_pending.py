@@ -6,11 +6,11 @@ a revision      -> scaling
 
 from datetime import datetime
 
-from domain.changes import Decision
-from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
-from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 
 
 class CheckPendingHandler(DeploymentHandler):

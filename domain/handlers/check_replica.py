@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.autoscaling.judging import Quiet, evaluate_rules, judge_rules
-from domain.backoff import held_until
-from domain.changes import Decision
-from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle, Verdict
-from domain.numbers import number_of
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, Verdict
+from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.strategies.backoff import held_until
 from domain.strategies.buckets import Buckets
-from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+from domain.words.numbers import number_of
 
 RULES_SHOWN_SECONDS = 30
 """How old the reason of a deployment with rules may get: it is what shows that a value is missing or old."""

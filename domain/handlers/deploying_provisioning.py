@@ -7,15 +7,15 @@ a deadline passed, too many failed, or it gave up       -> deploying/rolling_bac
 
 from datetime import datetime
 
-from domain.bounds import Bounds, bounds_of
-from domain.changes import Decision
-from domain.counts import Glimpse
-from domain.evaluator import EVALUATOR
-from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import PROVISIONING, READY, ROLLING_BACK
+from domain.cycle.transitions import DeploymentStatusTransitions, RevisionMove, Transition, Wait, wait_of
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentSubStep
-from domain.rollout import PROVISIONING, READY, ROLLING_BACK
-from domain.transitions import DeploymentStatusTransitions, RevisionMove, Transition, Wait, wait_of
+from domain.model.bounds import Bounds, bounds_of
+from domain.model.changes import Decision
+from domain.model.counts import Glimpse
+from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 
 _BACK = Transition(ROLLING_BACK)
 

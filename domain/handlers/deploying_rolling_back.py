@@ -6,14 +6,14 @@ the current revision complete and alone                  -> ready, the deploying
 
 from datetime import datetime
 
-from domain.changes import Decision
-from domain.evaluator import EVALUATOR
-from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import READY, ROLLING_BACK
+from domain.cycle.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentSubStep
-from domain.rollout import READY, ROLLING_BACK
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.strategies.converge import converge
-from domain.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition
 
 
 class DeployingRollingBackHandler(DeploymentHandler):

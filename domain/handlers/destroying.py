@@ -7,13 +7,13 @@ none                 -> destroyed
 
 from datetime import datetime
 
-from domain.changes import Decision, RouteChanges
-from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.cycle.transitions import STAY, DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
-from domain.numbers import all_of, number_of
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.strategies.buckets import ids
-from domain.transitions import STAY, DeploymentStatusTransitions, Transition
+from domain.words.numbers import all_of, number_of
 
 
 class DestroyingHandler(DeploymentHandler):

@@ -7,15 +7,15 @@ too long, or given up     -> ready, but degraded; reconcile tries again later
 
 from datetime import datetime, timedelta
 
-from domain.bounds import Bounds, Deadline
-from domain.changes import Decision
-from domain.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.cycle.rollout import READY
+from domain.cycle.transitions import DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
-from domain.model import Deployment, DeploymentLifecycleStatus, Lifecycle
-from domain.rollout import READY
+from domain.model.bounds import Bounds, Deadline
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge
-from domain.transitions import DeploymentStatusTransitions, Transition
 
 TIMEOUT_MINUTES = 30
 

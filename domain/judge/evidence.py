@@ -1,31 +1,13 @@
 """What a judge has seen: for each interval the answers of both sides, as failures or as slow first bytes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from domain.judge.evalues import Counts
-from domain.traffic.answers import FIRST_BYTE_MS, NO_COPIES, Answers, Copies
+from domain.model.answers import FIRST_BYTE_MS
+from domain.model.evidence import Evidence
 
 LEAST_FOR_A_PERCENTILE = 100
 """Answers of the control that must be known before any is called slow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What came in until `at`, of the `reporting` ones among the `live` proxies.
-
-    `copies`: of requests, that the canary answered before its first weight. `old_failed`: of all that the old revision
-    answered, whichever replicas of it are the control.
-    """
-
-    at: datetime
-    canary: Answers
-    control: Answers
-    reporting: int
-    live: int
-    copies: Copies = NO_COPIES
-    old_failed: int = 0
 
 
 def failures(evidence: Sequence[Evidence]) -> list[Counts]:

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.judge.evalues import Counts, good_enough, harm
-from domain.judge.evidence import Evidence, failures, slow_ones
+from domain.judge.evidence import failures, slow_ones
 from domain.judge.settings import Errors, Judge, Slow, part, times
-from domain.traffic.published import WHOLE
+from domain.model.evidence import Evidence
+from domain.words.numbers import WHOLE
 
 
 class Found(StrEnum):

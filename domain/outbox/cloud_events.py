@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from domain.after import outcome_of
-from domain.model import Deployment, Lifecycle, RolloutOutcome, TrafficStatus
-from domain.rollout import PROVISIONING, ROLLING_BACK
-from domain.steered import Asking, Steered
-from domain.transitions import ClassifiedDecision
+from domain.cycle.after import outcome_of
+from domain.cycle.rollout import PROVISIONING, ROLLING_BACK
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome, TrafficStatus
+from domain.steering.steered import Asking, Steered
 
 
 class CloudEventType(StrEnum):

@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from domain.errors import RollwayError
 from domain.outbox.cloud_events import CloudEventType
-from domain.replicas.revision import DeploymentName, Name
+from domain.words.errors import RollwayError
+from domain.words.names import DeploymentName, Name
 
 MOST_FILTERED = 100
 _DAY_SECONDS = 86_400

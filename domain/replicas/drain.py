@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from domain.model import RouteStatus
-from domain.numbers import number_of
+from domain.model.deployment import RouteStatus
+from domain.words.numbers import number_of
 
 IDLE_LOOKS = 2
 _FIRST_LOOK = timedelta(seconds=5)

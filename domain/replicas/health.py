@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from signal import Signals
 
-from domain.model import RouteStatus
-from domain.replicas.health_check import HealthCheck
+from domain.model.deployment import RouteStatus
+from domain.revisions.health_check import HealthCheck
 
 _LONG_START = timedelta(seconds=3)
 """After which a start has a reason: a wrong path is told long before the deadline, and most starts write nothing."""

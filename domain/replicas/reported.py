@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from domain.backoff import is_proven
-from domain.errors import InvalidInputError
-from domain.model import Deployment, Rollout, Route, RouteStatus, StartFailures
+from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures
+from domain.strategies.backoff import is_proven
+from domain.words.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)

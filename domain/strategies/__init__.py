@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.errors import InvalidInputError
-from domain.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
+from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.blue_green import BlueGreenStrategy
-from domain.strategies.canary import CanaryStrategy
+from domain.strategies.canary.strategy import CanaryStrategy
 from domain.strategies.recreate import RecreateStrategy
 from domain.strategies.rolling_update import RollingUpdateStrategy
+from domain.words.errors import InvalidInputError
 
 DeploymentStrategyRegistry = Mapping[str, AbstractDeploymentStrategy[Any]]
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
-from domain.changes import Decision
-from domain.counts import RouteCounts
-from domain.holds import Hold
-from domain.model import Deployment, Rollout
-from domain.policy import StrategySpec
+from domain.model.changes import Decision
+from domain.model.counts import RouteCounts
+from domain.model.deployment import Deployment, Rollout
+from domain.model.hold import Hold
+from domain.model.policy import StrategySpec
 from domain.strategies.budget import Budget
 
 SpecT = TypeVar("SpecT", bound=StrategySpec)

@@ -26,15 +26,15 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from domain.changes import Decision, RouteChanges
-from domain.model import Deployment, TrafficStatus, Verdict
-from domain.numbers import all_of
-from domain.policy import StrategySpec
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment, TrafficStatus, Verdict
+from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.sentences import counted, steps
+from domain.words.numbers import all_of
 
 
 class BlueGreenSpec(StrategySpec):

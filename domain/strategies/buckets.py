@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
-from domain.model import Route, RouteStatus, TrafficStatus
+from domain.model.deployment import Route, RouteStatus, TrafficStatus
 from domain.strategies.budget import Budget
 
 SICK_GRACE_SECONDS = 30.0

@@ -18,13 +18,13 @@ Scaling, rolling back and activation without a policy are this one function.
 from datetime import datetime
 from uuid import UUID
 
-from domain.backoff import hold_back
-from domain.changes import Decision, RouteChanges
-from domain.model import Deployment, Route, TrafficStatus
-from domain.numbers import number_of
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment, Route, TrafficStatus
+from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.sentences import counted, creating, draining, steps
+from domain.words.numbers import number_of
 
 
 def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:

@@ -12,9 +12,9 @@ n=2:   ■■|  →  ~~|  →  |◇◇  →  |■■ completed
 from datetime import datetime
 from typing import ClassVar, Literal
 
-from domain.changes import Decision, RouteChanges
-from domain.model import Deployment
-from domain.policy import StrategySpec
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment
+from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget

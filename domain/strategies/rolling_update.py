@@ -24,10 +24,10 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from domain.changes import Decision, RouteChanges
-from domain.counts import RouteCounts
-from domain.model import Deployment, Route
-from domain.policy import StrategySpec
+from domain.model.changes import Decision, RouteChanges
+from domain.model.counts import RouteCounts
+from domain.model.deployment import Deployment, Route
+from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget

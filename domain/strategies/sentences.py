@@ -1,8 +1,8 @@
 """What strategies say alike: each step with the inequality that allows it, and nothing about steps not taken."""
 
-from domain.numbers import all_of
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
+from domain.words.numbers import all_of
 
 
 def steps(*parts: str) -> str:

@@ -4,10 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from domain.model import RouteStatus, TrafficStatus
-
-WHOLE = 10_000
-"""What weights are parts of: all requests."""
+from domain.model.deployment import RouteStatus, TrafficStatus
 
 
 class EntranceKind(StrEnum):

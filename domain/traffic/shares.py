@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from domain.model import RouteStatus, TrafficStatus
+from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
 
 

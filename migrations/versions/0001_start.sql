@@ -57,7 +57,7 @@ CREATE INDEX deployments_due_idx ON deployments (due_at) WHERE due_at IS NOT NUL
 CREATE UNIQUE INDEX deployments_name_key ON deployments (name) WHERE lifecycle <> 'destroyed';
 
 -- which installation this database is of: the home of each worker and Redis must name the same, or the worker does not begin.
--- contract: what the newest release that migrated it writes for others to read, CONTRACT in domain/installation.py
+-- contract: what the newest release that migrated it writes for others to read, CONTRACT in domain/installation/contract.py
 CREATE TABLE installation (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     contract integer NOT NULL,

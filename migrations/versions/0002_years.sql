@@ -255,7 +255,7 @@ CREATE TABLE intervals (
         AND reporting BETWEEN 0 AND live),
     CONSTRAINT intervals_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
--- first_byte: how many took how long to their first byte; FIRST_BYTE_MS in domain/traffic/answers.py are the bucket's edges
+-- first_byte: how many took how long to their first byte; FIRST_BYTE_MS in domain/model/answers.py are the bucket's edges
 CREATE TABLE answers (
     rollout_id uuid NOT NULL,
     interval_id integer NOT NULL,

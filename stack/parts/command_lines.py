@@ -17,7 +17,7 @@ FLOWER_OPTIONS = (
 def worker(name: str) -> tuple[str, ...]:
     """A worker of this name; each of a host needs one of its own. Celery puts the host in for %h.
 
-    Without -Q it takes from all queues of tasks/queues.py, among them the one of the host that it finds itself on.
+    Without -Q it takes from all queues of tasks/wire/queues.py, among them the one of the host that it finds itself on.
     """
     options = f"worker -P threads -c 4 --without-mingle --without-gossip -E -n {name}@%h --loglevel INFO"
     return (*_CELERY, *options.split())

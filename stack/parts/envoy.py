@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stack.errors import StackError, folder_errors
-from stack.home import Home, write_private
+from stack.home.folder import Home, write_private
+from stack.home.ports import HOST
+from stack.home.settings import ServerSettings
 from stack.plan import Part, Ready
-from stack.ports import HOST
-from stack.settings import ServerSettings
 
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
 # machine reaches the port, so the pages that tell the token, or end the process, are closed.
@@ -40,7 +40,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
 
     Raises StackError when the wheel is not installed or the file cannot be written.
     """
-    from traffic.bootstrap import envoy_bootstrap  # noqa: PLC0415  (a stack without Envoy needs none of it)
+    from traffic.envoy.bootstrap import envoy_bootstrap  # noqa: PLC0415  (a stack without Envoy needs none of it)
 
     program, ports = envoy_program(), settings.ports
     text = envoy_bootstrap(

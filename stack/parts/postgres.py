@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 
 from stack.errors import StackError, folder_errors
+from stack.home.ports import HOST
 from stack.parts.account import MAJOR_VERSION, Account
 from stack.parts.postgres_role import DATABASE, ENVIRONMENT, ROLE, SUPERUSER, give_up_superuser, make_role, run_program
 from stack.plan import Part, Ready
-from stack.ports import HOST
 
 _SPACE_NEEDED = 150 * 1024 * 1024
 _LAST_OF_INITDB = 5  # template1, template0 and postgres are 1, 4 and 5; a database made later has a larger number

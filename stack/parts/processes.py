@@ -4,12 +4,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from stack.home import Home, project_root
+from stack.home.folder import Home, project_root
+from stack.home.ports import HOST
+from stack.home.settings import ServerSettings
 from stack.parts.command_lines import API, BEAT, MIGRATE, PEOPLE, flower, worker
 from stack.parts.envoy import envoy_part
 from stack.plan import Part, Ready
-from stack.ports import HOST
-from stack.settings import ServerSettings
 
 _MOST_WORKERS = 8
 

@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stack.errors import StackError, folder_errors
-from stack.home import write_private
+from stack.home.folder import write_private
+from stack.home.ports import HOST
 from stack.plan import Part, Ready
-from stack.ports import HOST
 
 # Messages on a broker must be refused, never evicted. The append-only file is flushed each second and on SIGTERM;
 # there is no snapshot besides, since Valkey refuses to end when it cannot write that one.

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stack.home import Home
+from stack.home.folder import Home
 from stack.plan import PLAN
 from stack.supervisor.replicas import stop_replicas
 from stack.supervisor.supervise import Supervisor

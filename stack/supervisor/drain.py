@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 
-from stack.home import Home
+from stack.home.folder import Home
+from stack.home.ports import HOST
+from stack.home.settings import load_settings
 from stack.parts.envoy import DRAIN_SECONDS
-from stack.ports import HOST
-from stack.settings import load_settings
 
 _PATIENCE = 10.0
 _POLL = 0.1

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from runtime.file_lock import file_lock
+from runtime.machine.file_lock import file_lock
 from stack.errors import StackError, folder_errors
-from stack.home import Home
+from stack.home.folder import Home
 
 _PATIENCE_SECONDS = 120.0
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from domain.log_limits import LogLimits
-from runtime.log_files import rotate
-from stack.supervisor.child import Child
+from domain.installation.log_limits import LogLimits
+from runtime.machine.log_files import rotate
+from stack.supervisor.child.supervised import Child
 
 _LOOK_SECONDS = 10.0
 

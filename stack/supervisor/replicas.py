@@ -7,12 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stack.home import Home
-from stack.state import read_state
+from stack.home.folder import Home
+from stack.home.state import read_state
 from stack.supervisor.drain import drain_proxy
 
 if TYPE_CHECKING:
-    from runtime.docker import DockerRuntime
+    from runtime.docker.runtime import DockerRuntime
 
 LONGEST_GRACE = 60.0
 _CONTAINER_GRACE = 10.0
@@ -20,7 +20,7 @@ _CONTAINER_GRACE = 10.0
 
 def running_replicas(home: Path) -> int:
     """How many replicas run here, processes and containers."""
-    from runtime.process import ProcessRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
+    from runtime.process.runtime import ProcessRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
 
     count = 0
     if home.is_dir():
@@ -35,9 +35,9 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
 
     A process gets the grace of its revision, at most 60 s; `say` hears how many are left.
     """
-    from runtime.ending import end_everyone  # noqa: PLC0415
-    from runtime.process import stop_all  # noqa: PLC0415
-    from runtime.process_record import RecordFolder  # noqa: PLC0415
+    from runtime.process.ending import end_everyone  # noqa: PLC0415
+    from runtime.process.record import RecordFolder  # noqa: PLC0415
+    from runtime.process.runtime import stop_all  # noqa: PLC0415
 
     count = running_replicas(home)
     if count:
@@ -53,8 +53,8 @@ def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> No
 
 
 def _containers(home: Path) -> "DockerRuntime":
-    from runtime.docker import DockerRuntime  # noqa: PLC0415
-    from runtime.docker_container import owner_of  # noqa: PLC0415
+    from runtime.docker.container import owner_of  # noqa: PLC0415
+    from runtime.docker.runtime import DockerRuntime  # noqa: PLC0415
 
     return DockerRuntime(owner_of(host_of(home), home))
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from stack.home.state import PartState
 from stack.plan import Plan
-from stack.state import PartState
-from stack.supervisor.child import Child
+from stack.supervisor.child.supervised import Child
 
 
 def part_states(plan: Plan, children: Sequence[Child], *, over: bool) -> tuple[PartState, ...]:

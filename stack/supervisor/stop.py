@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from runtime.identity import Identity, is_alive, send_to_group
-from stack.home import Home
-from stack.state import PartState
+from runtime.machine.identity import Identity, is_alive, send_to_group
+from stack.home.folder import Home
+from stack.home.state import PartState
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.05

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from runtime.identity import Identity, identify
-from stack.home import Home
+from runtime.machine.identity import Identity, identify
+from stack.home.folder import Home
+from stack.home.state import PartState, StackState, write_state
 from stack.parts.envoy import HANDOVER_SECONDS
 from stack.plan import Plan
-from stack.state import PartState, StackState, write_state
-from stack.supervisor.child import Child
+from stack.supervisor.child.supervised import Child
 from stack.supervisor.logs import Logs
 from stack.supervisor.seen import part_states, without_secrets
 from stack.supervisor.signals import wakeup_on_signals

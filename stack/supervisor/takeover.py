@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from stack.home.state import PartState
 from stack.plan import Part
-from stack.state import PartState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,12 @@ from kombu.exceptions import OperationalError
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.outbox.delivery import claim_events, record_delivered, record_failed
-from domain.errors import InvalidInputError
 from domain.outbox.delivery import Failure, Pending, body_of, cloud_event, failure, signed_headers
 from domain.outbox.targets import Target
-from runtime.webhook import post_within
+from domain.words.errors import InvalidInputError
+from runtime.external.webhook import post_within
 
 AT_ONCE = 8
 """Events that are on their way to one subscription at the same time, each of another deployment."""

@@ -10,8 +10,8 @@ import redis
 from redis.exceptions import LockError, RedisError
 from redis.lock import Lock
 
-from tasks.observed import LOCKS_CONTENDED, LOCKS_LOST
 from tasks.redis.slot_count import SlotCount
+from tasks.seen.observed import LOCKS_CONTENDED, LOCKS_LOST
 from tasks.settings import KEY_PREFIX
 
 RENEWALS_IN_A_LIFE = 3

@@ -4,7 +4,7 @@ from time import monotonic
 
 import redis
 
-from domain.errors import InvalidInputError
+from domain.words.errors import InvalidInputError
 from tasks.settings import KEY_PREFIX, MOST_SLOTS
 
 _KEY = f"{KEY_PREFIX}slots"

@@ -11,15 +11,15 @@ import structlog
 from celery.signals import after_task_publish
 from redis.exceptions import RedisError
 
-from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS, woken_by
-from domain.model import DeploymentLifecycleStatus
+from domain.model.deployment import DeploymentLifecycleStatus
+from domain.model.events import DoDeploymentLifecycleEvent
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from tasks.envelope import made_anew
-from tasks.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
-from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
 from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL
+from tasks.wire.envelope import made_anew
+from tasks.wire.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
+from tasks.wire.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
 
 _QUEUED_SECONDS = 5
 MOST_WAITING = 100
@@ -75,7 +75,7 @@ class Waker:
             channel = TRAFFIC_CHANNEL if traffic else ""
             self.client.eval(_SEND, len(places), *places, _QUEUED_SECONDS, MOST_WAITING, channel, *texts)
         except RedisError as error:
-            from tasks.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
+            from tasks.seen.observed import WAKES_LOST  # noqa: PLC0415  (a command line counts nothing unless it must)
 
             for key in messages:
                 WAKES_LOST.inc()

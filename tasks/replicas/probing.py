@@ -11,16 +11,16 @@ import redis
 from redis.exceptions import RedisError
 from sqlalchemy import Engine
 
-from db.engine import database_now, in_transaction
+from db.connection.engine import database_now, in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import RouteRow, running_routes
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from domain.replicas.health import ProbedRoute, ProbeResult, end_in_words, judge_health, unread_status, why_not_yet
-from domain.replicas.health_check import HealthCheck
-from domain.text import storable
+from domain.revisions.health_check import HealthCheck
+from domain.words.text import storable
 from runtime.base import Replica, Runtime
-from runtime.probes import Prober
-from runtime.question import ProbeAnswer
+from runtime.probing.probes import Prober
+from runtime.probing.question import ProbeAnswer
 from tasks.redis.wake import Waker
 from tasks.replicas.liveness import Liveness
 from tasks.replicas.reporting import write_reports

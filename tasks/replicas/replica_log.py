@@ -7,7 +7,7 @@ import structlog
 
 from db.replicas.reports import ReportedRoute
 from db.replicas.routes import RouteRow
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from domain.replicas.drain import killed_in_words
 
 _LEVELS = {RouteStatus.FAILED.value: logging.WARNING, RouteStatus.UNHEALTHY.value: logging.WARNING}

@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 
 from db.replicas.reports import ReportedRoute, RouteReport, record_reports
 from db.silence import AWAY
-from domain.model import RouteStatus
-from domain.text import storable
-from tasks.change import change_and_wake
-from tasks.halves import in_halves
+from domain.model.deployment import RouteStatus
+from domain.words.text import storable
+from tasks.cycle.change import change_and_wake
+from tasks.cycle.halves import in_halves
 from tasks.redis.wake import Waker
 from tasks.replicas.replica_log import log_reported
 

@@ -7,17 +7,17 @@ from functools import partial
 import structlog
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.replicas.reports import RouteReport
 from db.replicas.routes import PostponedStart, RouteRow, postpone_starts, routes_to_start
 from db.replicas.secrets import note_fault
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
-from domain.replicas.secrets import references_of
 from domain.replicas.trying import pause_after
-from domain.text import storable
+from domain.revisions.secrets import references_of
+from domain.words.text import storable
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError, Runtime
-from runtime.secrets import NO_SECRETS, HostSecrets, UnreadSecretError
+from runtime.secrets.host_secrets import NO_SECRETS, HostSecrets, UnreadSecretError
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.turns import Turns

@@ -11,7 +11,7 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.proxies.acks import release_drained
 from db.proxies.drains import Told, told_of_drains
 from db.replicas.kills import Cut, Kill, record_cuts, record_kills
@@ -19,12 +19,12 @@ from db.replicas.routes import RouteRow, record_stopped, request_stop, routes_to
 from domain.replicas.drain import DrainTimes, LeavingRoute, StopStep, cut_by_maximum, next_stop_step
 from domain.replicas.trying import pause_after
 from runtime.base import Runtime
-from tasks.change import change_and_wake
-from tasks.observed import DRAINS_CUT
+from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker
 from tasks.replicas.replica_log import log_gone, log_killed
 from tasks.replicas.starts import request_of
 from tasks.replicas.turns import Turns
+from tasks.seen.observed import DRAINS_CUT
 
 _log = structlog.get_logger(__name__)
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from uuid import UUID
 
 from db.replicas.routes import RouteRow
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from domain.replicas.health import probe_is_due
-from runtime.probes import ProbeTarget
+from runtime.probing.probes import ProbeTarget
 
 _STARTING_AT_ONCE = 50
 

@@ -5,15 +5,15 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.asking import page
-from tests.support.databases import engine_on
-from tests.support.deployments import Made, make_deployment
-from tests.support.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
-from tests.support.server_process import Process
-from tests.support.servers import EmbeddedServer
-from tests.support.streaming import Node
-from tests.support.waiting import eventually
-from tests.support.web_replicas import replicas
+from tests.support.people.asking import page
+from tests.support.proxies.edge import Edge, EdgeRoutes, api_process, edge_of, envoy_process
+from tests.support.proxies.streaming import Node
+from tests.support.proxies.web_replicas import replicas
+from tests.support.rows.databases import engine_on
+from tests.support.rows.deployments import Made, make_deployment
+from tests.support.stack.server_process import Process
+from tests.support.stack.servers import EmbeddedServer
+from tests.support.stack.waiting import eventually
 
 
 @pytest.fixture(scope="module")

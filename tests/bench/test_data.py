@@ -7,12 +7,12 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
+from bench.cycles.floor import run_floor
 from bench.data import MUTATING, QUIET, WAITING, fill, mark_all
-from bench.floor import run_floor
 from domain.handlers import HANDLERS
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import read
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import read
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 COUNT = 60
 LEFT = {

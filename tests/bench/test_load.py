@@ -11,8 +11,8 @@ from bench.load.mix import DEFAULT_MIX, Kind, plan
 from bench.load.process import LoadError, running_load
 from bench.load.report import FailureKind
 from bench.load.tally import quantile
-from tests.support.ports import free_port
-from tests.support.treated import Treatment, always, hang, load, reply, requests, reset, server, truncate, whole
+from tests.support.proxies.treated import Treatment, always, hang, load, reply, requests, reset, server, truncate, whole
+from tests.support.stack.ports import free_port
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import httpx
 from bench.load.generator import LoadSettings
 from bench.load.mix import Kind
 from bench.load.process import running_load
-from stack.home import project_root
-from tests.support import plain_http
-from tests.support.ports import free_port
-from tests.support.treated import run, whole
+from stack.home.folder import project_root
+from tests.support.proxies import plain_http
+from tests.support.proxies.treated import run, whole
+from tests.support.stack.ports import free_port
 
 
 @contextmanager

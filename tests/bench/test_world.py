@@ -12,12 +12,12 @@ from sqlalchemy import Engine
 
 from bench.world import World
 from domain.replicas.events import RouteLifecycleType
-from tasks.queues import LIFECYCLE_QUEUE, host_queue
 from tasks.redis.wake import Waker
-from tests.support.deployments import HERE, drawn, make_deployment, read
-from tests.support.pictures import PROVISIONING
-from tests.support.queues import waiting
-from tests.support.waiting import eventually
+from tasks.wire.queues import LIFECYCLE_QUEUE, host_queue
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import HERE, drawn, make_deployment, read
+from tests.support.stack.waiting import eventually
+from tests.support.workers.queues import waiting
 
 WOKEN = {"lifecycle_type": "deploying", "sub_step": "provisioning"}
 

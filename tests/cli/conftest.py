@@ -9,11 +9,11 @@ import pytest
 
 from cli.main import main
 from cli.remote import close
-from db.engine import engine as process_engine
-from domain.tokens import Role
-from tasks import connections
+from db.connection.engine import engine as process_engine
+from domain.commands.tokens import Role
 from tasks.settings import settings
-from tests.support.people_api import People, people_process
+from tasks.worker import connections
+from tests.support.people.people_api import People, people_process
 
 
 @dataclass(frozen=True, slots=True)

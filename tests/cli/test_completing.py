@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from domain.tokens import Role
-from tests.support.deployments import make_deployment
-from tests.support.people_api import People
-from tests.support.pictures import PROVISIONING
+from domain.commands.tokens import Role
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import make_deployment
 
 SHELLS = ("bash", "zsh", "fish")
 PROGRAM = Path(sys.executable).with_name("rollway")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deployments import NOBODY, make_deployment
-from tests.support.example import run_example
-from tests.support.stack import Fleet
+from tests.support.rows.deployments import NOBODY, make_deployment
+from tests.support.stack.example import run_example
+from tests.support.stack.stack import Fleet
 
 
 @pytest.fixture

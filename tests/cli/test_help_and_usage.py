@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from cli.commands.change import VERBS
+from cli.commands.deployments.change import VERBS
 from cli.listed import COMMANDS
 from cli.main import app
 from tests.cli.conftest import Rollway
@@ -121,7 +121,7 @@ def test_a_stack_that_does_not_run_is_one_sentence_and_exit_code_3(
     assert ended.err.startswith(f"No stack of Rollway runs in {tmp_path}: 'rollway up' starts one there")
 
 
-SLOW = ("alembic", "celery", "domain.commands", "domain.replay", "fastapi", "httpx", "sqlalchemy", "yaml")
+SLOW = ("alembic", "celery", "domain.commands", "domain.handlers.replay", "fastapi", "httpx", "sqlalchemy", "yaml")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGTERM, Handlers, Signals
 
 import pytest
 
-from stack.home import project_root
+from stack.home.folder import project_root
 
 ECHO = """
 import signal, sys
-from cli.interrupts import interruptible
+from cli.terminal.interrupts import interruptible
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, int(sys.argv[1]))
 try:

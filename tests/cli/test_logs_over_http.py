@@ -14,12 +14,12 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from domain.tokens import Role
-from tasks.replicas.log_asking import keep_answering
+from domain.commands.tokens import Role
+from tasks.hosts.log_asking import keep_answering
 from tests.cli.conftest import Rollway
-from tests.support.deployments import make_deployment, write
-from tests.support.people_api import People
-from tests.support.pictures import READY
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import READY
+from tests.support.rows.deployments import make_deployment, write
 
 pytestmark = pytest.mark.usefixtures("servers")
 

@@ -11,9 +11,9 @@ import pytest
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cli.output import columns, print_json, printer, program
+from cli.terminal.output import columns, print_json, printer, program
 from tests.cli.conftest import Rollway
-from tests.support.deployments import make_deployment, write
+from tests.support.rows.deployments import make_deployment, write
 
 HOSTILE = "\x1b]0;OWNED\x07\x1b[2J\x9b2J\x7f"
 

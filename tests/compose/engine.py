@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.docker_engine import LOCAL_SOCKET, Dockerd, NoEngineError, answers, found
-from tests.support.waiting import eventually
+from tests.support.docker.docker_engine import LOCAL_SOCKET, Dockerd, NoEngineError, answers, found
+from tests.support.stack.waiting import eventually
 
 _NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000  # of <linux/sched.h>; os.unshare came with Python 3.12
 NEEDED = ("dockerd", "docker-init", "iptables", "ip", "unshare", "mount", "setpriv", "ldd")

@@ -13,9 +13,9 @@ from typing import Any
 import docker
 import httpx
 
-from tests.support import plain_http
-from tests.support.ports import free_port
-from tests.support.waiting import eventually
+from tests.support.proxies import plain_http
+from tests.support.stack.ports import free_port
+from tests.support.stack.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 ONCE = {"migrate", "envoy-bootstrap"}  # services that end when they are done

@@ -6,7 +6,7 @@ import pytest
 
 from tests.compose.engine import IsolatedDockerd
 from tests.compose.project import Project, RefusedError
-from tests.support.waiting import eventually
+from tests.support.stack.waiting import eventually
 
 _CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)"
 _ASK_POSTGRES = "import psycopg; psycopg.connect('postgresql://rollway@postgres/rollway')"

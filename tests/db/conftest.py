@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.databases import engine_on
+from tests.support.rows.databases import engine_on
 
 
 @pytest.fixture

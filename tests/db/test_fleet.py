@@ -6,11 +6,11 @@ from typing import LiteralString
 
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.fleet.measures import MEASURES
 from db.fleet.read import FleetView, read_fleet
-from tests.support.deployments import ask, make_deployment, read, write
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import ask, make_deployment, read, write
 
 END: LiteralString = """
     WITH ended AS (UPDATE rollouts SET outcome = %s, ended_at = started_at + %s * interval '1 second' WHERE id = %s

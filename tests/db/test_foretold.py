@@ -12,25 +12,25 @@ from sqlalchemy import Engine
 
 from db.commands.steering import RULES, case_of
 from db.commands.written import write_steered
+from db.connection.engine import transaction
 from db.cycle.applier import StrategyResultApplier
 from db.cycle.claim import claim_named, claim_these
 from db.cycle.load import load
-from db.engine import transaction
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import record_stopped
 from db.retention.cut import cut_deployment
-from domain.after import after
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.errors import RollwayError
+from domain.cycle.after import after
 from domain.handlers import HANDLERS
-from domain.model import Deployment, DeploymentLifecycleStatus, RouteStatus
+from domain.installation.retention import Retention
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.reported import reported
-from domain.retention import Retention
-from tests.support.deployments import make_deployment
-from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.snapshots import policies
+from domain.words.errors import RollwayError
+from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.pictures.snapshots import policies
+from tests.support.rows.deployments import make_deployment
 
 _NUMBERS = itertools.count(1)
 _SIDES = st.text("■■■□▲△◇~", max_size=4)

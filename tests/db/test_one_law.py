@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 DB = Path(__file__).parents[2] / "db"
-LOCKING = {"db/locked.py"}
-COUNTING = {"db/locked.py"}
+LOCKING = {"db/locking/locked.py"}
+COUNTING = {"db/locking/locked.py"}
 """Steps of cycles and commands are counted by the domain, and their versions copied like any other value."""
 
 

@@ -8,21 +8,21 @@ import pytest
 from sqlalchemy import Engine, make_url
 
 from db.commands.execute import execute
+from db.connection.engine import in_transaction, make_engine
+from db.connection.settings import DatabaseSettings
 from db.cycle.names import traceparents
 from db.cycle.rules import rules_of
-from db.engine import in_transaction, make_engine
 from db.failures import start_failures
+from db.locking.rows import named_row
 from db.proxies.table import read_traffic
-from db.rows import named_row
-from db.settings import DatabaseSettings
 from db.views.deployments import deployments_by_id
 from db.views.documents import plain
-from domain.errors import RequestIdReusedError, UnreadableError
-from domain.messages import parse_command
-from domain.servers import UnfitServerError
-from tests.support.deployments import ask, make_deployment, read, write
-from tests.support.forwarder import forwarder
-from tests.support.pictures import NOW, V1
+from domain.commands.messages import parse_command
+from domain.installation.servers import UnfitServerError
+from domain.words.errors import RequestIdReusedError, UnreadableError
+from tests.support.faults.forwarder import forwarder
+from tests.support.pictures.pictures import NOW, V1
+from tests.support.rows.deployments import ask, make_deployment, read, write
 
 RULE = {"metric": "queue", "source": "pushed", "comparator": ">", "threshold": 5, "step": 1, "max_replicas": 9}
 

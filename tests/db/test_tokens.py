@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.tokens import all_tokens, create_token, hash_of, note_use, revoke_token, still_valid, token_shown
-from domain.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
-from tests.support.deployments import read
-from tests.support.waiting import eventually
+from domain.commands.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
+from tests.support.rows.deployments import read
+from tests.support.stack.waiting import eventually
 
 _SOON = 1e-7
 """Days after which a token has expired when it is next looked at."""

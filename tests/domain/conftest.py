@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """What the machine of whole rollouts came to."""
-    world = sys.modules.get("tests.support.rollout_world")
+    world = sys.modules.get("tests.support.worlds.rollout_world")
     if world is not None and world.TOTALS.runs:
         said = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in asdict(world.TOTALS).items())
         terminalreporter.write_line(f"rollout machine: {said}")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.support.edge import api_process, envoy_process
-from tests.support.servers import EmbeddedServer
-from tests.support.stack import Fleet
+from tests.support.proxies.edge import api_process, envoy_process
+from tests.support.stack.servers import EmbeddedServer
+from tests.support.stack.stack import Fleet
 
 
 @pytest.fixture

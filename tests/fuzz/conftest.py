@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import engine as engine_of_this_process
-from tasks import connections
+from db.connection.engine import engine as engine_of_this_process
 from tasks.settings import settings
+from tasks.worker import connections
 from tests.fuzz.world import World
-from tests.support.deployments import make_deployment
-from tests.support.edge import api_process
-from tests.support.payloads import ELSEWHERE
+from tests.support.proxies.edge import api_process
+from tests.support.rows.deployments import make_deployment
+from tests.support.workers.payloads import ELSEWHERE
 
 _MADE_ONCE = (engine_of_this_process, settings, connections.redis_client, connections.waker)
 

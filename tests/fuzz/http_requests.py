@@ -9,7 +9,7 @@ from random import Random
 from domain.traffic.nodes import token_of
 from tests.fuzz.hostile import changed, hostile_text
 from tests.fuzz.world import World
-from tests.support.asking import KEY
+from tests.support.people.asking import KEY
 
 PATHS: Sequence[str] = (
     "/healthz",

@@ -4,12 +4,12 @@ import json
 from random import Random
 from typing import Any
 
-from tasks.commands import TASKS
-from tasks.envelope import UnfitMessageError, checked, decoded
+from tasks.asked.commands import TASKS
+from tasks.wire.envelope import UnfitMessageError, checked, decoded
 from tests.fuzz.hostile import changed
 from tests.fuzz.payloads import hostile_payload
 from tests.fuzz.world import World, obeyed
-from tests.support.envelopes import body_of, envelope
+from tests.support.workers.envelopes import body_of, envelope
 
 
 def hostile_message(world: World, dice: Random) -> bytes:

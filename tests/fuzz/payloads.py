@@ -6,11 +6,11 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from domain.queries import QUERIES
-from tasks.commands import TASKS
+from domain.commands.queries import QUERIES
+from tasks.asked.commands import TASKS
 from tests.fuzz.hostile import changed
 from tests.fuzz.world import World
-from tests.support.payloads import GIVEN
+from tests.support.workers.payloads import GIVEN
 
 _SPECS: tuple[Mapping[str, Any], ...] = (
     {"command": ["serve"], "env": {"A": "1"}, "health_check": {"path": "/up", "interval_seconds": 1}},

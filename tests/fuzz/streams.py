@@ -7,13 +7,13 @@ from typing import Any
 
 import grpc
 
-from api.proxies.envoy_api import DiscoveryRequest
-from api.proxies.messages import TYPE_URLS
+from api.proxies.protobuf.envoy_api import DiscoveryRequest
+from api.proxies.protobuf.messages import TYPE_URLS
 from domain.traffic.nodes import token_of
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.world import World
-from tests.support.asking import KEY
-from tests.support.edge import discovery_port
+from tests.support.people.asking import KEY
+from tests.support.proxies.edge import discovery_port
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 _ENDED_WITHIN = 20.0

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fuzz.surfaces import SURFACES
 from tests.fuzz.world import World
-from tests.support.soak_report import leave, size
+from tests.support.people.soak_report import leave, size
 
 QUICK = 0
 WANTED = size("inputs", quick=QUICK)

@@ -10,10 +10,10 @@ from uuid import UUID
 from sqlalchemy import Engine
 
 from cli.main import main
-from tests.support import plain_http
-from tests.support.deployments import read
-from tests.support.rows import tables
-from tests.support.server_process import Process
+from tests.support.proxies import plain_http
+from tests.support.rows.deployments import read
+from tests.support.rows.rows import tables
+from tests.support.stack.server_process import Process
 
 _MEASURED = {"intervals", "answers", "proxy_counters", "drain_looks"}
 

@@ -10,14 +10,14 @@ from threading import Event, Thread
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from domain.tokens import Role
-from tests.support import plain_http
-from tests.support.browser import MISSING, browser, chromium, log_in
-from tests.support.databases import copy_of, migrated_template
-from tests.support.edge import api_process, envoy_process
-from tests.support.people_api import People, people_process
-from tests.support.servers import embedded_postgres, embedded_redis
-from tests.support.stack import Fleet
+from domain.commands.tokens import Role
+from tests.support.people.browser import MISSING, browser, chromium, log_in
+from tests.support.people.people_api import People, people_process
+from tests.support.proxies import plain_http
+from tests.support.proxies.edge import api_process, envoy_process
+from tests.support.rows.databases import copy_of, migrated_template
+from tests.support.stack.servers import embedded_postgres, embedded_redis
+from tests.support.stack.stack import Fleet
 
 FOLDER = Path("docs/images")
 CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from tests.support.servers import EmbeddedServer
-from tests.support.watched import Watched, watched_fleet
+from tests.support.faults.watched import Watched, watched_fleet
+from tests.support.stack.servers import EmbeddedServer
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reference.metrics import metrics
-from stack.home import project_root
-from tests.support import faults_at_rest, faults_at_work
-from tests.support.prometheus import MISSING, RULES, rules
-from tests.support.waiting import eventually
-from tests.support.watched import Watched
+from stack.home.folder import project_root
+from tests.support.faults import faults_at_rest, faults_at_work
+from tests.support.faults.prometheus import MISSING, RULES, rules
+from tests.support.faults.watched import Watched
+from tests.support.stack.waiting import eventually
 
 Fault = Callable[[Watched], AbstractContextManager[Mapping[str, str]]]
 """Makes a fault; yields labels of the alert that it fires, and puts it right."""

@@ -12,7 +12,7 @@ from itertools import groupby
 from time import monotonic
 
 from tests.prove.film import film
-from tests.prove.pairs import first_unlike_pair
+from tests.prove.laws.pairs import first_unlike_pair
 from tests.prove.search import Found, Search
 from tests.prove.starts import SPECS, Start, starts
 from tests.prove.state import Left

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cache
 
-from domain.backoff import PROVEN_SECONDS, is_proven, next_start_at, proven_at
-from domain.model import Deployment, Rollout, Route, RouteStatus, StartFailures
-from domain.policy import DeploymentPolicy
-from domain.rollout import is_judged, unpaused
+from domain.cycle.rollout import is_judged, unpaused
+from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures
+from domain.model.policy import DeploymentPolicy
+from domain.strategies.backoff import PROVEN_SECONDS, is_proven, next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS, grace_ends_at
 from tests.prove.state import State
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
 
 SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
 MOST_IN_A_ROW = 2

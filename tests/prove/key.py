@@ -13,9 +13,8 @@ way back      it leads no more to where the rollout went, so failed routes, weig
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from domain.backoff import next_start_at, proven_at
 from domain.handlers.scaling import TIMEOUT_MINUTES
-from domain.model import (
+from domain.model.deployment import (
     Deployment,
     DeploymentSubStep,
     Lifecycle,
@@ -25,6 +24,7 @@ from domain.model import (
     StartFailures,
     TrafficStatus,
 )
+from domain.strategies.backoff import next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.clocks import (
     SICK,
@@ -37,7 +37,7 @@ from tests.prove.clocks import (
     weight_ages,
 )
 from tests.prove.state import State
-from tests.support.pictures import ROLLING_BACK
+from tests.support.pictures.pictures import ROLLING_BACK
 
 FAR = 300
 """Seconds: everything else that is waited for is over before a limit that is further away than this."""

@@ -13,8 +13,8 @@ from itertools import product
 from time import process_time
 
 from tests.prove.key import key_of
-from tests.prove.laws import rests
-from tests.prove.people import helper, people
+from tests.prove.laws.every_state import rests
+from tests.prove.laws.people import helper, people
 from tests.prove.state import Left, Move, State
 from tests.prove.world import proxies, replicas, time, workers
 

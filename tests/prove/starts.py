@@ -7,8 +7,8 @@ from typing import Any
 
 from domain.strategies import parse_policy
 from tests.prove.state import Left, State
-from tests.support.people import activate_revision
-from tests.support.pictures import NOW, READY, V1, V2, resting
+from tests.support.people.people import activate_revision
+from tests.support.pictures.pictures import NOW, READY, V1, V2, resting
 
 COUNTING = (False, True)
 QUICK_JUDGE = {"at_least": {"requests": 1, "seconds": 0}, "at_most": {"seconds": 1}}

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import NamedTuple, Self
 from uuid import UUID
 
-from domain.model import Deployment
-from domain.policy import DeploymentPolicy
-from domain.transitions import ClassifiedDecision
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.deployment import Deployment
+from domain.model.policy import DeploymentPolicy
 
 
 class Left(NamedTuple):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.prove.faults import FAULTS, Fault
 from tests.prove.film import film
+from tests.prove.laws.faults import FAULTS, Fault
 from tests.prove.search import Search
 from tests.prove.state import Left
 

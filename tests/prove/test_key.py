@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.prove.key import FAR, key_of
-from tests.prove.pairs import first_unlike_pair
+from tests.prove.laws.pairs import first_unlike_pair
 from tests.prove.state import Left, State
-from tests.support.pictures import NOW, deploying, rolling_update
+from tests.support.pictures.pictures import NOW, deploying, rolling_update
 
 PAIRS = 2_000
 

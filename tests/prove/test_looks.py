@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.model import Rollout
+from domain.model.deployment import Rollout
 from tests.prove import world
 from tests.prove.clocks import failures, told
 from tests.prove.search import Search
 from tests.prove.starts import SPECS, Start
 from tests.prove.state import Left, State
-from tests.support.pictures import ROLLING_BACK
+from tests.support.pictures.pictures import ROLLING_BACK
 
 
 class Watched(Search):

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.after import after, routes_after
-from domain.foresight.world import cycle, with_status
-from domain.judge.evidence import Evidence
-from domain.model import Rollout, Route, RouteStatus
-from domain.rollout import is_judged, weight_known
-from domain.strategies.canary_judge import EVERY_SECONDS
-from domain.traffic.answers import Answers
-from domain.transitions import ClassifiedDecision, RevisionMove
+from domain.cycle.after import after, routes_after
+from domain.cycle.rollout import is_judged, weight_known
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.foresight.plan.world import cycle, with_status
+from domain.model.answers import Answers
+from domain.model.deployment import Rollout, Route, RouteStatus
+from domain.model.evidence import Evidence
+from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.clocks import begin, ends, is_asked, told
-from tests.prove.decisions import broken_by_decision
 from tests.prove.key import FAR, LONG
-from tests.prove.laws import broken_by_waiting
+from tests.prove.laws.decisions import broken_by_decision
+from tests.prove.laws.every_state import broken_by_waiting
 from tests.prove.state import Move, State, changed, still_held
-from tests.support.pictures import DESTROYED, PROVISIONING
+from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
 MANY = 1000

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from api.people.meanings import meanings
+from api.people.resources.meanings import meanings
 from cli.apply.file import read_file
 from domain.commands import COMMANDS
 from domain.strategies import STRATEGIES

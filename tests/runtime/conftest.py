@@ -5,11 +5,11 @@ from uuid import uuid4
 import docker
 import pytest
 
-from runtime.docker import DockerRuntime
-from runtime.docker_policy import DockerPolicy
-from runtime.process import ProcessRuntime, stop_all
-from tests.support.runtimes import processes_of
-from tests.support.waiting import eventually
+from runtime.docker.policy import DockerPolicy
+from runtime.docker.runtime import DockerRuntime
+from runtime.process.runtime import ProcessRuntime, stop_all
+from tests.support.stack.waiting import eventually
+from tests.support.workers.runtimes import processes_of
 
 ANYTHING = DockerPolicy(volumes=("/",), host_network=True)
 

@@ -23,7 +23,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.soak_report import FOLDER
+from tests.support.people.soak_report import FOLDER
 
 RESULT = Path("bench/results/soak.json")
 
@@ -40,10 +40,10 @@ class Part:
 PARTS = (
     Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
     Part("judge", "tests/domain/laws/test_judge.py", 2_000),
-    Part("storm", "tests/tasks/test_storm.py", 200),
-    Part("chaos", "tests/e2e/test_random_faults.py", 20),
+    Part("storm", "tests/tasks/cycle/test_storm.py", 200),
+    Part("chaos", "tests/e2e/faults/test_random_faults.py", 20),
     Part("inputs", "tests/fuzz/test_inputs.py", 5_000),
-    Part("steering", "tests/e2e/test_steering_at_once.py", 40),
+    Part("steering", "tests/e2e/rollouts/test_steering_at_once.py", 40),
     Part("http", "tests/api/people/test_schema.py", 10_000),
 )
 

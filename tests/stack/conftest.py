@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from stack.home import Home
-from tests.support.small_stack import SmallStack
+from stack.home.folder import Home
+from tests.support.stack.small_stack import SmallStack
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from cli.main import main
-from stack.home import project_root
+from stack.home.folder import project_root
+from stack.home.settings import Ports, ServerSettings
 from stack.parts.envoy import envoy_part
-from stack.settings import Ports, ServerSettings
-from stack.supervisor.child import Child
-from stack.supervisor.ready import is_ready
-from tests.support.ports import free_port
-from tests.support.small_stack import made_home
-from tests.support.waiting import eventually
+from stack.supervisor.child.ready import is_ready
+from stack.supervisor.child.supervised import Child
+from tests.support.stack.ports import free_port
+from tests.support.stack.small_stack import made_home
+from tests.support.stack.waiting import eventually
 
 
 @pytest.fixture(scope="module")

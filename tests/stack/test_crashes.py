@@ -11,11 +11,11 @@ import psutil
 import pytest
 
 from stack.errors import StackError
-from stack.home import project_root
+from stack.home.folder import project_root
 from stack.status import stack_status
-from tests.support.shifted_clock import shifted_clock
-from tests.support.small_stack import READY_AND_STAYS, SmallStack, alive, kill
-from tests.support.waiting import eventually
+from tests.support.faults.shifted_clock import shifted_clock
+from tests.support.stack.small_stack import READY_AND_STAYS, SmallStack, alive, kill
+from tests.support.stack.waiting import eventually
 
 
 def test_what_is_killed_comes_back_and_the_data_with_it(small: SmallStack) -> None:
@@ -115,7 +115,7 @@ def test_a_recycled_pid_is_left_alone(small: SmallStack, whose: str) -> None:
 
 
 def _json(state: object) -> str:
-    from stack.state import _STATE  # noqa: PLC0415
+    from stack.home.state import _STATE  # noqa: PLC0415
 
     return _STATE.dump_json(state).decode()  # type: ignore[arg-type]
 
@@ -138,8 +138,8 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 def test_ctrl_c_while_it_starts_stops_everything(small: SmallStack) -> None:
     script = (
-        "import signal, sys; from pathlib import Path; from stack.home import Home;"
-        "from tests.support.small_stack import SmallStack;"
+        "import signal, sys; from pathlib import Path; from stack.home.folder import Home;"
+        "from tests.support.stack.small_stack import SmallStack;"
         "signal.signal(signal.SIGINT, signal.default_int_handler);"  # as at a terminal, wherever these tests run
         "SmallStack(Home(Path(sys.argv[1])), scripts={'worker1': 'exec sleep 1000'}).up()"
     )

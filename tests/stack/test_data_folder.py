@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from stack.errors import StackError
-from stack.home import Home
+from stack.home.folder import Home
+from stack.home.settings import Ports, choose_settings
 from stack.parts.account import NOBODY, Account, _shared_copy, choose_account, installed_tree
 from stack.parts.external import check_database
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
-from stack.settings import Ports, choose_settings
-from tests.support.servers import EmbeddedServer, embedded_postgres
-from tests.support.small_stack import made_home
+from tests.support.stack.servers import EmbeddedServer, embedded_postgres
+from tests.support.stack.small_stack import made_home
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
 

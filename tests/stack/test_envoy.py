@@ -9,26 +9,26 @@ import httpx
 import psutil
 import pytest
 
-from runtime.identity import identify
+from runtime.machine.identity import identify
 from stack.down import down
 from stack.errors import StackError
-from stack.home import Home
+from stack.home.folder import Home
+from stack.home.settings import Ports, ServerSettings, load_settings
+from stack.home.state import PartState, read_state
 from stack.parts.envoy import envoy_part, envoy_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
 from stack.plan import Part, Ready
 from stack.prepare import Notice, UpRequest
-from stack.settings import Ports, ServerSettings, load_settings
-from stack.state import PartState, read_state
 from stack.status import stack_status
-from stack.supervisor.child import Child
-from stack.supervisor.ready import is_ready
+from stack.supervisor.child.ready import is_ready
+from stack.supervisor.child.supervised import Child
 from stack.supervisor.stop import stop_in_order
 from stack.up import up
-from tests.support import plain_http
-from tests.support.http_server import served_by
-from tests.support.ports import free_port
-from tests.support.small_stack import made_home
-from tests.support.waiting import eventually
+from tests.support.proxies import plain_http
+from tests.support.proxies.http_server import served_by
+from tests.support.stack.ports import free_port
+from tests.support.stack.small_stack import made_home
+from tests.support.stack.waiting import eventually
 
 SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1, envoy_admin=2), envoy_node="edge-1")
 

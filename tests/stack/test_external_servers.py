@@ -8,8 +8,8 @@ import pytest
 
 from stack.errors import StackError
 from stack.parts.external import check_database, check_redis
-from tests.support.ports import free_port
-from tests.support.servers import embedded_postgres, embedded_redis
+from tests.support.stack.ports import free_port
+from tests.support.stack.servers import embedded_postgres, embedded_redis
 
 SECRET = "hunter2"
 

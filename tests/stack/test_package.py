@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 
-from stack.home import project_root
+from stack.home.folder import project_root
 
 pytestmark = pytest.mark.e2e
 

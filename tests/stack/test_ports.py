@@ -9,9 +9,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from stack.errors import StackError
-from stack.ports import free_port
-from stack.settings import Ports, ServerSettings, choose_settings
-from tests.support.small_stack import made_home
+from stack.home.ports import free_port
+from stack.home.settings import Ports, ServerSettings, choose_settings
+from tests.support.stack.small_stack import made_home
 
 
 def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import run_program, single_user
-from tests.support.ports import free_port
-from tests.support.servers import EmbeddedServer, embedded_postgres
+from tests.support.stack.ports import free_port
+from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 
 
 def test_the_role_owns_its_database_and_is_no_superuser(tmp_path: Path) -> None:

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.identity import identify
+from runtime.machine.identity import identify
 from stack.errors import StackError
+from stack.home.state import PartState
 from stack.plan import Part, Ready
-from stack.state import PartState
 from stack.status import StackStatus, stack_status
 from stack.supervisor.takeover import take_over
 from stack.up import stay
-from tests.support.small_stack import SmallStack, alive, kill
-from tests.support.waiting import eventually
+from tests.support.stack.small_stack import SmallStack, alive, kill
+from tests.support.stack.waiting import eventually
 
 
 def part(name: str, *command: str) -> Part:

@@ -8,9 +8,9 @@ import pytest
 
 from stack.connect import export_urls
 from stack.errors import StackError
-from stack.settings import Ports
+from stack.home.settings import Ports
 from stack.status import stack_status
-from tests.support.small_stack import SmallStack, alive
+from tests.support.stack.small_stack import SmallStack, alive
 
 pytestmark = pytest.mark.e2e
 

@@ -7,7 +7,7 @@ import pytest
 
 from stack.connect import export_urls
 from stack.errors import StackError
-from stack.home import Home, find_home
+from stack.home.folder import Home, find_home
 
 SOMEBODY_ELSE = 65534
 

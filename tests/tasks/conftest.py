@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-import tasks.composition
-import tasks.connections
-from db.engine import engine as engine_of_this_process
-from runtime.process import ProcessRuntime, stop_all
+import tasks.worker.composition
+import tasks.worker.connections
+from db.connection.engine import engine as engine_of_this_process
+from runtime.process.runtime import ProcessRuntime, stop_all
 from tasks.app import TASK_MODULES, app
-from tests.support.runtimes import processes_of
+from tests.support.workers.runtimes import processes_of
 
 
 @pytest.fixture
@@ -27,7 +27,11 @@ def runtimes(home: Path) -> dict[str, ProcessRuntime]:
 def _forget() -> None:
     if engine_of_this_process.cache_info().currsize:
         engine_of_this_process().dispose()
-    for made in (engine_of_this_process, *vars(tasks.composition).values(), *vars(tasks.connections).values()):
+    for made in (
+        engine_of_this_process,
+        *vars(tasks.worker.composition).values(),
+        *vars(tasks.worker.connections).values(),
+    ):
         if hasattr(made, "cache_clear"):
             made.cache_clear()
 

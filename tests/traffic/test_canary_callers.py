@@ -4,9 +4,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from domain.traffic.published import Canary, RouteInTraffic
-from tests.support.traffic_samples import deployment, route, snapshot, whole
+from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
-from traffic.envoy import envoy_resources
+from traffic.envoy.clusters import envoy_resources
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 

@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from domain.model import RouteStatus, TrafficStatus
-from domain.traffic.answers import FIRST_BYTE_MS, Answers, Copies, Counters
-from tests.support.traffic_samples import deployment, route, snapshot
-from traffic.counted import LONGEST_MS, counted
-from traffic.envoy import clusters_of, load_assignment
-from traffic.envoy_routes import MIRROR_STATISTICS
+from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
+from domain.model.deployment import RouteStatus, TrafficStatus
+from tests.support.pictures.traffic_samples import deployment, route, snapshot
+from traffic.envoy.clusters import clusters_of, load_assignment
+from traffic.envoy.counted import LONGEST_MS, counted
+from traffic.envoy.routes import MIRROR_STATISTICS
 from traffic.table import derive_table
 
 OLD, NEW = UUID(int=1), UUID(int=2)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model import RouteStatus, TrafficStatus
+from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import Canary, DeploymentInTraffic
-from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.envoy import envoy_resources
+from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
+from traffic.envoy.clusters import envoy_resources
 from traffic.resources import ResourceKind
 from traffic.table import derive_table
 

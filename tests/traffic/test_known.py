@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.support.proxies import CLUSTERS, ENDPOINTS, NAMES, Proxy, Server, World
+from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, NAMES, Proxy, Server, World
 
 
 class StreamMachine(RuleBasedStateMachine):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, World, settled
-from traffic.stream_part import LONGEST_NAME, MOST_NAMES, Request, TooManyNamesError
+from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, World, settled
+from traffic.stream.part import LONGEST_NAME, MOST_NAMES, Request, TooManyNamesError
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World, settled
+from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World, settled
 from traffic.resources import ResourceKind
-from traffic.stream_part import Request
+from traffic.stream.part import Request
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.model import RouteStatus, TrafficStatus
+from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import Entrance, EntranceKind
-from tests.support.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
+from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
 from traffic.addresses import read_address
 from traffic.table import Service, derive_table
 from traffic.ways import Prefix

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from traffic.under_way import clusters_page, is_alone, under_way
+from traffic.envoy.under_way import clusters_page, is_alone, under_way
 
 
 def test_what_is_under_way_is_told_by_deployment_and_address_a_canarys_in_both_of_its_clusters() -> None:

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 
-from domain.errors import InvalidInputError
-from domain.tokens import NotAllowedError
+from domain.commands.tokens import NotAllowedError
+from domain.words.errors import InvalidInputError
 
 FORM_TOKEN = "form_token"  # noqa: S105  (the name of a field)
 _MOST_FIELDS = 20

@@ -10,17 +10,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from api.people.access import COOKIE, Access
-from api.people.answers import Methods
-from api.people.commands import carry_out
+from api.people.asking.access import COOKIE, Access
 from api.people.page.files import HEADERS, file, page
 from api.people.page.forms import fields_of, fields_of_stranger, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
-from api.people.resources import WRITES, Write
+from api.people.resources.answers import Methods
+from api.people.resources.commands import carry_out
+from api.people.resources.table import WRITES, Write
 from domain.commands.deployment import Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.errors import InvalidInputError
-from domain.tokens import NoTokenError, Token
+from domain.commands.tokens import NoTokenError, Token
+from domain.words.errors import InvalidInputError
 
 _COMMANDS = (ActivateRevision, Restart, Pause, Resume, Promote, Abort, Undo, Retry, Scale)
 BUTTONS: Mapping[str, Write] = {write.path.rpartition("/")[2]: write for write in WRITES if write.command in _COMMANDS}

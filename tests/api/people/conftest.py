@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.people_api import People, people_process
-from tests.support.servers import EmbeddedServer
+from tests.support.people.people_api import People, people_process
+from tests.support.stack.servers import EmbeddedServer
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import anyio
 import pytest
 from sqlalchemy import Engine
 
-from api.people import changes
-from api.people.changes import ChangeReader
-from api.people.listeners import MOST_WAITING, Listener
-from db.engine import in_transaction
-from domain.tokens import Role, Token
-from tests.support.deployments import make_deployment
-from tests.support.waiting import eventually
+from api.people.streams import changes
+from api.people.streams.changes import ChangeReader
+from api.people.streams.listeners import MOST_WAITING, Listener
+from db.connection.engine import in_transaction
+from domain.commands.tokens import Role, Token
+from tests.support.rows.deployments import make_deployment
+from tests.support.stack.waiting import eventually
 
 _ANN = Token(name="ann", role=Role.VIEWER, created_by="bob", created_at=datetime.now(UTC))
 _SAID: LiteralString = "UPDATE deployments SET reason = %s WHERE name = 'web'"

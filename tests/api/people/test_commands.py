@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from api.people.problems import STATUS, status_of
-from domain import errors
-from domain.errors import RollwayError
-from domain.tokens import Role
-from tests.support.deployments import make_deployment, read
-from tests.support.people_api import People
-from tests.support.pictures import READY
-from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
+from domain.commands.tokens import Role
+from domain.words import errors
+from domain.words.errors import RollwayError
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import READY
+from tests.support.rows.deployments import make_deployment, read
+from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 
 SPEC = {"command": ["sleep", "60"], "env": {"KEY": "s3cret"}}
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import redis
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.tokens import revoke_token
-from domain.tokens import Role
+from domain.commands.tokens import Role
 from tasks.settings import TRAFFIC_CHANNEL
-from tests.support.deployments import make_deployment
-from tests.support.event_stream import listening
-from tests.support.people_api import People, people_process
-from tests.support.waiting import eventually
+from tests.support.people.event_stream import listening
+from tests.support.people.people_api import People, people_process
+from tests.support.rows.deployments import make_deployment
+from tests.support.stack.waiting import eventually
 
 
 def test_a_change_is_told_at_once_with_who_and_why(people: People) -> None:

@@ -6,11 +6,11 @@ from typing import LiteralString
 import pytest
 from playwright.sync_api import Page, expect
 
-from db.engine import in_transaction
-from domain.tokens import Role
-from tests.support.browser import MISSING, browser, chromium, log_in
-from tests.support.people_api import People
-from tests.support.waiting import eventually
+from db.connection.engine import in_transaction
+from domain.commands.tokens import Role
+from tests.support.people.browser import MISSING, browser, chromium, log_in
+from tests.support.people.people_api import People
+from tests.support.stack.waiting import eventually
 
 _MANY = 300
 _FLEET: LiteralString = """

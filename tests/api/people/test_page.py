@@ -7,13 +7,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.people.access import COOKIE
+from api.people.asking.access import COOKIE
 from api.people.page.files import FILES
 from api.people.page.forms import FORM_TOKEN, form_token
 from api.people.page.site import BUTTONS
-from domain.tokens import Role
-from tests.support.deployments import make_deployment, read
-from tests.support.people_api import People
+from domain.commands.tokens import Role
+from tests.support.people.people_api import People
+from tests.support.rows.deployments import make_deployment, read
 
 
 @contextmanager

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from api.people.asking.rates import Rates
 from api.people.problems import TooManyRequestsError
-from api.people.rates import Rates
 
 
 def test_a_bucket_gives_so_many_at_once_and_then_as_many_as_time_brings() -> None:

@@ -6,11 +6,11 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from domain.tokens import Role
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, make_deployment, read, start_all
-from tests.support.people_api import People
-from tests.support.pictures import PROVISIONING, READY
+from domain.commands.tokens import Role
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import PROVISIONING, READY
+from tests.support.rows.deployments import ask, make_deployment, read, start_all
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 2, "max_unavailable": 0}}
 RULE = {"metric": "queue_length", "source": "pushed", "comparator": ">", "threshold": 9, "step": 1, "max_replicas": 8}

@@ -8,13 +8,13 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.people.resources import READS, WRITES, Resource, Write
-from db.engine import in_transaction
+from api.people.resources.table import READS, WRITES, Resource, Write
+from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands import COMMANDS
-from domain.tokens import Role
-from tests.support.deployments import make_deployment, read
-from tests.support.people_api import People
+from domain.commands.tokens import Role
+from tests.support.people.people_api import People
+from tests.support.rows.deployments import make_deployment, read
 
 RESOURCES: tuple[Resource, ...] = (*READS, *WRITES)
 RANK = list(Role)

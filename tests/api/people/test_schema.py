@@ -19,12 +19,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.people.openapi import openapi
-from domain.tokens import Role
-from tests.support.deployments import make_deployment
-from tests.support.people_api import People
-from tests.support.pictures import PROVISIONING, READY
-from tests.support.soak_report import leave, size
+from api.people.resources.openapi import openapi
+from domain.commands.tokens import Role
+from tests.support.people.people_api import People
+from tests.support.people.soak_report import leave, size
+from tests.support.pictures.pictures import PROVISIONING, READY
+from tests.support.rows.deployments import make_deployment
 
 CHECKS = [
     not_a_server_error,

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.cli.conftest import Rollway
-from tests.support.deployments import make_deployment
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import make_deployment
 
 WEB = """
 deployment: web

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.apply.file import DeploymentFile, read_file
-from domain.errors import InvalidInputError
-from stack.home import project_root
+from domain.words.errors import InvalidInputError
+from stack.home.folder import project_root
 
 WEB = """
 deployment: web

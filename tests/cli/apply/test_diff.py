@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.cli.conftest import Rollway
-from tests.support.deployments import read
+from tests.support.rows.deployments import read
 
 pytestmark = pytest.mark.usefixtures("servers")
 

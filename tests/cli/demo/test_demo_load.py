@@ -10,9 +10,9 @@ import pytest
 
 from cli.demo import load as demo_load
 from cli.demo.load import Load, Tally
-from cli.exits import WaitTimedOutError
-from tests.support.ports import free_port
-from tests.support.waiting import eventually
+from cli.terminal.exits import WaitTimedOutError
+from tests.support.stack.ports import free_port
+from tests.support.stack.waiting import eventually
 
 
 class Replica(BaseHTTPRequestHandler):

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.cli.conftest import Rollway
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, make_deployment, read, start_all, write
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import ask, make_deployment, read, start_all, write
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 pytestmark = pytest.mark.usefixtures("servers")
 

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.cli.conftest import Rollway
-from tests.support.deployments import make_deployment, read
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import make_deployment, read
 
 pytestmark = pytest.mark.usefixtures("servers")
 

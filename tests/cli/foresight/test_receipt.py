@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.receipts import seal, unsealed
-from db.engine import transaction
+from db.connection.engine import transaction
 from tests.cli.conftest import Rollway
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, make_deployment, start_all, write
+from tests.support.rows.deployments import ask, make_deployment, start_all, write
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 pytestmark = pytest.mark.usefixtures("servers")
 

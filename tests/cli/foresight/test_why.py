@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.cli.conftest import Rollway
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, ask, make_deployment, start_all, write
-from tests.support.pictures import PROVISIONING, READY
-from tests.support.windows import freeze
+from tests.support.pictures.pictures import PROVISIONING, READY
+from tests.support.rows.deployments import HERE, ask, make_deployment, start_all, write
+from tests.support.rows.windows import freeze
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 pytestmark = pytest.mark.usefixtures("servers")
 

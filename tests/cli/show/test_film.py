@@ -2,11 +2,11 @@
 
 import json
 
-from db.views.cycles import cycles
+from db.views.ahead.cycles import cycles
 from db.views.timeline import StepView
+from domain.cycle.recording import decision_json, inputs_json
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.recording import decision_json, inputs_json
-from tests.support.pictures import NOW, deploying
+from tests.support.pictures.pictures import NOW, deploying
 
 
 def step(drawn: str) -> StepView:

@@ -5,9 +5,9 @@ import re
 from sqlalchemy import Engine
 
 from db.audit.receipts import AgainstPlan, against_plan
-from db.engine import in_transaction
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, make_deployment, read, start_all, write
+from db.connection.engine import in_transaction
+from tests.support.rows.deployments import ask, make_deployment, read, start_all, write
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 
 def held(engine: Engine) -> AgainstPlan:

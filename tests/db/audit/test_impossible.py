@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.impossible import CHECKS, Finding, impossible_combinations
-from db.engine import transaction
-from domain.model import DeploymentLifecycleStatus
-from tests.support.busy_fleet import busy_fleet
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, make_deployment, write
-from tests.support.pictures import DESTROYED, PENDING, PROVISIONING, READY, SCALING
+from db.connection.engine import transaction
+from domain.model.deployment import DeploymentLifecycleStatus
+from tests.support.pictures.pictures import DESTROYED, PENDING, PROVISIONING, READY, SCALING
+from tests.support.rows.deployments import ask, make_deployment, write
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.worlds.busy_fleet import busy_fleet
 
 
 def findings(engine: Engine) -> list[Finding]:

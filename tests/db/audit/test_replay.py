@@ -4,14 +4,14 @@ import pytest
 from sqlalchemy import Engine
 
 from db.audit.replay import ReplayReport, replay_pages
-from domain.changes import Decision, RouteChanges
-from domain.errors import InvalidInputError
-from domain.model import Deployment
-from tests.support.busy_fleet import busy_fleet
-from tests.support.coordinators import coordinator_without_redis, handler_for
-from tests.support.deployments import ask, make_deployment, mark, read, snapshot, write
-from tests.support.pictures import PROVISIONING, ROLLING_BACK
-from tests.support.wrong_decisions import DecidesWrongly, drains_everything
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment
+from domain.words.errors import InvalidInputError
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.pictures.wrong_decisions import DecidesWrongly, drains_everything
+from tests.support.rows.deployments import ask, make_deployment, mark, read, snapshot, write
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for
+from tests.support.worlds.busy_fleet import busy_fleet
 
 
 def replayed(engine: Engine) -> ReplayReport:

@@ -5,14 +5,14 @@ from functools import partial
 from sqlalchemy import Engine
 
 from db.audit.shown import why_shown
-from db.engine import database_now, in_transaction, transaction
+from db.connection.engine import database_now, in_transaction, transaction
 from db.proxies.answers import record_interval
+from db.views.ahead.foresight import foreseeable
 from db.views.deployments import deployment_named
-from db.views.foresight import foreseeable
-from domain.foresight.world import cycle
-from domain.traffic.answers import Answers, Interval
-from tests.support.deployments import Made, make_deployment, write
-from tests.support.pictures import PROVISIONING
+from domain.foresight.plan.world import cycle
+from domain.model.answers import Answers, Interval
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import Made, make_deployment, write
 
 JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.model import RouteStatus
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import (
+from domain.model.deployment import RouteStatus
+from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.rows.deployments import (
     ROLLING,
     SPEC,
     ask,
@@ -19,7 +19,7 @@ from tests.support.deployments import (
     start_all,
     write,
 )
-from tests.support.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 
 def activate(engine: Engine, revision: str, **payload: object) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import watched_deployments
-from db.engine import in_transaction
-from tests.support.autoscaling import DOWN, UP, check, is_marked, push, ruled, scaled_before
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, drawn, make_deployment, mark, read, snapshot, start_all, write
-from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.sent_statements import sent_by
+from db.connection.engine import in_transaction
+from tests.support.pictures.autoscaling import DOWN, UP, check, is_marked, push, ruled, scaled_before
+from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.rows.deployments import ask, drawn, make_deployment, mark, read, snapshot, start_all, write
+from tests.support.rows.sent_statements import sent_by
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
 
 def test_a_pushed_metric_moves_the_count_once_and_the_replicas_follow(engine: Engine) -> None:

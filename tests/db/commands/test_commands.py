@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.deployments import ROLLING, SPEC, ask, make_deployment, read, snapshot, write
-from tests.support.pictures import DESTROYED, DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.rows import told
+from tests.support.pictures.pictures import DESTROYED, DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, read, snapshot, write
+from tests.support.rows.rows import told
 
 
 def test_a_deployment_is_created_with_its_policy_and_marked(engine: Engine) -> None:

@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.foretold import foretold, plan_of
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from domain.commands.base import DeploymentCommand
-from domain.errors import DeploymentNotFoundError, RollwayError
-from domain.messages import parse_command
-from domain.model import Deployment
-from tests.support.deployments import ask, make_deployment, read, snapshot
-from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK
+from domain.commands.messages import parse_command
+from domain.model.deployment import Deployment
+from domain.words.errors import DeploymentNotFoundError, RollwayError
+from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK
+from tests.support.rows.deployments import ask, make_deployment, read, snapshot
 
 
 def asked(word: str, **fields: object) -> DeploymentCommand:

@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import store_and_mark, watched_deployments
+from db.connection.engine import database_now, in_transaction, transaction
 from db.cycle.rules import store_values
-from db.engine import database_now, in_transaction, transaction
-from domain.autoscaling.judging import MetricValue
-from domain.autoscaling.rule import AutoscalingRule
-from domain.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
-from tests.support.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled
-from tests.support.deployments import ask, make_deployment, mark, read, snapshot, write
-from tests.support.pictures import PROVISIONING
+from domain.model.autoscaling_rule import AutoscalingRule
+from domain.model.metric import MetricValue
+from domain.words.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
+from tests.support.pictures.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import ask, make_deployment, mark, read, snapshot, write
 
 
 def test_rules_are_replaced_all_at_once_and_their_values_go_with_them(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from domain.errors import (
+from domain.words.errors import (
     DeploymentAlreadyInProgressError,
     DeploymentExistsError,
     DeploymentNotFoundError,
@@ -20,10 +20,10 @@ from domain.errors import (
     UnknownCommandError,
     WrongStateError,
 )
-from tests.support.deployments import ask, make_deployment, write
-from tests.support.payloads import ELSEWHERE
-from tests.support.pictures import DESTROYED, DESTROYING, PROVISIONING, ROLLING_BACK
-from tests.support.rows import everything
+from tests.support.pictures.pictures import DESTROYED, DESTROYING, PROVISIONING, ROLLING_BACK
+from tests.support.rows.deployments import ask, make_deployment, write
+from tests.support.rows.rows import everything
+from tests.support.workers.payloads import ELSEWHERE
 
 REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ...]]] = {
     "an unknown command": ("explode", {}, UnknownCommandError, ("rollway.explode", "rollway.scale")),

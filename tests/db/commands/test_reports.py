@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from db.connection.engine import transaction
 from db.cycle.claim import claim_these
-from db.engine import transaction
-from domain.errors import InvalidInputError, WrongStateError
-from tests.support.deployments import HERE, ask, drawn, make_deployment, read, write
-from tests.support.payloads import ELSEWHERE
-from tests.support.pictures import PROVISIONING
-from tests.support.rows import everything, wait_until_blocked
+from domain.words.errors import InvalidInputError, WrongStateError
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, read, write
+from tests.support.rows.rows import everything, wait_until_blocked
+from tests.support.workers.payloads import ELSEWHERE
 
 
 @pytest.mark.parametrize("status", ["healthy", "unhealthy", "failed", "stopped"])

@@ -7,20 +7,20 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
+from db.connection.engine import transaction
 from db.cycle.claim import claim_these
-from db.engine import transaction
-from domain.errors import (
+from domain.words.errors import (
     DeploymentNotFoundError,
     RequestIdReusedError,
     RevisionExistsError,
     RollwayError,
     StaleVersionError,
 )
-from tests.support.databases import engine_on
-from tests.support.deployments import ROLLING, ask, make_deployment, snapshot, write
-from tests.support.payloads import ELSEWHERE
-from tests.support.pictures import DESTROYED, DESTROYING
-from tests.support.rows import everything, told, wait_until_blocked
+from tests.support.pictures.pictures import DESTROYED, DESTROYING
+from tests.support.rows.databases import engine_on
+from tests.support.rows.deployments import ROLLING, ask, make_deployment, snapshot, write
+from tests.support.rows.rows import everything, told, wait_until_blocked
+from tests.support.workers.payloads import ELSEWHERE
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 import pytest
 from sqlalchemy import Engine
 
-from domain.errors import (
+from domain.model.deployment import DeploymentLifecycleStatus
+from domain.steering.past import NoPreviousRevisionError
+from domain.words.errors import (
     NoRolloutError,
     RollwayError,
     WrongStateError,
 )
-from domain.model import DeploymentLifecycleStatus
-from domain.past import NoPreviousRevisionError
-from tests.support.deployments import ROLLING, ask, make_deployment, read, snapshot
-from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot
 
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
 

@@ -3,8 +3,8 @@
 from sqlalchemy import Engine
 
 from db.commands.execute import execute
-from domain.messages import parse_command
-from tests.support.deployments import make_deployment, read
+from domain.commands.messages import parse_command
+from tests.support.rows.deployments import make_deployment, read
 
 ASKED, LATER = (f"00-{digit * 32}-{digit * 16}-01" for digit in "12")
 

@@ -3,17 +3,17 @@
 import pytest
 from sqlalchemy import Engine
 
+from db.connection.engine import in_transaction, transaction
 from db.cycle.applier import StaleSnapshotError, StrategyResultApplier
 from db.cycle.claim import claim_due, claim_these
 from db.cycle.load import load
-from db.engine import in_transaction, transaction
-from domain.model import Verdict
-from tests.support.chunks import fleet
-from tests.support.coordinators import coordinator_without_redis, handler_for
-from tests.support.databases import engine_on
-from tests.support.deployments import drawn, make_deployment, read, snapshot, write
-from tests.support.pictures import PROVISIONING, ROLLING_BACK
-from tests.support.sent_statements import sent_by
+from domain.model.deployment import Verdict
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.rows.databases import engine_on
+from tests.support.rows.deployments import drawn, make_deployment, read, snapshot, write
+from tests.support.rows.sent_statements import sent_by
+from tests.support.workers.chunks import fleet
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for
 
 
 def test_a_chunk_of_fifty_takes_as_many_statements_as_a_chunk_of_one(engine: Engine) -> None:

@@ -3,14 +3,14 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import transaction
+from db.connection.engine import transaction
 from db.replicas.routes import record_stopped
-from domain.model import DeploymentLifecycleStatus, RouteStatus
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import ask, become, drawn, make_deployment, mark, read, snapshot, start_all, write
-from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.policies import COUNTING
-from tests.support.rows import steps
+from domain.model.deployment import DeploymentLifecycleStatus, RouteStatus
+from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.pictures.policies import COUNTING
+from tests.support.rows.deployments import ask, become, drawn, make_deployment, mark, read, snapshot, start_all, write
+from tests.support.rows.rows import steps
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 N3_S1_U1 = """
 | 0 | ■■■ |     | create 1, drain 1      |

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from db.connection.engine import transaction
 from db.cycle.claim import claim_these
 from db.cycle.drift import mark_what_is_off
 from db.cycle.load import load
-from db.engine import transaction
 from domain.handlers.check_replica import drift
-from domain.model import Deployment, RouteStatus, Verdict
-from tests.support.deployments import make_deployment, read, write
-from tests.support.pictures import READY
+from domain.model.deployment import Deployment, RouteStatus, Verdict
+from tests.support.pictures.pictures import READY
+from tests.support.rows.deployments import make_deployment, read, write
 
 SICK = {RouteStatus.UNHEALTHY, RouteStatus.DEGRADED}
 _numbers = count()

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine
 
-from domain.bounds import Bounds
-from domain.changes import Decision, RouteChanges
-from domain.errors import UnreadableError
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Deployment
-from tests.support.chunks import fleet, reason_of
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import ask, drawn, mark, read, snapshot, write
-from tests.support.pictures import PROVISIONING, ROLLING_BACK
-from tests.support.wrong_decisions import DecidesWrongly, Wrong
+from domain.model.bounds import Bounds
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment
+from domain.words.errors import UnreadableError
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.pictures.wrong_decisions import DecidesWrongly, Wrong
+from tests.support.rows.deployments import ask, drawn, mark, read, snapshot, write
+from tests.support.workers.chunks import fleet, reason_of
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 
 def test_a_handler_that_raises_for_one_is_an_error_of_that_one_alone(engine: Engine) -> None:

@@ -4,13 +4,13 @@ from functools import partial
 
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.placing import MOST_AT_ONCE, Wanted, hosts_for
 from db.replicas.secrets import note_fault
-from tests.support.coordinators import coordinator_without_redis, handler_for
-from tests.support.deployments import HERE, make_deployment, read, write
-from tests.support.hosts import go_down, up
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import HERE, make_deployment, read, write
+from tests.support.rows.hosts import go_down, up
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for
 
 EXTERNAL = {"runtime": "external", "external": {"task": "start", "queue": "theirs"}}
 

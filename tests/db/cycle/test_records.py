@@ -2,11 +2,11 @@
 
 from sqlalchemy import Engine
 
-from domain.recording import inputs_from_json
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import ask, make_deployment, mark, read, snapshot, start_all
-from tests.support.pictures import PROVISIONING, happens
-from tests.support.rows import history, steps
+from domain.cycle.recording import inputs_from_json
+from tests.support.pictures.pictures import PROVISIONING, happens
+from tests.support.rows.deployments import ask, make_deployment, mark, read, snapshot, start_all
+from tests.support.rows.rows import history, steps
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 
 def test_each_step_can_be_decided_again_from_what_was_kept(engine: Engine) -> None:

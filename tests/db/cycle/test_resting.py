@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import Engine
 
-from domain.model import RouteStatus
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import (
+from domain.model.deployment import RouteStatus
+from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, SCALING
+from tests.support.rows.deployments import (
     ROLLING,
     ask,
     become,
@@ -17,7 +17,7 @@ from tests.support.deployments import (
     start_all,
     write,
 )
-from tests.support.pictures import DESTROYED, PROVISIONING, READY, SCALING
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.outbox.delivery import claim_events, forget_given_up, has_due, record_delivered, record_failed
 from domain.outbox.delivery import Failure, Pending
-from tests.support.databases import engine_on
-from tests.support.deployments import ask, make_deployment, read, write
+from tests.support.rows.databases import engine_on
+from tests.support.rows.deployments import ask, make_deployment, read, write
 
 LEASE = timedelta(minutes=1)
 

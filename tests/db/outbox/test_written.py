@@ -5,14 +5,14 @@ import pytest
 from sqlalchemy import Engine
 
 from db.commands.execute import execute
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.replicas.kills import Kill, record_kills
-from domain.messages import parse_command
-from domain.model import RouteStatus
-from tests.support.coordinators import coordinator_without_redis, handler_for, run_until_quiet
-from tests.support.deployments import ask, become, make_deployment, mark, read, start_all, write
-from tests.support.pictures import PROVISIONING
-from tests.support.sent_statements import sent_by
+from domain.commands.messages import parse_command
+from domain.model.deployment import RouteStatus
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import ask, become, make_deployment, mark, read, start_all, write
+from tests.support.rows.sent_statements import sent_by
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 
 def told(engine: Engine, subscription: str = "ci") -> list[str]:

@@ -5,19 +5,19 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import in_transaction, transaction
+from db.connection.engine import in_transaction, transaction
 from db.replicas.hosts import (
     fail_routes_of_lost_hosts,
     forget_host,
     hosts_with_work,
     place_routes,
 )
-from domain.errors import HostNotFoundError, WrongStateError
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from tests.support.deployments import HERE, make_deployment, read, write
-from tests.support.hosts import LOOKS, go_down, look, silent, up
-from tests.support.pictures import PROVISIONING, SCALING
+from domain.words.errors import HostNotFoundError, WrongStateError
+from tests.support.pictures.pictures import PROVISIONING, SCALING
+from tests.support.rows.deployments import HERE, make_deployment, read, write
+from tests.support.rows.hosts import LOOKS, go_down, look, silent, up
 
 
 def place(engine: Engine) -> int:

@@ -6,12 +6,12 @@ from typing import LiteralString
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import in_transaction, transaction
-from db.locked import lock
+from db.connection.engine import in_transaction, transaction
+from db.locking.locked import lock
 from db.retention.cut import ROWS, Page, cut_commands, cut_deployment, page_of_past
-from tests.support.deployments import Made, ask, make_deployment, read, write
-from tests.support.past import TWO, cut, drawn, gone_routes, how_many, records, revisions, rollouts
-from tests.support.pictures import DESTROYED, PROVISIONING
+from tests.support.pictures.pictures import DESTROYED, PROVISIONING
+from tests.support.rows.deployments import Made, ask, make_deployment, read, write
+from tests.support.rows.past import TWO, cut, drawn, gone_routes, how_many, records, revisions, rollouts
 
 pytestmark = pytest.mark.decides_wrongly
 

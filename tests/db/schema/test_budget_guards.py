@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import transaction
-from domain.model import DeploymentLifecycleStatus
-from tests.support.deployments import ROLLING, make_deployment, write
-from tests.support.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.policies import BLUE_GREEN, COUNTING, COUNTING_BLUE_GREEN, RECREATE
-from tests.support.route_statements import (
+from db.connection.engine import transaction
+from domain.model.deployment import DeploymentLifecycleStatus
+from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.pictures.policies import BLUE_GREEN, COUNTING, COUNTING_BLUE_GREEN, RECREATE
+from tests.support.rows.deployments import ROLLING, make_deployment, write
+from tests.support.rows.route_statements import (
     CEILING,
     CREATE,
     CREATE_GONE,

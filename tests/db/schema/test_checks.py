@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.deployments import ask, make_deployment, read, write
-from tests.support.pictures import PROVISIONING
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.rows.deployments import ask, make_deployment, read, write
 
 IN_A_ROLLOUT = "WHERE name = 'rolls'"
 AT_REST = "WHERE name = 'rests'"

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from db.engine import transaction
+from db.connection.engine import transaction
 from domain.strategies.budget import Budget, resting_budget, surge_budget
-from tests.support.deployments import make_deployment, read
-from tests.support.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.route_statements import (
+from tests.support.pictures.pictures import PROVISIONING, READY, ROLLING_BACK, SCALING
+from tests.support.rows.deployments import make_deployment, read
+from tests.support.rows.route_statements import (
     CEILING,
     CREATE,
     CREATE_PARKED,

@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import transaction
-from tests.support.deployments import ask, make_deployment, read, write
-from tests.support.pictures import PROVISIONING
-from tests.support.policies import BLUE_GREEN
-from tests.support.route_statements import CEILING, CREATE, DRAIN, FLOOR, code_of
+from db.connection.engine import transaction
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.pictures.policies import BLUE_GREEN
+from tests.support.rows.deployments import ask, make_deployment, read, write
+from tests.support.rows.route_statements import CEILING, CREATE, DRAIN, FLOOR, code_of
 
 
 def test_a_rollout_that_changes_the_size_may_do_what_either_size_needs(engine: Engine) -> None:

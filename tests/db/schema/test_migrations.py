@@ -10,16 +10,16 @@ from typing import Any, LiteralString
 from alembic import command
 from sqlalchemy import Connection, Engine, event
 
-from db.engine import transaction
-from db.statuses import ACTIVE, DRAINED, PRESENT
-from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
-from domain.model import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
+from db.connection.engine import transaction
+from db.locking.statuses import ACTIVE, DRAINED, PRESENT
+from domain.model.autoscaling_rule import Aggregate, Comparator, MetricSource
+from domain.model.deployment import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
 from migrations.schema import configuration
-from stack.home import project_root
-from tests.support.deployments import read
-from tests.support.rows import tables
-from tests.support.waiting import eventually
+from stack.home.folder import project_root
+from tests.support.rows.deployments import read
+from tests.support.rows.rows import tables
+from tests.support.stack.waiting import eventually
 
 COLUMNS = """
     SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull, a.attidentity,

@@ -5,8 +5,8 @@ import random
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.busy_fleet import busy_fleet
-from tests.support.deployments import read
+from tests.support.rows.deployments import read
+from tests.support.worlds.busy_fleet import busy_fleet
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -5,14 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.changes import Decision, RouteChanges
-from domain.model import Deployment
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment
 from domain.strategies.buckets import ids
-from tests.support.coordinators import coordinator_without_redis
-from tests.support.deployments import ROLLING, drawn, make_deployment, read, snapshot
-from tests.support.pictures import PROVISIONING, READY
-from tests.support.policies import BLUE_GREEN, COUNTING, PARKING, RECREATE
-from tests.support.wrong_decisions import (
+from tests.support.pictures.pictures import PROVISIONING, READY
+from tests.support.pictures.policies import BLUE_GREEN, COUNTING, PARKING, RECREATE
+from tests.support.pictures.wrong_decisions import (
     DecidesWrongly,
     Wrong,
     creates_five_too_many,
@@ -20,6 +18,8 @@ from tests.support.wrong_decisions import (
     promotes_nothing_and_drains_blue,
     promotes_nothing_and_parks_blue,
 )
+from tests.support.rows.deployments import ROLLING, drawn, make_deployment, read, snapshot
+from tests.support.workers.coordinators import coordinator_without_redis
 
 
 @pytest.mark.decides_wrongly

@@ -8,11 +8,11 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
-from db.locked import ALWAYS, changed
-from db.views.changes import Changes, caught_up, changes_since
-from tests.support.deployments import ask, make_deployment
-from tests.support.pictures import DESTROYING, PROVISIONING
+from db.connection.engine import in_transaction
+from db.locking.locked import ALWAYS, changed
+from db.views.fleet.changes import Changes, caught_up, changes_since
+from tests.support.pictures.pictures import DESTROYING, PROVISIONING
+from tests.support.rows.deployments import ask, make_deployment
 
 _LATE: LiteralString = "UPDATE deployments SET due_at = clock_timestamp() - interval '16 seconds' WHERE id = %s"
 _DUE_AGAIN: LiteralString = "UPDATE deployments SET due_at = clock_timestamp() + interval '9 seconds' WHERE id = %s"

@@ -9,12 +9,12 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
 from db.views.timeline import hidden_differences, revision_like
-from domain.errors import InvalidInputError
-from domain.replicas.revision import RevisionSpec
-from tests.support.deployments import ask, make_deployment
+from domain.revisions.revision import RevisionSpec
+from domain.words.errors import InvalidInputError
+from tests.support.rows.deployments import ask, make_deployment
 
 By = Callable[[Connection, UUID, str, int], Page[Any]]
 _PAGES: tuple[By, ...] = (revisions_page, rollouts_page, history_page)

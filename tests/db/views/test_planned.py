@@ -7,14 +7,14 @@ import pytest
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
+from db.views.ahead.foresight import foreseeable
+from db.views.ahead.planned import Planned, activated, planned_rest
 from db.views.deployments import deployment_named
-from db.views.foresight import foreseeable
-from db.views.planned import Planned, activated, planned_rest
 from db.views.timeline import revision_named
-from domain.errors import DeploymentNotFoundError, RevisionNotFoundError
-from tests.support.deployments import SPEC, make_deployment
-from tests.support.pictures import PENDING, PROVISIONING
+from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError
+from tests.support.pictures.pictures import PENDING, PROVISIONING
+from tests.support.rows.deployments import SPEC, make_deployment
 
 CHECKED: Mapping[str, Any] = {**SPEC, "health_check": {"path": "/health"}}
 EXTERNAL: Mapping[str, Any] = {"runtime": "external", "external": {"template": "gpu"}}

@@ -2,9 +2,9 @@
 
 from sqlalchemy import Engine
 
-from db.engine import transaction
+from db.connection.engine import transaction
 from db.views.routes import routes_abbreviated, routes_of
-from tests.support.deployments import make_deployment
+from tests.support.rows.deployments import make_deployment
 
 
 def test_replicas_are_found_by_digits_and_by_ids_of_the_deployments_that_are_named(engine: Engine) -> None:

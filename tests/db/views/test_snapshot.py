@@ -5,11 +5,11 @@ from dataclasses import fields, replace
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.views.deployments import deployment_named
-from domain.model import DeploymentLifecycleStatus, Route
-from tests.support.deployments import make_deployment, snapshot
-from tests.support.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK
+from domain.model.deployment import DeploymentLifecycleStatus, Route
+from tests.support.pictures.pictures import PENDING, PROVISIONING, READY, ROLLING_BACK
+from tests.support.rows.deployments import make_deployment, snapshot
 
 
 @pytest.mark.parametrize(

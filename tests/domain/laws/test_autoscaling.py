@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.autoscaling.demand import DemandLook, DemandSeries, Shown, value_of_demand, with_look
-from domain.autoscaling.judging import MetricValue, Quiet, Scaling, evaluate_rules, judge_rules
-from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, ProxyMetric
-from tests.support.autoscaling_rules import ago
-from tests.support.pictures import NOW
+from domain.autoscaling.judging import Quiet, Scaling, evaluate_rules, judge_rules
+from domain.model.autoscaling_rule import Aggregate, AutoscalingRule, Comparator, ProxyMetric
+from domain.model.metric import MetricValue
+from tests.support.pictures.autoscaling_rules import ago
+from tests.support.pictures.pictures import NOW
 
 NUMBERS = st.one_of(st.sampled_from([0.0, 1.0, 5.0, 30.0]), st.floats(-100, 100))
 MEASURED = st.one_of(NUMBERS, st.sampled_from([math.nan, math.inf, -math.inf]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from domain.judge.evalues import Counts, good_enough, harm
-from tests.support.soak_report import leave, size
+from tests.support.people.soak_report import leave, size
 
 RUNS = size("judge", 60)
 INTERVALS = 300

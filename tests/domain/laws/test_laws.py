@@ -14,17 +14,17 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.after import routes_after
-from domain.model import Route, RouteStatus, TrafficStatus, Verdict
+from domain.cycle.after import routes_after
+from domain.model.deployment import Route, RouteStatus, TrafficStatus, Verdict
 from domain.strategies import STRATEGIES
 from domain.strategies.buckets import Buckets, worst_first
-from tests.support.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
-from tests.support.simulation import until_it_waits
-from tests.support.snapshots import MELTED, SPECS, Case, cases, routes
+from tests.support.pictures.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
+from tests.support.pictures.simulation import until_it_waits
+from tests.support.pictures.snapshots import MELTED, SPECS, Case, cases, routes
 
 
 def test_every_registered_strategy_is_under_these_laws() -> None:
-    assert set(SPECS) == set(STRATEGIES), "add what its spec may be to tests/support/snapshots.py"
+    assert set(SPECS) == set(STRATEGIES), "add what its spec may be to tests/support/pictures/snapshots.py"
 
 
 @given(cases())

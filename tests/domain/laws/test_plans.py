@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.foresight.course import Stand
-from domain.foresight.drawn import LearnedFates
-from domain.foresight.learned import Learned
-from domain.foresight.plan import plan
-from domain.foresight.rehearse import Band
-from domain.foresight.subject import Subject
-from domain.foresight.world import cycle, with_status, without
-from domain.model import Deployment, RouteStatus
-from domain.policy import DeploymentPolicy
-from tests.support.pictures import NOW, READY, deploying
-from tests.support.simulation import applied
-from tests.support.snapshots import REPLICAS, policies
+from domain.foresight.plan.course import Stand
+from domain.foresight.plan.drawn import LearnedFates
+from domain.foresight.plan.foreseen import plan
+from domain.foresight.plan.subject import Subject
+from domain.foresight.plan.world import cycle, with_status, without
+from domain.foresight.rehearsal.learned import Learned
+from domain.foresight.rehearsal.rehearse import Band
+from domain.model.deployment import Deployment, RouteStatus
+from domain.model.policy import DeploymentPolicy
+from tests.support.pictures.pictures import NOW, READY, deploying
+from tests.support.pictures.simulation import applied
+from tests.support.pictures.snapshots import REPLICAS, policies
 
 
 @dataclass

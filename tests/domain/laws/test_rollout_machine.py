@@ -7,18 +7,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant
 
-from domain import steering
-from domain.model import DeploymentSubStep, Lifecycle, RouteStatus
-from domain.policy import DeploymentPolicy
-from tests.support import people
-from tests.support.pictures import DESTROYED, READY, V1, V2, V3, resting, routes_of
-from tests.support.rollout_cycles import Cycles
-from tests.support.rollout_people import COUNTS, People
-from tests.support.rollout_replicas import Replicas
-from tests.support.rollout_world import TOTALS
-from tests.support.simulation import all_started, stopped
-from tests.support.snapshots import policies
-from tests.support.soak_report import leave, size
+from domain.model.deployment import DeploymentSubStep, Lifecycle, RouteStatus
+from domain.model.policy import DeploymentPolicy
+from domain.steering import verbs as steering
+from tests.support.people import people
+from tests.support.people.soak_report import leave, size
+from tests.support.pictures.pictures import DESTROYED, READY, V1, V2, V3, resting, routes_of
+from tests.support.pictures.simulation import all_started, stopped
+from tests.support.pictures.snapshots import policies
+from tests.support.worlds.rollout_cycles import Cycles
+from tests.support.worlds.rollout_people import COUNTS, People
+from tests.support.worlds.rollout_replicas import Replicas
+from tests.support.worlds.rollout_world import TOTALS
 
 KIND_CYCLES = 300
 QUICK = 300

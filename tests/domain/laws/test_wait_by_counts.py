@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from hypothesis import example, given
 
-from domain.after import turns_clock
-from domain.counts import Glimpse, RouteCounts
-from domain.foresight.world import cycle
+from domain.cycle.after import turns_clock
+from domain.cycle.transitions import Wait
+from domain.foresight.plan.world import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model import Deployment, Route, RouteStatus, TrafficStatus
-from domain.transitions import Wait
-from tests.support.pictures import NOW, PROVISIONING, blue_green, deploying
-from tests.support.snapshots import Case, cases
+from domain.model.counts import Glimpse, RouteCounts
+from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus
+from tests.support.pictures.pictures import NOW, PROVISIONING, blue_green, deploying
+from tests.support.pictures.snapshots import Case, cases
 
 HANDLER = DeployingProvisioningHandler()
 

@@ -2,11 +2,11 @@
 
 from hypothesis import example, given
 
-from domain.foresight.world import cycle
-from domain.model import RouteStatus, Verdict
-from tests.support.pictures import NOW, resting, rolling_back
-from tests.support.simulation import until_it_waits
-from tests.support.snapshots import Case, cases
+from domain.foresight.plan.world import cycle
+from domain.model.deployment import RouteStatus, Verdict
+from tests.support.pictures.pictures import NOW, resting, rolling_back
+from tests.support.pictures.simulation import until_it_waits
+from tests.support.pictures.snapshots import Case, cases
 
 
 @given(cases())

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.foresight.world import cycle, with_status
-from domain.model import Deployment, Lifecycle, RouteStatus
-from tests.support.pictures import DESTROYED, DESTROYING, NOW, READY
-from tests.support.safety import check_safety
-from tests.support.simulation import all_started, applied, stopped
-from tests.support.snapshots import Case, cases
+from domain.foresight.plan.world import cycle, with_status
+from domain.model.deployment import Deployment, Lifecycle, RouteStatus
+from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW, READY
+from tests.support.pictures.safety import check_safety
+from tests.support.pictures.simulation import all_started, applied, stopped
+from tests.support.pictures.snapshots import Case, cases
 
 BAD_TIMES = 25
 ENOUGH = 400

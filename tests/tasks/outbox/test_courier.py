@@ -10,12 +10,12 @@ import pytest
 import structlog
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
-from db.views.subscriptions import all_subscriptions
+from db.connection.engine import in_transaction
+from db.views.fleet.subscriptions import all_subscriptions
 from tasks.outbox.courier import AT_ONCE, Courier
-from tests.support.deployments import ask, make_deployment, read, write
-from tests.support.receivers import Event, Receiver, receiving
-from tests.support.waiting import eventually
+from tests.support.people.receivers import Event, Receiver, receiving
+from tests.support.rows.deployments import ask, make_deployment, read, write
+from tests.support.stack.waiting import eventually
 
 Made = Callable[..., Courier]
 HOURS = 10_000.0

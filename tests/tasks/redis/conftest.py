@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.slots import Sent
+from tests.support.stack.slots import Sent
 
 
 @pytest.fixture

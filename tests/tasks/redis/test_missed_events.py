@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from tasks.redis.locks import Slots
-from tests.support.slots import KEY, Sent, slots
+from tests.support.stack.slots import KEY, Sent, slots
 
 
 def test_a_note_outlives_the_longest_hold(client: redis.Redis, sent: Sent) -> None:

@@ -8,11 +8,11 @@ import pytest
 import redis
 from redis.lock import Lock
 
-from domain.errors import InvalidInputError
+from domain.words.errors import InvalidInputError
 from tasks.redis.locks import Slots
 from tasks.redis.slot_count import ask_for_slots, slots_asked_for
-from tests.support.slots import KEY, Sent, slots
-from tests.support.waiting import eventually
+from tests.support.stack.slots import KEY, Sent, slots
+from tests.support.stack.waiting import eventually
 
 
 def test_one_slot_is_held_by_one_and_free_again_afterwards(client: redis.Redis, sent: Sent) -> None:

@@ -8,17 +8,17 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from structlog.testing import capture_logs
 
-from domain.events import DoDeploymentLifecycleEvent
 from domain.handlers import HANDLERS
+from domain.model.events import DoDeploymentLifecycleEvent
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
-from tasks.queues import host_queue
 from tasks.redis.wake import MOST_WAITING, Waker, route_key
-from tasks.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
-from tests.support.deployments import NOBODY
-from tests.support.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
-from tests.support.queues import drop_all, expiring, waiting
-from tests.support.waiting import eventually
+from tasks.wire.queues import host_queue
+from tasks.wire.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
+from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
+from tests.support.rows.deployments import NOBODY
+from tests.support.stack.waiting import eventually
+from tests.support.workers.queues import drop_all, expiring, waiting
 
 
 @pytest.fixture

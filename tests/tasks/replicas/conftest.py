@@ -8,15 +8,15 @@ import redis
 from sqlalchemy import Engine
 
 from runtime.base import Runtime
-from runtime.external import ExternalRuntime
-from runtime.probes import Prober
-from runtime.secrets import HostSecrets
+from runtime.external.runtime import ExternalRuntime
+from runtime.probing.probes import Prober
+from runtime.secrets.host_secrets import HostSecrets
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.deployments import HERE
-from tests.support.probing import Looks, Service, serving
-from tests.support.replicas import Runtimes
+from tests.support.rows.deployments import HERE
+from tests.support.workers.probing import Looks, Service, serving
+from tests.support.workers.replicas import Runtimes
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ import pytest
 from sqlalchemy import Engine
 
 from db.replicas.reports import RouteReport
-from domain.model import RouteStatus
+from domain.model.deployment import RouteStatus
 from tasks.redis.wake import Waker
 from tasks.replicas.reporting import write_reports
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.deployments import make_deployment, read
-from tests.support.pictures import SCALING
-from tests.support.refused_writes import TRANSACTION_TIMEOUT, refused_writes
-from tests.support.replicas import SERVICE, Runtimes, until
-from tests.support.runtimes import pid_of, python
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import make_deployment, read
+from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
+from tests.support.workers.replicas import SERVICE, Runtimes, until
+from tests.support.workers.runtimes import pid_of, python
 
 
 def healthy(engine: Engine, *, but: int, reason: str) -> tuple[RouteReport, ...]:

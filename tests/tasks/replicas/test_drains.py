@@ -8,15 +8,15 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.proxies.acks import Ack, SeenProxy, note_acks, note_proxies, note_publisher
 from db.proxies.drains import note_drain_looks, routes_to_look_at, told_of_drains
 from db.proxies.measured import note_told
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import ask, read, write
-from tests.support.replicas import SERVICE, make_route, route, until
-from tests.support.waiting import eventually
+from tests.support.rows.deployments import ask, read, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.replicas import SERVICE, make_route, route, until
 
 EDGE = SeenProxy("edge", "envoy", 60, stats_address="127.0.0.1:9902")
 

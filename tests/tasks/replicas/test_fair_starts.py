@@ -8,19 +8,19 @@ import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from db.engine import transaction
+from db.connection.engine import transaction
 from db.replicas.hosts import hosts_with_work
 from domain.replicas.events import RouteLifecycleType
-from runtime.docker import DockerRuntime
-from runtime.external import ExternalRuntime
+from runtime.docker.runtime import DockerRuntime
+from runtime.external.runtime import ExternalRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, Made, ask, make_deployment, read, write
-from tests.support.pictures import SCALING
-from tests.support.replicas import Runtimes, route
-from tests.support.waiting import eventually
-from tests.support.webhooks import Webhook, serving
+from tests.support.people.webhooks import Webhook, serving
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, Made, ask, make_deployment, read, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.replicas import Runtimes, route
 
 SLEEPER = {"command": ["sleep", "60"]}
 IN_DOCKER = {"runtime": "docker", "docker": {"image": "busybox"}, "drain_seconds": 0}

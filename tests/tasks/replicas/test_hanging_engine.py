@@ -13,17 +13,17 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from runtime.docker import DockerRuntime
-from runtime.probes import Prober
+from runtime.docker.runtime import DockerRuntime
+from runtime.probing.probes import Prober
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, ask, make_deployment
-from tests.support.pictures import SCALING
-from tests.support.replicas import SERVICE, Runtimes, make_route, route, until
-from tests.support.runtimes import pid_of
-from tests.support.waiting import eventually
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, ask, make_deployment
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route, until
+from tests.support.workers.runtimes import pid_of
 
 HANGS_SECONDS = 600
 """Longer than any wait of this test: whoever waits for the engine is not done in time."""

@@ -12,16 +12,16 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from sqlalchemy import Engine
 
 from db.commands.autoscaling import has_rules
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.replicas.metrics import look_at_metrics
-from tasks.schedule import DO_IF_NEEDED_TASK
-from tests.support.coordinators import coordinator_without_redis
-from tests.support.deployments import Made, ask, make_deployment, mark, read, snapshot, write
-from tests.support.pictures import READY, SCALING
-from tests.support.queues import waiting
+from tasks.wire.schedule import DO_IF_NEEDED_TASK
+from tests.support.pictures.pictures import READY, SCALING
+from tests.support.rows.deployments import Made, ask, make_deployment, mark, read, snapshot, write
+from tests.support.workers.coordinators import coordinator_without_redis
+from tests.support.workers.queues import waiting
 
 WOKEN = [(DO_IF_NEEDED_TASK, {"lifecycle_type": "check_replica", "sub_step": None})]
 UP: dict[str, Any] = {"metric": "busy", "comparator": ">", "threshold": 30, "step": 2, "max_replicas": 8}

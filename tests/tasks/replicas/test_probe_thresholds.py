@@ -5,13 +5,13 @@ from datetime import timedelta
 import psutil
 from sqlalchemy import Engine
 
-from runtime.process import ProcessRuntime
+from runtime.process.runtime import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.deployments import HERE, make_deployment, read, write
-from tests.support.pictures import SCALING
-from tests.support.probing import BROKEN, OK, Looks, Service, replica, serving, status, until
-from tests.support.runtimes import HTTP_SERVICE, pid_of
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, make_deployment, read, write
+from tests.support.workers.probing import BROKEN, OK, Looks, Service, replica, serving, status, until
+from tests.support.workers.runtimes import HTTP_SERVICE, pid_of
 
 
 def test_the_first_probe_after_a_silence_makes_a_degraded_replica_healthy_or_unhealthy(

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 import redis
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.replicas.routes import running_routes
-from runtime.docker import DockerRuntime
-from runtime.probes import Prober
-from runtime.process import ProcessRuntime
+from runtime.docker.runtime import DockerRuntime
+from runtime.probing.probes import Prober
+from runtime.process.runtime import ProcessRuntime
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.timetable import Timetable
-from tests.support.deployments import HERE, NOBODY, make_deployment, read, write
-from tests.support.pictures import SCALING
-from tests.support.probing import BROKEN, OK, Looks, Service, replica, serving, status, until, versions
-from tests.support.waiting import eventually
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, NOBODY, make_deployment, read, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.probing import BROKEN, OK, Looks, Service, replica, serving, status, until, versions
 
 
 def test_nothing_is_written_and_no_row_is_locked_when_nothing_changes(

@@ -7,17 +7,17 @@ import psutil
 import redis
 from sqlalchemy import Engine
 
-from db.engine import in_transaction
+from db.connection.engine import in_transaction
 from db.replicas.hosts import place_routes, show_sign_of_life
-from tasks.queues import host_queue
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, ask, drawn, make_deployment, read, snapshot, write
-from tests.support.pictures import SCALING
-from tests.support.queues import waiting
-from tests.support.replicas import QUICK, SERVICE, Runtimes, make_route, post, route, until
-from tests.support.runtimes import pid_of, processes_of
-from tests.support.waiting import eventually
+from tasks.wire.queues import host_queue
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, read, snapshot, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.queues import waiting
+from tests.support.workers.replicas import QUICK, SERVICE, Runtimes, make_route, post, route, until
+from tests.support.workers.runtimes import pid_of, processes_of
 
 
 def test_a_replica_is_started_becomes_healthy_breaks_and_mends(

@@ -9,17 +9,17 @@ from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
 from db.audit.impossible import impossible_combinations
-from db.engine import in_transaction
-from runtime.docker import DockerRuntime
+from db.connection.engine import in_transaction
+from runtime.docker.runtime import DockerRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, ask, drawn, make_deployment, read, write
-from tests.support.pictures import PROVISIONING, SCALING
-from tests.support.queues import waiting
-from tests.support.replicas import SERVICE, STUBBORN, Runtimes, make_route, route, until
-from tests.support.runtimes import is_running, log_of, pid_of, processes_of
-from tests.support.waiting import eventually
+from tests.support.pictures.pictures import PROVISIONING, SCALING
+from tests.support.rows.deployments import HERE, ask, drawn, make_deployment, read, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.queues import waiting
+from tests.support.workers.replicas import SERVICE, STUBBORN, Runtimes, make_route, route, until
+from tests.support.workers.runtimes import is_running, log_of, pid_of, processes_of
 
 
 def test_a_replica_leaves_in_order_out_of_traffic_grace_sigterm_gone(

@@ -7,18 +7,18 @@ from uuid import uuid4
 
 from sqlalchemy import Engine
 
-from db.engine import transaction
+from db.connection.engine import transaction
 from db.replicas.routes import routes_to_start
-from domain.replicas.revision import RevisionSpec
+from domain.revisions.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
-from runtime.process import ProcessRuntime
+from runtime.process.runtime import ProcessRuntime
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import STRANGERS_AT_ONCE, HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, ask
-from tests.support.replicas import SERVICE, Runtimes, make_route, route
-from tests.support.runtimes import log_of, pid_of, processes_of
-from tests.support.waiting import eventually
+from tests.support.rows.deployments import HERE, ask
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.replicas import SERVICE, Runtimes, make_route, route
+from tests.support.workers.runtimes import log_of, pid_of, processes_of
 
 
 def started_by_hand(engine: Engine, runtime: ProcessRuntime) -> Replica:

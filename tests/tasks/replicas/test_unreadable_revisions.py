@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import transaction
-from db.lifecycle import due_statuses, statuses_of
+from db.connection.engine import transaction
+from db.locking.lifecycle import due_statuses, statuses_of
 from db.replicas.hosts import fail_routes_of_lost_hosts
 from db.views.deployments import deployment_named, existing_deployments
-from domain.errors import UnreadableError
-from domain.model import Lifecycle, RouteStatus
+from domain.model.deployment import Lifecycle, RouteStatus
+from domain.words.errors import UnreadableError
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
-from tests.support.coordinators import coordinator_without_redis, run_until_quiet
-from tests.support.deployments import HERE, Made, ask, make_deployment, read, write
-from tests.support.pictures import SCALING
-from tests.support.replicas import SERVICE, Runtimes, route, until
-from tests.support.runtimes import pid_of, processes_of
-from tests.support.waiting import eventually
+from tests.support.pictures.pictures import SCALING
+from tests.support.rows.deployments import HERE, Made, ask, make_deployment, read, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
+from tests.support.workers.replicas import SERVICE, Runtimes, route, until
+from tests.support.workers.runtimes import pid_of, processes_of
 
 WORSE = [
     ('{"runtime": "podman"}', "revision.runtime: "),

@@ -1,0 +1,1 @@
+"""What a request asks for, who asks, and how often."""

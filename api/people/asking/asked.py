@@ -1,0 +1,154 @@
+"""What a request asks for: its path, its parameters, and the token that it shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from domain.commands.base import MAX_REPLICAS
+from domain.commands.tokens import Token
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import Reference
+from domain.traffic.published import Entrance
+from domain.words.names import DeploymentName, Name
+from domain.words.text import unstorable
+
+
+def _storable(text: str) -> str:
+    if fault := unstorable(text):
+        raise ValueError(fault[1])
+    return text
+
+
+class Parameters(BaseModel):
+    """What may stand after the `?`: nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PageParameters(Parameters):
+    """Which page of a list."""
+
+    limit: int = Field(50, ge=1, le=500)
+    """How many at most."""
+    cursor: Annotated[str, Field(max_length=200), AfterValidator(_storable)] = ""
+    """The `next` of the page before; left out, the first page."""
+
+
+class NamedPageParameters(PageParameters):
+    """Which page of a list of things with names."""
+
+    prefix: Annotated[str, Field(max_length=63), AfterValidator(_storable)] = ""
+    """Only those whose names begin so."""
+
+
+class RouteParameters(Parameters):
+    """Which replicas."""
+
+    gone: bool = False
+    """Those that are gone, too."""
+    limit: int = Field(50, ge=1, le=10_000)
+    """The newest so many, where those that are gone are asked for."""
+
+
+class StepParameters(Parameters):
+    """Which steps of a rollout."""
+
+    after: int = Field(0, ge=0, le=2_147_483_647)
+    """Only those with greater numbers."""
+
+
+class PlanParameters(Parameters):
+    """Of which command, with what it takes."""
+
+    command: Literal["activate", "restart", "pause", "resume", "promote", "abort", "undo", "retry", "scale"] = (
+        "activate"
+    )
+    """The last word of its path."""
+    revision: Name | None = None
+    """Of activate, and of undo where it goes further back."""
+    desired_replicas: int | None = Field(None, ge=0, le=MAX_REPLICAS)
+    """Of scale."""
+
+
+class ProgressParameters(StepParameters):
+    """Which rollout of a deployment is followed."""
+
+    rollout: UUID | None = None
+    """Its id; left out, none."""
+
+
+class AbbreviatedParameters(Parameters):
+    """Which replicas, of whichever deployment."""
+
+    id: str = Field(pattern="^[0-9a-f]{1,32}$")
+    """The first or the last hexadecimal digits of the id, without hyphens."""
+
+
+class LogPlace(Parameters):
+    """How far the log of a replica was read."""
+
+    route: UUID
+    """The id of the replica."""
+    place: int | None = Field(None, ge=0, le=2**53)
+    """The `place` of the answer before; left out, the last lines."""
+
+
+class LogParameters(Parameters):
+    """Which logs, and from where on."""
+
+    lines: int = Field(100, ge=0, le=100_000)
+    """How many last lines of those without a place."""
+    places: tuple[LogPlace, ...] | None = Field(None, max_length=2_000)
+    """Which replicas, those that are gone too; left out, all that run."""
+
+
+class CompareParameters(Parameters):
+    """What a revision is held against."""
+
+    spec: RevisionSpec
+    """What it should run."""
+
+
+class DifferenceParameters(Parameters):
+    """Of which two revisions."""
+
+    other: Name
+    """The name of the one that the other is held against."""
+
+
+class EntranceParameters(Parameters):
+    """Which entrances."""
+
+    entrances: tuple[Entrance, ...] = Field(max_length=200)
+    """Each with `kind`, `value` and `strip_prefix`."""
+
+
+class SecretParameters(Parameters):
+    """Which secrets."""
+
+    references: tuple[Reference, ...]
+    """Each as `env` has it, such as `file:/run/secrets/db`."""
+
+
+class EventParameters(Parameters):
+    """Which events."""
+
+    deployment: DeploymentName | None = None
+    """Only those of this one; left out, of all that the token is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A read as it was asked for."""
+
+    token: Token
+    path: Mapping[str, str]
+    parameters: Any
+
+    @property
+    def deployment(self) -> str:
+        """The name in the path."""
+        return self.path["deployment"]

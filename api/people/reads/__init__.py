@@ -1,0 +1,1 @@
+"""What each read shows, from one snapshot of Postgres."""

@@ -1,0 +1,64 @@
+"""The reads for which decisions are made once more: why a deployment waits, what a change will do, what one did."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from psycopg import Connection
+
+from api.people.asking.asked import Asked
+from api.people.reads.deployments import Document, named, rollout_id
+from db.audit.shown import receipt_shown, why_shown
+from db.commands.foretold import plan_of
+from db.views.ahead.foresight import learned_shown
+from domain.commands.base import DeploymentCommand
+from domain.commands.deployment import Scale
+from domain.commands.messages import parse_command
+from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
+from domain.words.errors import RolloutNotFoundError
+
+_PLANNED: Mapping[str, type[DeploymentCommand]] = {
+    "activate": ActivateRevision,
+    "restart": Restart,
+    "pause": Pause,
+    "resume": Resume,
+    "promote": Promote,
+    "abort": Abort,
+    "undo": Undo,
+    "retry": Retry,
+    "scale": Scale,
+}
+"""By the word that a plan is asked for with."""
+
+
+def why(connection: Connection, asked: Asked) -> Document:
+    """Why a deployment waits, and what of its rollout came otherwise than planned."""
+    return asdict(why_shown(connection, asked.deployment))
+
+
+def plan(connection: Connection, asked: Asked) -> Document:
+    """What a command would do, wave by wave."""
+    given = asked.parameters.model_dump(exclude_none=True)
+    task = _PLANNED[given.pop("command")].task
+    payload = {**given, "deployment": asked.deployment, "actor": asked.token.name, "request_id": "in a plan"}
+    command = parse_command(task, payload)
+    if not isinstance(command, DeploymentCommand):
+        raise TypeError(command)
+    return plan_of(connection, command).as_json()
+
+
+def learned(connection: Connection, asked: Asked) -> Document:
+    """What past replicas teach, in seconds: with it a client makes plans and rehearsals of its own."""
+    return asdict(learned_shown(connection, named(connection, asked)))
+
+
+def receipt(connection: Connection, asked: Asked) -> Document:
+    """The receipt of a rollout, of a deployment that the token is for; it outlives the rollout."""
+    found = receipt_shown(connection, rollout_id(asked))
+    if not asked.token.sees(found.receipt["deployment"]):
+        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {asked.path['rollout']}")
+    return asdict(found)
+
+
+def last_receipt(connection: Connection, asked: Asked) -> Document:
+    """The receipt of the last rollout of a deployment."""
+    return asdict(receipt_shown(connection, asked.deployment))

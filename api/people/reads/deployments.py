@@ -1,0 +1,178 @@
+"""The reads: what each resource shows, from one snapshot of Postgres, in the shapes that `--json` has."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from pydantic import TypeAdapter, ValidationError
+
+from api.people.asking.asked import Asked
+from db.audit.receipts import against_plan
+from db.freezes import frozen_now
+from db.proxies.acks import list_proxies
+from db.proxies.table import read_traffic
+from db.views.ahead.cycles import cycles as cycles_of_step
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.documents import deployment_document, deployment_summary, rollout_document
+from db.views.fleet.entrances import owners_of
+from db.views.fleet.hosts import all_hosts
+from db.views.fleet.signs import signs_of_life
+from db.views.fleet.subscriptions import all_subscriptions
+from db.views.fleet.windows import freezes_shown, groups_shown
+from db.views.pages import Page, deployments_page, history_page, rollouts_page
+from db.views.progress import progress_of
+from db.views.routes import all_routes, last_failed_route
+from db.views.timeline import steps_of
+from domain.words.errors import InvalidInputError, RolloutNotFoundError
+from domain.words.names import DeploymentName
+from traffic.table import derive_table
+
+Document = dict[str, Any]
+_NAME: TypeAdapter[str] = TypeAdapter(DeploymentName)
+
+
+def deployments(connection: Connection, asked: Asked) -> Document:
+    """Those that the token is for."""
+    names = None if asked.token.is_for_all else asked.token.deployments
+    wanted = asked.parameters
+    page = deployments_page(connection, names, wanted.cursor, wanted.limit, wanted.prefix)
+    return {"items": [deployment_summary(view) for view in page.items], "next": page.next}
+
+
+def deployment(connection: Connection, asked: Asked) -> Document:
+    """One, with where it is reached and its newest revisions."""
+    return deployment_document(connection, asked.deployment)
+
+
+def owners(connection: Connection, asked: Asked) -> Document:
+    """Which of these entrances other deployments have than the one of this name, which need not exist yet."""
+    taken = owners_of(connection, asked.parameters.entrances, valid_name(asked.deployment))
+    return {"items": [{"entrance": entrance, "deployment": owner} for entrance, owner in taken.items()]}
+
+
+def rollouts(connection: Connection, asked: Asked) -> Document:
+    """Those of a deployment."""
+    view = named(connection, asked)
+    return page_of(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+
+
+def rollout(connection: Connection, asked: Asked) -> Document:
+    """One, of a deployment that the token is for."""
+    found = rollout_document(connection, rollout_id(asked))
+    if not asked.token.sees(found["deployment"]):
+        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {found['id']}")
+    return found
+
+
+def steps(connection: Connection, asked: Asked) -> Document:
+    """Those of a rollout, in order."""
+    found = rollout(connection, asked)
+    return {"items": steps_of(connection, found["id"], asked.parameters.after)}
+
+
+def cycles(connection: Connection, asked: Asked) -> Document:
+    """The same drawn as pictures, with what each did and why."""
+    found = rollout(connection, asked)
+    drawn = [
+        {"step_no": step.step_no, "at": step.at, "verdict": step.verdict, **asdict(cycle)}
+        for step in steps_of(connection, found["id"], asked.parameters.after)
+        for cycle in cycles_of_step(step)
+    ]
+    return {"items": drawn}
+
+
+def against(connection: Connection, asked: Asked) -> Document:
+    """A rollout held against the plan of its beginning."""
+    return asdict(against_plan(connection, rollout(connection, asked)["id"]))
+
+
+def history(connection: Connection, asked: Asked) -> Document:
+    """What happened to a deployment, the newest first."""
+    view = named(connection, asked)
+    return page_of(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
+
+
+def routes(connection: Connection, asked: Asked) -> Document:
+    """The replicas of a deployment, and the one that failed last."""
+    view = named(connection, asked)
+    found = all_routes(connection, view.id, asked.parameters.limit) if asked.parameters.gone else view.routes
+    return {"items": found, "last_failed": last_failed_route(connection, view.id)}
+
+
+def progress(connection: Connection, asked: Asked) -> Document:
+    """What who waits for a rollout looks at again and again."""
+    view = named(connection, asked)
+    wanted = asked.parameters.rollout
+    if wanted is not None and rollout_document(connection, wanted)["deployment"] != view.name:
+        raise RolloutNotFoundError(f"{view.name} has no rollout {wanted}", rollout_id=wanted)
+    found = progress_of(connection, view.id, wanted, asked.parameters.after)
+    return {**asdict(found), "deployment": deployment_summary(found.deployment)}
+
+
+def hosts(connection: Connection, _: Asked) -> Document:
+    """The machines that run replicas."""
+    return {"items": [{**asdict(host), "state": "down" if host.down_since else "up"} for host in all_hosts(connection)]}
+
+
+def proxies(connection: Connection, _: Asked) -> Document:
+    """Those that were heard of."""
+    return {"items": list_proxies(connection)}
+
+
+def table(connection: Connection, asked: Asked) -> Document:
+    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out."""
+    found = derive_table(read_traffic(connection))
+    seen = [service for service in found.services if asked.token.sees(service.name)]
+    return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}
+
+
+def subscriptions(connection: Connection, _: Asked) -> Document:
+    """Who is told of transitions."""
+    return {"items": all_subscriptions(connection)}
+
+
+def freeze(connection: Connection, asked: Asked) -> Document:
+    """The one that is on for a deployment of this name, which need not exist yet; null for none."""
+    return {"frozen": frozen_now(connection, valid_name(asked.deployment))}
+
+
+def freezes(connection: Connection, _: Asked) -> Document:
+    """The windows in which nothing starts."""
+    return {"items": freezes_shown(connection)}
+
+
+def groups(connection: Connection, _: Asked) -> Document:
+    """The groups whose deployments share a budget of rollouts."""
+    return {"items": groups_shown(connection)}
+
+
+def signs(connection: Connection, _: Asked) -> Document:
+    """When workers, the server for proxies and beat were last heard of."""
+    return asdict(signs_of_life(connection))
+
+
+def named(connection: Connection, asked: Asked) -> DeploymentView:
+    """The deployment in the path. Raises DeploymentNotFoundError."""
+    return deployment_named(connection, asked.deployment)
+
+
+def valid_name(name: str) -> str:
+    """Raises InvalidInputError."""
+    try:
+        return _NAME.validate_python(name)
+    except ValidationError as error:
+        raise InvalidInputError.of(error, "deployment") from None
+
+
+def page_of(page: Page[Any]) -> Document:
+    """As JSON has it: its items, and the cursor of the next one."""
+    return {"items": page.items, "next": page.next}
+
+
+def rollout_id(asked: Asked) -> UUID:
+    """The one in the path. Raises InvalidInputError."""
+    try:
+        return UUID(asked.path["rollout"])
+    except ValueError:
+        raise InvalidInputError("rollout: must be the id of a rollout", field="rollout") from None

@@ -1,0 +1,64 @@
+"""What replicas print: Postgres says whose log is meant and where it is, then its host is asked through Redis."""
+
+from dataclasses import asdict, dataclass
+from uuid import UUID
+
+import structlog
+from psycopg import Connection
+from redis.exceptions import RedisError
+
+from api.people.asking.asked import Asked
+from api.people.reads.deployments import Document, named
+from db.views.deployments import deployment_by_id
+from db.views.routes import routes_abbreviated, routes_of
+from domain.replicas.placement import EXTERNAL
+from tasks.hosts.log_asking import ask_hosts
+from tasks.worker.connections import redis_client
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """What a replica has printed: whole lines, and where to read on."""
+
+    route: UUID
+    host: str
+    text: str
+    place: int
+
+
+def routes_like(connection: Connection, asked: Asked) -> Document:
+    """Replicas, of deployments that the token is for, whose id begins or ends so; 10 at most."""
+    names = None if asked.token.is_for_all else list(asked.token.deployments)
+    found = routes_abbreviated(connection, asked.parameters.id, names)
+    whose = {route.deployment_id: deployment_by_id(connection, route.deployment_id).name for route in found}
+    return {"items": [{**asdict(route), "deployment": whose[route.deployment_id]} for route in found]}
+
+
+def logs(connection: Connection, asked: Asked) -> Document:
+    """What replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
+    view, wanted = named(connection, asked), asked.parameters.places
+    places = {each.route: each.place for each in wanted or ()}
+    routes = view.routes if wanted is None else routes_of(connection, view.name, list(places))
+    hosts: dict[str, dict[UUID, int | None]] = {}
+    for route in routes:
+        if route.host not in (None, EXTERNAL):
+            hosts.setdefault(str(route.host), {})[route.id] = places.get(route.id)
+    return {"hosts": hosts}
+
+
+def as_hosts_say(asked: Asked, found: Document) -> Document:
+    """Ask the hosts, for 3 s at most. While Redis is away all of them are silent."""
+    hosts = found["hosts"]
+    try:
+        answers = ask_hosts(redis_client(), hosts, asked.parameters.lines)
+    except RedisError as error:
+        _log.warning("hosts cannot be asked for logs", error=str(error).partition("\n")[0])
+        answers = {}
+    items = [
+        LogView(route_id, host, piece.text, piece.place)
+        for host, pieces in answers.items()
+        for route_id, piece in pieces.items()
+    ]
+    return {"items": items, "silent": sorted(set(hosts) - set(answers))}

@@ -1,0 +1,149 @@
+"""Paths answered: the method's resource, who may ask for it, and what comes of it, or why not."""
+
+from asyncio import get_running_loop
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import structlog
+from psycopg import Connection
+from pydantic import ValidationError
+from sqlalchemy import Engine
+from sqlalchemy.exc import TimeoutError as NoConnectionError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from api.people.asking.access import Access
+from api.people.asking.asked import Asked, Parameters
+from api.people.problems import InternalError, MethodNotAllowedError, refusal
+from api.people.reads.deployments import Document
+from api.people.resources.commands import carry_out, fields_of
+from api.people.resources.table import READS, WRITES, Read, Resource, Write
+from db.connection.engine import in_transaction
+from db.silence import AWAY
+from db.views.documents import begin_reading, plain
+from domain.commands.tokens import Token
+from domain.words.errors import InvalidInputError, RollwayError, UnavailableError
+from domain.words.text import unstorable
+
+Answer = Callable[[Request], Awaitable[Response]]
+REPLAYED = "idempotency-replayed"
+"""The header of an answer that was given before."""
+_WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
+"""Threads of their own: while hosts are silent, everything else is answered."""
+_PRIVATE = {"cache-control": "no-store"}
+_log = structlog.get_logger(__name__)
+
+
+class Methods:
+    """One path: an answer for each method. ASGI, so that Starlette leaves the methods to us, with `Allow` in full."""
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = {**answers, **({"HEAD": answers["GET"]} if "GET" in answers else {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI's."""
+        request = Request(scope, receive)
+        await (await self._answer(request))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            return await self._answers.get(request.method, self._refuse)(request)
+        except RollwayError as error:
+            return refusal(error)
+        except (*AWAY, NoConnectionError) as error:
+            _log.warning("Postgres did not answer", error=str(error).partition("\n")[0])
+            message = "PostgreSQL did not answer; ask again, and with the same Idempotency-Key nothing is done twice"
+            return refusal(UnavailableError(message))
+        except Exception as error:  # noqa: BLE001  (whatever it is, the client is told, and the log says where)
+            _log.exception("a request failed", method=request.method, path=request.scope.get("path"))
+            return refusal(
+                InternalError(f"this is a fault of Rollway's own, {type(error).__name__}; its log says more")
+            )
+
+    async def _refuse(self, request: Request) -> Response:
+        allowed = ", ".join(sorted(self._answers))
+        raise MethodNotAllowedError(f"{request.method} is not for this path; {allowed} are", allow=allowed)
+
+
+def routes(engine: Engine, access: Access) -> list[Route]:
+    """Those of the literal, one for each path."""
+
+    def answer(resource: Resource) -> Answer:
+        match resource:
+            case Write():
+                return _writing(resource, access)
+            case Read():
+                return _reading(resource, engine, access)
+        raise TypeError(resource)
+
+    resources: Sequence[Resource] = sorted((*READS, *WRITES), key=attrgetter("path"))
+    return [
+        Route(path, Methods({resource.method: answer(resource) for resource in found}))
+        for path, found in groupby(resources, key=attrgetter("path"))
+    ]
+
+
+def _writing(write: Write, access: Access) -> Answer:
+    async def answer(request: Request) -> Response:
+        token, body = await access.token(request), await request.body()
+        done = await run_in_threadpool(carry_out, write, token, request.path_params, request.headers, body)
+        replayed = {REPLAYED: "true"} if done["repeated"] else {}
+        return JSONResponse(done["result"], write.status, {**_PRIVATE, **_etag(done["result"]), **replayed})
+
+    return answer
+
+
+def _reading(read: Read, engine: Engine, access: Access) -> Answer:
+    async def answer(request: Request) -> Response:
+        token, body = await access.token(request), await request.body()
+        asked = allowed(read, token, request, body if read.method == "POST" else None)
+        found = await run_in_threadpool(look, engine, read, asked)
+        if read.afterwards is not None:
+            answer_of_hosts = get_running_loop().run_in_executor(_WAITING, read.afterwards, asked, found)
+            found = plain(await answer_of_hosts)
+        return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
+
+    return answer
+
+
+def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked:
+    """What is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
+    token.refuse_below(read.role)
+    path = dict(request.path_params)
+    if read.is_of_fleet or "deployment" in path:
+        token.refuse_others(path.get("deployment"))
+    if fault := unstorable(path):
+        raise InvalidInputError(": ".join(fault), field=fault[0])
+    given = fields_of(body, path) if body is not None else request.query_params
+    return Asked(token, path, parameters_of(read.parameters, given))
+
+
+def parameters_of(model: type[Parameters], given: Mapping[str, Any]) -> Parameters:
+    """What stands after the `?`, or in the body. Raises InvalidInputError."""
+    if fault := unstorable(dict(given)):
+        raise InvalidInputError(": ".join(fault), field=fault[0])
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise InvalidInputError.of(error, model=model) from None
+
+
+def look(engine: Engine, read: Read, asked: Asked) -> Any:  # noqa: ANN401  # JSON is any of these
+    """What there is, as JSON has it."""
+
+    def find(connection: Connection) -> Document:
+        begin_reading(connection)
+        return read.find(connection, asked)
+
+    found = in_transaction(engine, find)
+    return plain(found) if read.afterwards is None else found
+
+
+def _etag(document: Mapping[str, Any]) -> dict[str, str]:
+    return {"etag": f'"{document["version"]}"'} if "version" in document else {}

@@ -1,0 +1,64 @@
+"""A request becomes a command, and is carried out: its body, what its path names, its token as the actor."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from api.people.resources.table import IN_HEADERS, Write
+from domain.commands.base import REQUEST_ID_LENGTH
+from domain.commands.tokens import Token
+from domain.words.errors import InvalidInputError
+from tasks.asked.commands import run_command
+
+PATIENCE_SECONDS = 5.0
+"""How long a command waits for Postgres: a client that gets a 503 can ask again with the same key."""
+
+_ETAG = re.compile(r'"(\d{1,18})"')
+
+
+def carry_out(
+    write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
+) -> dict[str, Any]:
+    """What was done: {"result", "repeated"}. Raises the refusals of `domain.words.errors`, and NotAllowedError."""
+    token.refuse_below(write.role)
+    payload = {**fields_of(body, path), **path}
+    if write.is_of_fleet:
+        token.refuse_others(None)
+    elif not token.is_for_all:
+        token.refuse_others(str(payload.get("deployment")))
+    payload |= {"request_id": _request_id(headers), "actor": token.name}
+    if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
+        payload["expected_version"] = _version(headers["if-match"])
+    return run_command(write.command.task, payload, PATIENCE_SECONDS, headers.get("traceparent"))
+
+
+def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:
+    """Those of the body, which may be empty. Raises InvalidInputError."""
+    try:
+        fields = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise InvalidInputError("the body is no JSON", field="") from None
+    if not isinstance(fields, dict):
+        raise InvalidInputError("the body must be fields, each with its value", field="")
+    elsewhere = {**IN_HEADERS, **dict.fromkeys(path, "the path")}
+    for name in fields:
+        if name in elsewhere:
+            raise InvalidInputError(f"{name}: leave it out of the body; {elsewhere[name]} says it", field=name)
+    return fields
+
+
+def _request_id(headers: Mapping[str, str]) -> str:
+    key = headers.get("idempotency-key")
+    if key is not None and not (0 < len(key) <= REQUEST_ID_LENGTH and key.isascii() and key.isprintable()):
+        right = f"1 to {REQUEST_ID_LENGTH} printable ASCII characters, new ones for each request"
+        raise InvalidInputError(f"Idempotency-Key: must be {right}", field="Idempotency-Key")
+    return key or str(uuid4())
+
+
+def _version(etag: str) -> int:
+    found = _ETAG.fullmatch(etag.strip())
+    if found is None:
+        raise InvalidInputError('If-Match: must be the ETag of the deployment, such as "7", or *', field="If-Match")
+    return int(found[1])

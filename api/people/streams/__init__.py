@@ -1,0 +1,1 @@
+"""Changes, told to whoever listens."""

@@ -1,0 +1,66 @@
+"""`/v1/events`: server-sent events, from now on, or from the event that `Last-Event-ID` names."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from api.people.asking.access import Access
+from api.people.asking.asked import EventParameters
+from api.people.problems import TooManyRequestsError
+from api.people.resources.answers import parameters_of
+from api.people.streams.changes import ChangeReader
+from api.people.streams.listeners import Listener, joined
+
+_BEAT_SECONDS = 15.0
+"""After so long without an event a comment is sent, so that nobody on the way takes the stream for dead."""
+_MOST_STREAMS = 1_000
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The answer to who wants events."""
+
+    access: Access
+    reader: ChangeReader
+
+    async def answer(self, request: Request) -> Response:
+        """Raises NoTokenError, NotAllowedError, InvalidInputError and TooManyRequestsError."""
+        token = await self.access.token(request)
+        asked = parameters_of(EventParameters, request.query_params)
+        assert isinstance(asked, EventParameters)  # noqa: S101  (narrows the type)
+        if asked.deployment is not None:
+            token.refuse_others(asked.deployment)
+        if len(self.reader.listeners) >= _MOST_STREAMS:
+            raise TooManyRequestsError(
+                f"{_MOST_STREAMS} streams are open, which is the most; ask again later", seconds=10
+            )
+        listener = self.reader.listen(token, asked.deployment)
+        events = self._events(listener, request.headers.get("last-event-id"))
+        return StreamingResponse(events, 200, _HEADERS, "text/event-stream")
+
+    async def _events(self, listener: Listener, last_event_id: str | None) -> AsyncIterator[bytes]:
+        try:
+            begun = f"retry: 1000\nid: {self.reader.cursor}\nevent: begun\ndata: {{}}\n\n"
+            if last_event_id is None:
+                yield begun.encode()
+            else:
+                yield joined(["retry: 1000\n\n", *await self.reader.missed(listener, last_event_id)])
+            async for piece in _pieces(listener):
+                yield piece
+        finally:
+            self.reader.leave(listener)
+
+
+async def _pieces(listener: Listener) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            piece = await asyncio.wait_for(listener.queue.get(), _BEAT_SECONDS)
+        except TimeoutError:
+            piece = b": still here\n\n"
+        if piece is None:
+            return
+        yield piece

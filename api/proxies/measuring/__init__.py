@@ -1,0 +1,1 @@
+"""What live proxies are asked: what they count, and what is under way."""

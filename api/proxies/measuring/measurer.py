@@ -1,0 +1,130 @@
+"""The measurer: asks each live proxy what it counts while a rollout or a drain is under way."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+from psycopg import Connection
+from sqlalchemy import Engine
+
+from api.proxies.measuring.asking import Asking, asking
+from api.proxies.observed import Observed
+from api.proxies.publisher import POSTGRES_ERRORS, Publisher
+from db.connection.engine import in_transaction
+from db.proxies.drains import note_drain_looks, routes_to_look_at
+from db.proxies.measured import DueRollout, LiveProxy, due_rollouts, live_proxies, note_told, record_look
+from domain.model.answers import Counters
+from traffic.envoy.counted import COUNTERS_PAGE, Counted, counted
+from traffic.envoy.under_way import ALONE_PAGE, clusters_page, is_alone, under_way
+
+EVERY_SECONDS = 0.9
+"""Between two intervals of a rollout, at least."""
+_LOOK_SECONDS = 0.5
+_log = structlog.get_logger(__name__)
+Answered = TypeVar("Answered")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be measured, and who is asked."""
+
+    rollouts: Sequence[DueRollout]
+    draining: Collection[UUID]
+    proxies: Sequence[LiveProxy]
+
+
+class Measurer:
+    """Several servers may measure at once: who writes an interval first has counted it, and the others leave it.
+
+    A proxy that does not tell is counted as one that does not. `on_release` is called in a
+    thread when no answer of a draining replica is under way any more.
+    """
+
+    def __init__(
+        self, engine: Engine, publisher: Publisher, observed: Observed, on_release: Callable[[], None]
+    ) -> None:
+        self._engine = engine
+        self._publisher = publisher
+        self._on_release = on_release
+        self._observed = observed
+
+    async def run(self) -> None:
+        """Measure until cancelled. While Postgres is away the proxies count on, and the next look sees it all."""
+        async with asking() as proxies:
+            while True:
+                try:
+                    await self._measure(proxies)
+                except POSTGRES_ERRORS as error:
+                    _log.warning("answers not written; counted with the next ones", error=str(error).partition("\n")[0])
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _measure(self, proxies: Asking) -> None:
+        work = await asyncio.to_thread(in_transaction, self._engine, _due)
+        await asyncio.gather(self._look_at_drains(proxies, work), self._count(proxies, work))
+
+    async def _look_at_drains(self, proxies: Asking, work: _Work) -> None:
+        """Only when all tell is it known what is under way."""
+        drains = self._published(work.draining)
+        if not drains or not work.proxies:
+            return
+        page = clusters_page({name for name, *_ in drains.values()})
+        found = await self._ask(proxies, work, page, under_way)
+        if len(found) < len(work.proxies):
+            return
+        busy = {route: sum(its.get(where, 0) for its in found.values()) for route, where in drains.items()}
+        if 0 in busy.values() and not await self._is_all(proxies, work):
+            busy = {route: answers for route, answers in busy.items() if answers}
+        if await asyncio.to_thread(in_transaction, self._engine, partial(note_drain_looks, under_way=busy)):
+            await asyncio.to_thread(self._on_release)
+
+    async def _is_all(self, proxies: Asking, work: _Work) -> bool:
+        """Whether no proxy hands over: asked after what is under way, so that none began to before it told that."""
+        alone = await self._ask(proxies, work, ALONE_PAGE, is_alone)
+        return len(alone) == len(work.proxies) and all(alone.values())
+
+    def _published(self, draining: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
+        """Where proxies have these replicas: cluster, IP address and port."""
+        services = self._publisher.current.table.services if draining and self._publisher.current else ()
+        return {
+            upstream.route_id: (service.name, upstream.ip, upstream.port)
+            for service in services
+            for upstream in service.draining
+            if upstream.route_id in draining
+        }
+
+    async def _count(self, proxies: Asking, work: _Work) -> None:
+        if not work.rollouts:
+            return
+        told = await self._ask(proxies, work, COUNTERS_PAGE, counted)
+        self._observed.proxies_reporting.set(len(told))
+        for rollout in work.rollouts:
+            counters = {node: _counters_of(rollout, page) for node, page in told.items()}
+            write = partial(record_look, rollout=rollout, told=counters, live=len(work.proxies))
+            await asyncio.to_thread(in_transaction, self._engine, write)
+
+    async def _ask(
+        self, proxies: Asking, work: _Work, page: str, read: Callable[[bytes], Answered]
+    ) -> dict[str, Answered]:
+        """What is on this page of each proxy that tells, by node id; who tells for the first time is written down."""
+        told = await proxies.ask_all(work.proxies, page, read)
+        if new := {proxy.node_id for proxy in work.proxies if not proxy.has_told} & told.keys():
+            await asyncio.to_thread(in_transaction, self._engine, partial(note_told, node_ids=new))
+        return told
+
+
+def _due(connection: Connection) -> _Work:
+    rollouts, draining = due_rollouts(connection, EVERY_SECONDS), routes_to_look_at(connection)
+    return _Work(rollouts, frozenset(draining), live_proxies(connection) if rollouts or draining else [])
+
+
+def _counters_of(rollout: DueRollout, page: Counted) -> Counters:
+    """Of both revisions; and of its fresh baseline, under its own id."""
+    old = rollout.from_revision_id
+    found = page.counters(rollout.deployment, (old, rollout.to_revision_id))
+    if not rollout.has_baseline:
+        return found
+    return replace(found, of={**found.of, rollout.id: page.of_baseline(rollout.deployment, old)})

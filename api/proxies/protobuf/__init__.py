@@ -1,0 +1,1 @@
+"""Envoy's own messages, and the table in them."""

@@ -1,0 +1,1 @@
+"""Canaries, discovery and drains, measured behind a real Envoy."""

@@ -1,0 +1,1 @@
+"""What cycles cost: one, a storm of them, and none."""

@@ -1,0 +1,1 @@
+"""What the command line, the page and the event streams cost."""

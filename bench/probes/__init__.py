@@ -1,0 +1,1 @@
+"""Probes of thousands of replicas, measured."""

@@ -1,0 +1,1 @@
+"""Rollouts, measured against what their replicas need."""

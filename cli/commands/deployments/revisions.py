@@ -1,0 +1,145 @@
+"""`rollway revisions`: what a deployment ran and can run again, as `rollway apply` reads it."""
+
+import difflib
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.text import Text
+
+from cli.completing import revisions_offered
+from cli.options import AsJson, DeploymentName
+from cli.servers import Reader
+from cli.terminal.exits import ExitCode, UsageError
+from cli.terminal.output import ago, columns, print_diff, print_json, printer
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.timeline import RevisionView, hidden_differences, revision_shown, revisions_of
+from domain.revisions.secrets import MASK
+from domain.revisions.stored import stored_spec
+from domain.words.errors import RevisionNotFoundError
+
+
+class Action(StrEnum):
+    """What to do with them."""
+
+    LIST = "list"
+    SHOW = "show"
+    DIFF = "diff"
+
+
+_Action = Annotated[Action, typer.Argument(metavar="list|show|diff", help="What to do.", show_default=False)]
+_Revision = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[REVISION]",
+        help="With show and diff.",
+        show_default="the current one",
+        autocompletion=revisions_offered,
+    ),
+]
+_Other = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[OTHER]",
+        help="With diff: held against the first.",
+        show_default="the current one",
+        autocompletion=revisions_offered,
+    ),
+]
+
+
+def revisions(
+    *,
+    action: _Action,
+    deployment: DeploymentName,
+    revision: _Revision = None,
+    other: _Other = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, max=10_000, help="How many, the newest.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List revisions, show one, or how two differ. They are shown as YAML, values of variables masked.
+
+    'rollway apply' reads again what is shown: of a revision that exists, *** stands for the value that it has.
+    """
+    with Reader() as reader:
+        view = reader.read(deployment_named, deployment)
+        match action, revision, other:
+            case Action.LIST, None, None:
+                return _list(view, reader.read(revisions_of, view.id, lines), as_json=as_json)
+            case Action.SHOW, _, None:
+                return _show(view, _named(reader, view, revision), as_json=as_json)
+            case Action.DIFF, str(), _:
+                before, after = (_named(reader, view, name) for name in (revision, other))
+                hidden = reader.read(hidden_differences, view.id, before.name, after.name)
+                return _diff(view, before, after, hidden, as_json=as_json)
+    raise UsageError("give one deployment to 'list', a revision at most to 'show', and one or two to 'diff'")
+
+
+def _named(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
+    """Of that name, or the current one. Raises RevisionNotFoundError."""
+    wanted = name or view.current_revision
+    found = reader.read(revision_shown, view.id, wanted) if wanted else None
+    if found is None:
+        message = f"{view.name} has no {f'revision {wanted}' if wanted else 'current revision'}"
+        more = f"'rollway revisions list {view.name}' lists them"
+        raise RevisionNotFoundError(f"{message}; {more}", deployment=view.name, revision=wanted or "")
+    return found
+
+
+def _list(view: DeploymentView, found: list[RevisionView], *, as_json: bool) -> None:
+    if as_json:
+        return print_json(found)
+    table = columns("REVISION", "MADE", "", "RUNS")
+    for revision in found:
+        table.add_row(revision.name, ago(revision.created_at, view.now), _place(view, revision), _runs(revision))
+    return printer().print(table, soft_wrap=False)
+
+
+def _place(view: DeploymentView, revision: RevisionView) -> Text:
+    if revision.id == view.current_revision_id:
+        return Text("current", "green")
+    return Text("deploying", "yellow") if revision.id == view.deploying_revision_id else Text("")
+
+
+def _runs(revision: RevisionView) -> str:
+    """Its image or command, in short."""
+    docker = revision.spec.get("docker") or {}
+    words = revision.spec.get("command") or []
+    return " ".join(map(str, (*([docker["image"]] if "image" in docker else []), *words)))
+
+
+def _show(view: DeploymentView, revision: RevisionView, *, as_json: bool) -> None:
+    if as_json:
+        return print_json(revision)
+    return printer().print(_yaml(view, revision, _content(revision)), end="")
+
+
+def _diff(
+    view: DeploymentView, before: RevisionView, after: RevisionView, hidden: Iterable[str], *, as_json: bool
+) -> None:
+    """Raises typer.Exit with code 5 when they differ, be it in a value that is not shown."""
+    old, new = _content(before), _content(after)
+    for name in hidden:  # two values that are both shown as *** would hide that they differ
+        new["env"][name] = f"{MASK} (another value)"
+    left, right = (_yaml(view, *shown).splitlines() for shown in ((before, old), (after, new)))
+    lines = list(difflib.unified_diff(left, right, before.name, after.name, lineterm="", n=1)) if old != new else []
+    if as_json:
+        print_json({"differs": old != new, "diff": "".join(f"{line}\n" for line in lines)})
+    else:
+        print_diff(lines)
+    if old != new:
+        raise typer.Exit(ExitCode.DIFFERENT)
+
+
+def _content(revision: RevisionView) -> dict[str, Any]:
+    """What it runs without what is left out anyway; as it is stored where this release cannot read it."""
+    stored = stored_spec(json.dumps(revision.spec))
+    return revision.spec if stored.unreadable else stored.spec.model_dump(mode="json", exclude_defaults=True)
+
+
+def _yaml(view: DeploymentView, revision: RevisionView, content: dict[str, Any]) -> str:
+    document = {"deployment": view.name, "revision": {"name": revision.name, **content}}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)

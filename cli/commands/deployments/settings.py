@@ -1,0 +1,187 @@
+"""`rollway create`, `policy`, `autoscaling`, `push-metric`: a deployment's settings, one at a time."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from cli.options import Actor, AsJson, DeploymentName, Reason, RequestId
+from cli.sending import Result, Verb, carry_out, say_done, send_command
+from cli.servers import Reader
+from cli.strict_yaml import documents_of
+from cli.terminal.exits import UsageError
+from cli.terminal.output import print_json, printer
+from db.cycle.rules import NO_RULES, rules_of
+from db.views.deployments import deployment_named
+from domain.commands.base import MAX_REPLICAS
+from domain.commands.deployment import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
+from domain.commands.replicas import PushMetric
+from domain.words.errors import InvalidInputError
+
+_Set = Annotated[
+    str | None,
+    typer.Option(
+        "--set", metavar="FILE|YAML", help="From a file, - for standard input, or written out.", show_default=False
+    ),
+]
+_Remove = Annotated[bool, typer.Option("--remove", help="Take it away.")]
+_New = Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="Name of the new deployment.", show_default=False)]
+_Size = Annotated[int, typer.Option("--replicas", min=0, max=MAX_REPLICAS, help="Replicas wanted.")]
+_Policy = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="FILE|YAML", help="As 'rollway policy --set' has it.", show_default="no rollouts"),
+]
+_Metric = Annotated[str, typer.Argument(metavar="METRIC", help="Its name in the rules.", show_default=False)]
+_Value = Annotated[float, typer.Argument(metavar="VALUE", help="What it is now.", show_default=False)]
+
+
+def create(
+    *,
+    deployment: _New,
+    replicas: _Size = 1,
+    policy: _Policy = None,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Create a deployment that runs nothing yet. 'rollway apply' does this too, and the rest with it."""
+    given = None if policy is None else yaml_of(policy, "--policy")
+    asked = {"reason": reason, "actor": actor, "request_id": request_id}
+    result = send_command(CreateDeployment, deployment=deployment, desired_replicas=replicas, policy=given, **asked)
+    say_done(f"{deployment} is created; 'rollway apply' gives it a first revision", result, as_json=as_json)
+
+
+def policy(
+    *,
+    deployment: DeploymentName,
+    given: _Set = None,
+    remove: _Remove = False,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Show the policy, or set it for rollouts that begin from now on. What is shown is what --set reads.
+
+    Without a policy there are no rollouts: replicas are just replaced.
+    """
+    asked: dict[str, Any] = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
+    if _changes(given, remove=remove):
+        return carry_out(_SET_POLICY, deployment=deployment, policy=yaml_of(given) if given else None, **asked)
+    with Reader() as reader:
+        found = reader.read(deployment_named, deployment).policy
+    return _show(found, f"{deployment} has no policy: its replicas are just replaced", as_json=as_json)
+
+
+def autoscaling(
+    *,
+    deployment: DeploymentName,
+    given: _Set = None,
+    remove: _Remove = False,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Show the autoscaling rules, or replace all of them. What is shown is what --set reads; the first that fires wins.
+
+    A rule: {metric: requests_per_second, source: proxy, comparator: '>', threshold: 50, step: 1, max_replicas: 8}.
+    """
+    asked: dict[str, Any] = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
+    if _changes(given, remove=remove):
+        return carry_out(_SET_RULES, deployment=deployment, rules=yaml_of(given) if given else [], **asked)
+    with Reader() as reader:
+        view = reader.read(deployment_named, deployment)
+        found = reader.read(rules_of, [view.id]).get(view.id, NO_RULES)
+    rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in found.rules]
+    return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=as_json)
+
+
+def push_metric(
+    *,
+    deployment: DeploymentName,
+    metric: _Metric,
+    value: _Value,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Tell the value of a metric now, for autoscaling rules with source 'pushed'."""
+    asked = {"reason": reason, "actor": actor, "request_id": request_id}
+    result = send_command(PushMetric, deployment=deployment, metric=metric, value=value, **asked)
+    acts = "a rule acts on it" if result["fires"] else "no rule acts on it"
+    say_done(f"{metric} of {deployment} is {value:g} now; {acts}", result, as_json=as_json)
+
+
+def change_traffic(deployment: str, given: str | None, **asked: Any) -> None:  # noqa: ANN401 -- options of every verb
+    """Where it is reached, from now on; without settings where a new deployment is. Raises its refusals."""
+    settings = {} if given is None else yaml_of(given)
+    if not isinstance(settings, dict) or set(settings) - set(SetTraffic.model_fields) or _COMMON & set(settings):
+        fields = ", ".join(name for name in SetTraffic.model_fields if name not in _COMMON)
+        raise InvalidInputError(f"--set: must be fields with their values; the fields are {fields}", field="--set")
+    carry_out(_SET_TRAFFIC, deployment=deployment, **settings, **asked)
+
+
+def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatever YAML can say
+    """What a file holds, or standard input for -, or YAML itself, which begins with { or [. Raises InvalidInputError.
+
+    What it means is read by the command that it is for.
+    """
+    where = option if given.startswith(("{", "[")) else f"{option}: {given}"
+    try:
+        documents = documents_of(_text(given))
+    except ValueError as error:
+        raise InvalidInputError(f"{where}: {error}", field=option) from None
+    except OSError as error:
+        raise InvalidInputError(f"{where}: cannot be read: {error.strerror}", field=option) from None
+    if len(documents) != 1 or documents[0] is None:
+        raise InvalidInputError(f"{where}: must hold one YAML document, and holds {len(documents)}", field=option)
+    return documents[0]
+
+
+def _text(given: str) -> str:
+    if given.startswith(("{", "[")):
+        return given
+    return sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8")
+
+
+def _changes(given: str | None, *, remove: bool) -> bool:
+    """Raises UsageError."""
+    if given is not None and remove:
+        raise UsageError("--set and --remove do not go together")
+    return remove or given is not None
+
+
+def _show(found: object, nothing: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    elif found:
+        printer().print(yaml.safe_dump(found, sort_keys=False, allow_unicode=True), end="")
+    else:
+        printer().print(nothing)
+
+
+def _policy_set(result: Result) -> str:
+    if result["policy"] is None:
+        return f"{result['deployment']} has no policy from now on: its replicas are just replaced"
+    return f"{result['deployment']} is rolled out by {result['policy']['strategy']} from now on"
+
+
+def _rules_set(result: Result) -> str:
+    count = len(result["rules"])
+    return f"{result['deployment']} has {count or 'no'} autoscaling rule{'' if count == 1 else 's'} from now on"
+
+
+def _traffic_set(result: Result) -> str:
+    reached = ", ".join(entrance["value"] for entrance in result["entrances"]) or "nothing"
+    return f"{result['deployment']} is reached by {reached} from now on"
+
+
+_COMMON = {"request_id", "actor", "reason", "schema_version", "deployment", "expected_version"}
+_SET_POLICY = Verb(SetPolicy, "", "", _policy_set)
+_SET_RULES = Verb(SetAutoscalingRules, "", "", _rules_set)
+_SET_TRAFFIC = Verb(SetTraffic, "", "", _traffic_set)

@@ -1,0 +1,62 @@
+"""`rollway hosts` and `forget-host`: where replicas run."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli.options import Actor, AsJson, Reason, RequestId
+from cli.sending import say_done, send_command
+from cli.servers import Reader
+from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
+from db.views.fleet.hosts import HostView, all_hosts
+from domain.commands.replicas import ForgetHost
+from domain.replicas.clocks import is_warned_of
+
+
+def hosts(*, as_json: AsJson = False) -> None:
+    """Show the hosts that workers run on, and their replicas.
+
+    A host is up while a worker on it gives signs of life. The replicas of one that is down are replaced elsewhere.
+    CLOCK: by how much its clock differs from PostgreSQL's. A host that is off by more than a minute gets no new
+    replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
+    """
+    with Reader() as reader:
+        found = reader.read(all_hosts)
+    if as_json:
+        return print_json([{**asdict(host), "state": "down" if host.down_since else "up"} for host in found])
+    if not found:
+        return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
+    shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")
+    for host in found:
+        counts = ", ".join(f"{count} {status}" for status, count in sorted(host.replicas.items())) or "none"
+        seen = ago(host.last_seen_at, host.now)
+        shown.add_row(host.name, host.address, _state(host), seen, _clock(host), str(host.contract), counts)
+    return printer().print(shown, soft_wrap=False)
+
+
+def forget_host(
+    *,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.", show_default=False)],
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a host that is down and never comes back. Its replicas count as stopped."""
+    result = send_command(ForgetHost, host=host, reason=reason, actor=actor, request_id=request_id)
+    say_done(f"{host} is forgotten", result, as_json=as_json)
+
+
+def _state(host: HostView) -> Text:
+    if host.down_since is None:
+        return Text("up", "green")
+    return Text(f"down for {roughly(host.now - host.down_since)}", "red")
+
+
+def _clock(host: HostView) -> Text:
+    offset = host.clock_offset_seconds
+    if not is_warned_of(offset):
+        return Text("right", "green")
+    return Text(f"{in_seconds(abs(offset))} {'ahead' if offset > 0 else 'behind'}", "yellow")

@@ -1,0 +1,112 @@
+"""`rollway token create`, `list` and `revoke`: who may ask over HTTP."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, TypeVar
+
+import typer
+from psycopg import Connection
+from pydantic import ValidationError
+
+from cli.database_errors import database_errors
+from cli.options import Actor, AsJson
+from cli.servers import Reader, find_servers
+from cli.terminal.exits import READING, WRITING, exits
+from cli.terminal.output import ago, columns, print_json, printer
+from db.tokens import all_tokens, create_token, revoke_token
+from db.views.fleet.signs import signs_of_life
+from domain.commands.tokens import SECRET_BYTES, SECRET_PREFIX, NewToken, Role, Token
+from domain.words.errors import InvalidInputError
+
+T = TypeVar("T")
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the token.", show_default=False)]
+_Role = Annotated[Role, typer.Option("--role", help="What its bearer may do.")]
+_Deployment = Annotated[
+    list[str] | None, typer.Option("--deployment", metavar="NAME", help="Only this one; may be repeated.")
+]
+_Days = Annotated[float | None, typer.Option("--days", help="After which it is refused.", show_default="never")]
+
+_token = typer.Typer(
+    help="Make, list and revoke tokens of the HTTP API.",
+    epilog=exits(*WRITING, example="rollway token create me --role admin\nrollway token list\nrollway token revoke me"),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+GROUPS = {"token": _token}
+
+
+@_token.command(
+    epilog=exits(
+        *WRITING,
+        example="rollway token create ci --role operator --deployment web\nrollway token create me --role admin",
+    )
+)
+def create(
+    *,
+    name: _Name,
+    role: _Role = Role.VIEWER,
+    deployment: _Deployment = None,
+    days: _Days = None,
+    actor: Actor,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token, and show it once: only its hash is kept.
+
+    A viewer reads. An operator adds and activates revisions, steers rollouts and scales. An admin also creates and
+    destroys, and sets policies, traffic, autoscaling and subscriptions. What the bearer does is noted as done by NAME.
+    """
+    try:
+        new = NewToken(name=name, role=role, deployments=tuple(deployment or ()), days=days, actor=actor)
+    except ValidationError as error:
+        raise InvalidInputError.of(error, model=NewToken) from None
+    secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    made = _write(lambda connection: create_token(connection, new, secret))
+    if as_json:
+        return print_json({**asdict(made), "token": secret})
+    printer(stderr=True).print(f"{name} is {_may(made)}. The token is shown this once:")
+    return typer.echo(secret)
+
+
+@_token.command("list", epilog=exits(*READING, example="rollway token list"))
+def list_tokens(*, as_json: AsJson = False) -> None:
+    """Show the tokens there are, and when each was used last."""
+    with Reader() as reader:
+        found, now = reader.read(all_tokens), reader.read(signs_of_life).now
+    if as_json:
+        return print_json(found)
+    if not found:
+        return printer().print("No token yet; 'rollway token create me --role admin' makes one.")
+    table = columns("NAME", "ROLE", "USED", "MADE", "EXPIRES", "FOR")
+    for token in found:
+        used = ago(token.last_used_at, now) if token.last_used_at else "never"
+        expires = token.expires_at.isoformat(" ", "minutes") if token.expires_at else "never"
+        scope = ", ".join(token.deployments) or "all"
+        table.add_row(
+            token.name, token.role, used, f"{ago(token.created_at, now)} by {token.created_by}", expires, scope
+        )
+    return printer().print(table, soft_wrap=False)
+
+
+@_token.command(epilog=exits(*WRITING, example="rollway token revoke ci"))
+def revoke(*, name: _Name, as_json: AsJson = False) -> None:
+    """Revoke a token: the next request that shows it is refused, and its event streams end."""
+    _write(lambda connection: revoke_token(connection, name))
+    if as_json:
+        return print_json({"token": name, "revoked": True})
+    return printer().print(f"{name} is revoked")
+
+
+def _may(token: Token) -> str:
+    scope = f"for {', '.join(token.deployments)}" if token.deployments else "for all deployments"
+    return f"an {token.role} {scope}" if token.role is not Role.VIEWER else f"a {token.role} {scope}"
+
+
+def _write(work: Callable[[Connection], T]) -> T:
+    from db.connection.engine import engine, in_transaction  # noqa: PLC0415  (SQLAlchemy takes half a second)
+
+    find_servers()
+    with database_errors():
+        return in_transaction(engine(), work)

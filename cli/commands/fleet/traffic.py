@@ -1,0 +1,145 @@
+"""`rollway traffic` and `proxies`: which requests go where, and who knows it."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli.commands.deployments.settings import change_traffic
+from cli.completing import deployments_offered
+from cli.options import Actor, AsJson, Reason, RequestId
+from cli.remote_views.table import table_shown
+from cli.servers import Reader
+from cli.show.status import route_colour, short_id
+from cli.terminal.exits import UsageError
+from cli.terminal.output import columns, in_seconds, print_json, printer
+from db.proxies.acks import ProxyView, list_proxies
+from domain.words.errors import DeploymentNotFoundError
+from traffic.envoy.routes import PREVIEW_HEADER
+from traffic.table import Service, TrafficTable, Upstream
+
+_Deployment = Annotated[
+    str | None,
+    typer.Argument(metavar="[DEPLOYMENT]", help="Only this one.", autocompletion=deployments_offered),
+]
+_Set = Annotated[
+    str | None, typer.Option("--set", metavar="FILE|YAML", help="Where it is reached from now on.", show_default=False)
+]
+_Reset = Annotated[bool, typer.Option("--reset", help="Where a new deployment is reached.")]
+
+
+def traffic(
+    *,
+    deployment: _Deployment = None,
+    given: _Set = None,
+    reset: _Reset = False,
+    reason: Reason = "",
+    actor: Actor,
+    request_id: RequestId,
+    as_json: AsJson = False,
+) -> None:
+    """Show the table as proxies get it, or set a part of it: where a deployment is reached.
+
+    live: requests go there; preview: healthy replicas of a revision that is being rolled out and has no traffic yet.
+
+    --set takes the fields of 'traffic' in the file of 'rollway apply', and replaces all of them.
+    """
+    if given is not None or reset:
+        if deployment is None or (given is not None and reset):
+            raise UsageError("name the deployment, and give either --set or --reset")
+        asked = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
+        return change_traffic(deployment, given, **asked)
+    with Reader() as reader:
+        found = reader.read(table_shown)
+    return _show_traffic(_of(found, deployment), as_json=as_json)
+
+
+def _of(table: TrafficTable, deployment: str | None) -> TrafficTable:
+    """Only that deployment. Raises DeploymentNotFoundError."""
+    if deployment is None:
+        return table
+    services = tuple(service for service in table.services if service.name == deployment)
+    if not services:
+        message = f"no deployment called {deployment} is reached; 'rollway traffic' lists those that are"
+        raise DeploymentNotFoundError(message, deployment=deployment)
+    return replace(table, services=services)
+
+
+def _show_traffic(table: TrafficTable, *, as_json: bool) -> None:
+    if as_json:
+        return print_json({"services": table.services, "faults": table.faults})
+    if not table.services:
+        return printer().print("No deployments yet; 'rollway apply -f examples/web.yaml' makes one.")
+    shown = columns("NAME", "TRAFFIC", "ADDRESS", "STATUS", "REVISION", "ROUTE", "REACHED AS")
+    for service in table.services:
+        for row in _rows(service):
+            shown.add_row(*row)
+    printer().print(shown, soft_wrap=False)
+    for fault in table.faults:
+        printer().print(f"! {fault}", style="yellow")
+    return None
+
+
+def proxies(*, as_json: AsJson = False) -> None:
+    """Show the proxies that were heard of, and what each has acknowledged.
+
+    A replica that leaves is stopped only when every live proxy has acknowledged a table without it; DRAINS counts
+    those that wait for this proxy. A proxy that has been silent for its time counts no more. Where two proxies use one
+    node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
+    """
+    with Reader() as reader:
+        found = reader.read(list_proxies)
+    if as_json:
+        return print_json([asdict(proxy) for proxy in found])
+    if not found:
+        return printer().print(
+            "No proxy has been heard of; 'rollway up' starts one, 'rollway proxies --help' says more."
+        )
+    shown = columns("NODE", "KIND", "STATE", "ACKNOWLEDGED", "WHEN", "SEEN", "DRAINS")
+    for proxy in found:
+        shown.add_row(
+            proxy.node_id,
+            proxy.kind,
+            _proxy_state(proxy),
+            proxy.acked_version or "-",
+            "-" if proxy.acked_seconds_ago is None else f"{in_seconds(proxy.acked_seconds_ago)} ago",
+            f"{in_seconds(proxy.seen_seconds_ago)} ago",
+            str(proxy.drains_waiting),
+        )
+    return printer().print(shown, soft_wrap=False)
+
+
+def _rows(service: Service) -> Iterator[tuple[str | Text, ...]]:
+    """The first row of each kind says where it is reached."""
+    prefixes = [prefix.value if prefix.strip else f"{prefix.value} (passed on)" for prefix in service.prefixes]
+    live = ", ".join((*service.hosts, *prefixes)) or "nowhere"
+    preview = ", ".join((*service.preview_hosts, f"header {PREVIEW_HEADER}"))
+    yield from _upstreams(service.name, "live", service.live, live)
+    if service.weight and service.canary:
+        yield from _upstreams("", "canary", service.canary, f"{service.weight / 100:g} % of the requests")
+    if service.baseline_weight and service.baseline:
+        as_much = f"{service.baseline_weight / 100:g} % of the requests"
+        yield from _upstreams("", "baseline", service.baseline, as_much)
+    if service.mirrored and service.canary:
+        reached = f"copies of {service.mirrored / 100:g} % of the requests that only read"
+        yield from _upstreams("", "mirror", service.canary, reached)
+    if service.preview:
+        yield from _upstreams("", "preview", service.preview, preview)
+
+
+def _upstreams(name: str, kind: str, upstreams: tuple[Upstream, ...], reached: str) -> Iterator[tuple[str | Text, ...]]:
+    if not upstreams:
+        yield name, kind, "-", Text("no replica", "yellow"), "-", "-", reached
+    for number, upstream in enumerate(upstreams):
+        status = Text(str(upstream.status), route_colour(upstream.status))
+        first = (name, kind) if number == 0 else ("", "")
+        address = f"[{upstream.ip}]:{upstream.port}" if ":" in upstream.ip else f"{upstream.ip}:{upstream.port}"
+        yield *first, address, status, upstream.revision, short_id(upstream.route_id), "" if number else reached
+
+
+def _proxy_state(proxy: ProxyView) -> Text:
+    if not proxy.is_live:
+        return Text("silent", "yellow")
+    return Text("two with this id", "red") if proxy.is_doubled else Text("live", "green")

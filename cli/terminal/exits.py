@@ -1,0 +1,134 @@
+"""How a command ends: the exit codes, and refusals as people and scripts see them."""
+
+import json
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Self
+
+import typer
+
+from domain.installation.servers import UnfitServerError
+from domain.words.errors import InvalidInputError, RollwayError
+
+
+class ExitCode(IntEnum):
+    """What the shell gets."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    TIMED_OUT = 4
+    DIFFERENT = 5
+    WAITS_FOR_YOU = 6
+    INTERRUPTED = 130
+
+
+class UsageError(RollwayError):
+    """The command line itself is wrong."""
+
+    code = "usage"
+
+
+class UnreachableError(RollwayError):
+    """The stack is not running, or a server does not answer."""
+
+    code = "unreachable"
+
+
+class MigrationError(RollwayError):
+    """The database is as it was: Postgres refuses what would bring it to the newest schema."""
+
+    code = "not_migrated"
+
+
+class WaitTimedOutError(RollwayError):
+    """--wait has waited long enough; what it waited for goes on."""
+
+    code = "wait_timed_out"
+
+
+class WaitsForPersonError(RollwayError):
+    """--wait has waited long enough, and so has the rollout: it goes on when a person says so."""
+
+    code = "waits_for_person"
+
+
+class ElsewhereError(RollwayError):
+    """What is asked for lies on another host, whose name stands in the detail."""
+
+    code = "on_another_host"
+
+
+class RolledBackError(RollwayError):
+    """The rollout that --wait waited for did not end with its revision."""
+
+    code = "rolled_back"
+
+
+class DegradedError(RollwayError):
+    """Scaling gave up for now; it is tried again on its own."""
+
+    code = "degraded"
+
+
+class FaultError(RollwayError):
+    """Rollway itself is wrong: nobody has foreseen what happened."""
+
+    code = "fault"
+
+    @classmethod
+    def of(cls, error: Exception, variable: str) -> Self:
+        """`variable`: of the environment, which shows where."""
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".rstrip(": ")
+        return cls(f"this is a fault of Rollway's own, {said}; with {variable}=1 it shows where, for a report")
+
+
+def exit_code(error: RollwayError) -> ExitCode:
+    """The exit code that stands for a refusal."""
+    match error:
+        case InvalidInputError() | UsageError():
+            return ExitCode.USAGE
+        case UnreachableError() | UnfitServerError():
+            return ExitCode.UNREACHABLE
+        case WaitTimedOutError():
+            return ExitCode.TIMED_OUT
+        case WaitsForPersonError():
+            return ExitCode.WAITS_FOR_YOU
+        case _:
+            return ExitCode.REFUSED
+
+
+def tell(error: RollwayError, *, as_json: bool) -> None:
+    """One sentence on standard error; with --json one document on standard output, where the script reads."""
+    if as_json:
+        typer.echo(json.dumps({"error": error.as_json()}))
+    else:
+        from cli.terminal.output import printer  # noqa: PLC0415 -- rich takes a tenth of a second, which --help can save
+
+        sentence = error.message if error.message.endswith((".", "!", "?", "'")) else f"{error.message}."
+        printer(stderr=True).print(sentence, style="red")
+
+
+def exits(*codes: ExitCode, example: str) -> str:
+    """The end of a command's help: examples, and the exit codes that it can give."""
+    shown = ["Examples:", *(f"  {line}" for line in example.splitlines())]
+    meanings = [f"  {code.value:<3}  {MEANING[code]}" for code in sorted({ExitCode.DONE, *codes})]
+    return "\b\n" + "\n".join(shown) + "\n\n\b\n" + "\n".join(["Exit codes:", *meanings])
+
+
+MEANING = {
+    ExitCode.DONE: "done",
+    ExitCode.REFUSED: "refused or failed",
+    ExitCode.USAGE: "wrong usage or input",
+    ExitCode.UNREACHABLE: "stack or servers not reachable",
+    ExitCode.TIMED_OUT: "--wait timed out",
+    ExitCode.DIFFERENT: "the file differs from what is stored",
+    ExitCode.WAITS_FOR_YOU: "--wait timed out, and the rollout waits for 'promote' or 'resume'",
+    ExitCode.INTERRUPTED: "Ctrl-C",
+}
+
+STARTING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.INTERRUPTED)
+READING: Sequence[ExitCode] = (ExitCode.REFUSED, ExitCode.USAGE, ExitCode.UNREACHABLE)
+WRITING: Sequence[ExitCode] = (*READING, ExitCode.INTERRUPTED)
+WAITING: Sequence[ExitCode] = (*WRITING, ExitCode.TIMED_OUT, ExitCode.WAITS_FOR_YOU)

@@ -1,0 +1,37 @@
+"""Notes for a person on standard error: what a worker would log, and what is doubtful about the Redis that is used.
+
+What is imported inside of functions takes a second, which commands that only read can save.
+"""
+
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+from cli.terminal.output import printer
+
+
+def show_notes() -> None:
+    """From now on what is logged is a note for people: without the key and the driver's words."""
+    import structlog  # noqa: PLC0415
+
+    structlog.configure(processors=[_only_the_event], logger_factory=_to_stderr)
+
+
+def look_at_redis() -> None:
+    """Say what is doubtful about the server of REDIS_URL. Raises UnfitServerError for one too old, and RedisError."""
+    from tasks.redis.server import doubt_about  # noqa: PLC0415
+    from tasks.worker.connections import redis_client  # noqa: PLC0415
+
+    if doubt := doubt_about(redis_client()):
+        printer(stderr=True).print(f"note: {doubt}", style="yellow")
+
+
+def _to_stderr(*_: object) -> object:
+    """Today's standard error: a logger that is made once would keep the one of its first line."""
+    import structlog  # noqa: PLC0415
+
+    return structlog.PrintLogger(sys.stderr)
+
+
+def _only_the_event(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
+    return f"note: {event['event']}"

@@ -1,0 +1,1 @@
+"""The connection to Postgres: where it is, how it is opened, and how values reach it."""

@@ -1,0 +1,141 @@
+"""The engine, made in the process that uses it, and transactions that are tried again when Postgres says so."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import psycopg
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
+
+from db.connection.server import refuse_unfit
+from db.connection.settings import DatabaseSettings
+from db.silence import AWAY, KEEPALIVE, AnsweredConnection, AnsweredCursor
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+
+T = TypeVar("T")
+_ATTEMPTS = 5
+_RESTED_SECONDS = 1.0
+"""A connection that nobody used for so long is asked whether it lives, before it is used again."""
+
+
+def make_engine(settings: DatabaseSettings, application: str = "rollway") -> Engine:
+    """A pool of `pool_size` connections with the timeouts of the settings. Nothing is connected yet.
+
+    Connecting raises UnfitServerError where the server is too old.
+    """
+    made = create_engine(
+        settings.url,
+        pool_size=settings.pool_size,
+        max_overflow=2,
+        pool_recycle=1800,
+        pool_use_lifo=True,  # the connection that knows the most statements goes first
+        connect_args={
+            "options": settings.options,
+            "application_name": application,
+            "connect_timeout": 5,
+            "prepare_threshold": 1,  # at second use: what is used once may be a migration, many statements in one
+            "cursor_factory": AnsweredCursor,
+            **KEEPALIVE,
+        },
+    )
+
+    _ping_what_has_rested(made)
+
+    @event.listens_for(made, "do_connect")
+    def _connect(_dialect: object, _record: object, _words: object, arguments: dict[str, Any]) -> psycopg.Connection:
+        connection = AnsweredConnection.connect(**arguments)
+        connection.patience = settings.patience_seconds
+        refuse_unfit(connection, settings.address)
+        return connection
+
+    return made
+
+
+@cache
+def engine() -> Engine:
+    """The engine of this process, from DATABASE_URL; made at first use because engines must not cross a fork."""
+    return make_engine(DatabaseSettings.from_environment(os.environ))
+
+
+def in_transaction(on: Engine, work: Callable[[psycopg.Connection], T], patience_seconds: float = 0) -> T:
+    """`work` in one transaction, run again from its start after a deadlock, a lock timeout or a lost connection.
+
+    Some attempts are made at once, and further ones for as long as the patience lasts. A connection lost while
+    committing leaves open whether it was committed: `work` must be safe to repeat.
+    """
+    with suppress(*AWAY), transaction(on) as connection:
+        return work(connection)
+    for attempt in Retrying(
+        stop=stop_after_attempt(_ATTEMPTS - 1) & stop_after_delay(patience_seconds),
+        wait=wait_random_exponential(multiplier=0.02, max=1),
+        retry=retry_if_exception_type(AWAY),
+        reraise=True,
+    ):
+        with attempt, transaction(on) as connection:
+            return work(connection)
+    raise AssertionError  # pragma: no cover  (Retrying returns or raises)
+
+
+@contextmanager
+def transaction(on: Engine) -> Iterator[psycopg.Connection]:
+    """A connection of the pool in a transaction: committed at the end, rolled back when the body raises.
+
+    It is a pipeline: a statement is sent without waiting for the one before, and who fetches rows, or asks how many
+    there were, waits for all that was sent. So what Postgres refuses may be raised later than where it was executed,
+    at the end of the body at the latest.
+    """
+    with closing(_pooled(on)) as pooled:
+        connection = pooled.driver_connection
+        assert isinstance(connection, psycopg.Connection)  # noqa: S101  (narrows the type; the URL fixes the driver)
+        connection.autocommit = True  # or psycopg waits for the answer to its own BEGIN
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN", prepare=False)
+                yield connection
+                connection.execute("COMMIT", prepare=False)
+        finally:
+            connection.rollback()  # sends nothing after a COMMIT
+            if not connection.closed:
+                connection.autocommit = False
+
+
+def _pooled(on: Engine) -> PoolProxiedConnection:
+    """Raises what psycopg raises, also of a first connection, which SQLAlchemy asks for the version of the server."""
+    try:
+        return on.raw_connection()
+    except DBAPIError as error:
+        raise error.orig or error from None
+
+
+def database_now(connection: psycopg.Connection) -> datetime:
+    """The only clock that decides anything."""
+    ((now,),) = connection.execute("SELECT clock_timestamp()").fetchall()
+    assert isinstance(now, datetime)  # noqa: S101  (narrows the type)
+    return now
+
+
+def _ping_what_has_rested(made: Engine) -> None:
+    """Where one connection is dead, all are made anew: the server was restarted."""
+
+    @event.listens_for(made, "connect")
+    @event.listens_for(made, "checkin")
+    def _note(_connection: object, record: ConnectionPoolEntry) -> None:
+        record.info["used_at"] = time.monotonic()
+
+    @event.listens_for(made, "checkout")
+    def _ping(connection: psycopg.Connection, record: ConnectionPoolEntry, _proxy: object) -> None:
+        if not connection.closed and time.monotonic() - record.info["used_at"] < _RESTED_SECONDS:
+            return
+        try:
+            made.dialect.do_ping(cast("DBAPIConnection", connection))
+        except psycopg.Error as error:
+            raise InvalidatePoolError from error

@@ -1,0 +1,1 @@
+"""The one way to lock and change a deployment, and the statuses that statements name."""

@@ -1,0 +1,1 @@
+"""Reads for what is foretold: plans, forecasts, and why something waits."""

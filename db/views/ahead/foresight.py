@@ -1,0 +1,125 @@
+"""The reads for plans and replays: a deployment as decisions see it, what its past replicas teach, a rollout."""
+
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, NamedTuple, Self
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.evidence import evidence_of
+from db.failures import start_failures
+from db.locking.rows import named_row
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.rollouts import RolloutView, rollouts_by_id
+from domain.cycle.rollout import is_judged
+from domain.foresight.rehearsal.learned import Learned
+from domain.model.deployment import Deployment, Route, StartFailures
+from domain.model.evidence import Evidence
+from domain.words.errors import RolloutNotFoundError
+
+_REMEMBERED = 300
+"""So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
+
+_REPLICAS = """
+    SELECT array_agg(extract(epoch FROM healthy_at - created_at)::float8 ORDER BY created_at)
+             FILTER (WHERE healthy_at IS NOT NULL) AS starts,
+           array_agg(extract(epoch FROM stopped_at - drain_started_at)::float8 ORDER BY created_at)
+             FILTER (WHERE status = 'terminated' AND stopped_at >= drain_started_at) AS stops,
+           count(*) FILTER (WHERE status = 'failed' AND healthy_at IS NULL) AS failed
+      FROM (SELECT * FROM routes WHERE deployment_id = %s AND created_at < %s
+             ORDER BY created_at DESC LIMIT %s) newest
+"""
+
+_WAKES = """
+    SELECT extract(epoch FROM s.at - o.started_at)::float8
+      FROM (SELECT * FROM rollouts WHERE deployment_id = %s AND started_at < %s ORDER BY started_at DESC LIMIT %s) o
+      JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = 1
+     WHERE o.outcome IS NOT NULL ORDER BY o.started_at
+"""
+"""From the command to the first decision: nothing else comes between the two."""
+
+_FAILURES = """
+    SELECT failed_revision_id, failed_starts, last_failed_at, came_up_at, short_lives FROM deployments WHERE id = %s
+"""
+
+
+class _Replicas(NamedTuple):
+    starts: list[float] | None
+    stops: list[float] | None
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseeable:
+    """A deployment as decisions see it at the database's time `now`, and what its past replicas teach."""
+
+    deployment: Deployment
+    learned: Learned
+    now: datetime
+
+    @classmethod
+    def of(cls, view: DeploymentView, past: "LearnedView") -> Self:
+        """The deployment of the view, with its failing starts."""
+        names = [field.name for field in fields(Route)]
+        routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.routes)
+        rollout = view.snapshot.rollout
+        if rollout is not None:
+            rollout = replace(rollout, evidence=past.evidence)
+        deployment = replace(view.snapshot, start_failures=past.start_failures, routes=routes, rollout=rollout)
+        return cls(deployment, past.learned, view.now)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedView:
+    """What a deployment's past replicas teach, those of its starts that fail, and what proxies told of its canary."""
+
+    learned: Learned
+    start_failures: StartFailures | None
+    evidence: tuple[Evidence, ...] = ()
+
+
+def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Learned:
+    """What the newest replicas and rollouts of the deployment teach, or those that were there `before`."""
+    asked = (deployment_id, before or "infinity", _REMEMBERED)
+    (replicas,) = connection.cursor(row_factory=named_row(_Replicas)).execute(_REPLICAS, asked).fetchall()
+    wakes = connection.execute(_WAKES, asked).fetchall()
+    return Learned(
+        starts=tuple(replicas.starts or ()),
+        stops=tuple(replicas.stops or ()),
+        wakes=tuple(max(0.0, wake) for (wake,) in wakes),
+        failed_starts=replicas.failed,
+    )
+
+
+def foreseeable(connection: Connection[Any], view: DeploymentView) -> Foreseeable:
+    """The deployment of the view, as a plan of it begins."""
+    return Foreseeable.of(view, learned_shown(connection, view))
+
+
+def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedView:
+    """Of the deployment of the view; of its canary as the next look will find it."""
+    (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
+    rollout = view.snapshot.rollout
+    judged = [] if rollout is None or not is_judged(rollout) else [rollout.id]
+    evidence = [told for its in (evidence_of(connection, judged) if judged else {}).values() for told in its]
+    return LearnedView(learned_of(connection, view.id), start_failures(*failures), tuple(evidence))
+
+
+def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:
+    """A rollout, under way or ended. Raises RolloutNotFoundError."""
+    found = rollouts_by_id(connection, [rollout_id]).get(rollout_id)
+    if found is None:
+        message = f"there is no rollout {rollout_id}; its id stands in the answer of the command that began it"
+        raise RolloutNotFoundError(message, rollout_id=rollout_id)
+    return found
+
+
+def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
+    """The newest rollout of the deployment. Raises DeploymentNotFoundError and RolloutNotFoundError."""
+    view = deployment_named(connection, name)
+    query = "SELECT id FROM rollouts WHERE deployment_id = %s ORDER BY started_at DESC LIMIT 1"
+    newest = connection.execute(query, (view.id,)).fetchone()
+    if newest is None:
+        raise RolloutNotFoundError.of_deployment(name)
+    return rollouts_by_id(connection, newest)[newest[0]]

@@ -1,0 +1,54 @@
+"""The reads for plans: a deployment as it would be once a revision is activated, or the rest of what is under way."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import Connection
+
+from db.views.ahead.foresight import Foreseeable, foreseeable
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.timeline import RevisionView, revision_named
+from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
+from domain.foresight.rehearsal.learned import Learned
+from domain.steering.activation import ActivationRequest
+from domain.strategies import stored_policy
+from domain.words.errors import RevisionNotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan is made from, at the database's time `now`."""
+
+    subject: Subject
+    learned: Learned
+    now: datetime
+
+
+def activated(connection: Connection[Any], name: str, revision: str) -> Planned:
+    """As if this revision were activated now. Raises what the activation itself would raise."""
+    view = deployment_named(connection, name)
+    return planned_activation(
+        view, foreseeable(connection, view), revision_named(connection, view.id, revision), revision
+    )
+
+
+def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:
+    """Of the revision of that name as it was found. Raises RevisionNotFoundError where it was not."""
+    if found is None:
+        message = f"{view.name} has no revision {name}; 'rollway status {view.name}' lists them"
+        raise RevisionNotFoundError(message, deployment=view.name, revision=name)
+    policy = stored_policy(view.policy) if view.policy else None
+    request = ActivationRequest(found.id, name, view.deploying_revision, policy)
+    subject = Subject(after_activation(known.deployment, request, known.now), _is_checked(found))
+    return Planned(subject, known.learned, known.now)
+
+
+def planned_rest(known: Foreseeable, runs: RevisionView | None) -> Planned:
+    """The deployment as it stands. `runs`: the revision that it goes to, or stands at."""
+    return Planned(Subject(known.deployment, _is_checked(runs)), known.learned, known.now)
+
+
+def _is_checked(revision: RevisionView | None) -> bool:
+    """Of no revision there is nothing to check."""
+    return revision is None or says_when_healthy(revision.spec)

@@ -1,0 +1,80 @@
+"""The read for why a deployment waits: it as decisions see it, and what there is around it, from one snapshot."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from psycopg import Connection
+
+from db.freezes import gates_of
+from db.views.ahead.foresight import foreseeable
+from db.views.deployments import DeploymentView, deployment_named
+from db.views.fleet.signs import SignsOfLife, signs_of_life
+from domain.foresight.plan.around import Around
+from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.hold import Hold
+from domain.steering.holds import OpenRollout
+
+_HOSTS = "SELECT name, down_since IS NOT NULL AS is_down FROM hosts"
+
+# of a value of `env`, {"secret": "file:/run/secrets/db"}
+_LACKING = """
+    SELECT host, string_agg(reference || ': ' || fault, '; ' ORDER BY reference)
+      FROM host_secrets
+     WHERE fault IS NOT NULL
+       AND reference IN (SELECT jsonb_path_query(spec, '$.env.*.secret') #>> '{}' FROM revisions WHERE id = %s)
+     GROUP BY host
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What `domain.foresight.why` is asked with, at the database's time `now`; who does the work was heard of then."""
+
+    view: DeploymentView
+    deployment: Deployment
+    around: Around
+    signs: SignsOfLife
+    now: datetime
+
+
+def waiting(connection: Connection[Any], name: str) -> Waiting:
+    """The deployment of that name. Raises DeploymentNotFoundError."""
+    view = deployment_named(connection, name)
+    known = foreseeable(connection, view)
+    hosts = dict(connection.execute(_HOSTS).fetchall())
+    is_any_up = not all(hosts.values())
+    around = Around(
+        hosts={route.id: route.host for route in view.routes if route.host is not None or not is_any_up},
+        reasons={route.id: route.reason for route in view.routes},
+        down=frozenset(host for host, is_down in hosts.items() if is_down),
+        lacking=_lacking(connection, view),
+        learned=known.learned,
+        due_at=view.due_at,
+        said=view.reason,
+    )
+    deployment = replace(known.deployment, hold=_hold(connection, view))
+    return Waiting(view, deployment, around, signs_of_life(connection), view.now)
+
+
+def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
+    """Why its rollout may not go forward, as the next cycle will find it."""
+    rollout = view.rollout
+    if rollout is None or view.sub_step is not DeploymentSubStep.PROVISIONING:
+        return None
+    (through,) = connection.execute("SELECT through_freeze FROM rollouts WHERE id = %s", (rollout.id,)).fetchall()
+    seen = OpenRollout(
+        rollout.id,
+        view.name,
+        rollout.started_at,
+        has_moved=rollout.steps > 0,
+        is_exit=rollout.is_undo,
+        through_freeze=through[0],
+    )
+    return gates_of(connection, [view.name])[view.name].hold(seen, view.now)
+
+
+def _lacking(connection: Connection[Any], view: DeploymentView) -> dict[str, str]:
+    """By host, what it lacks of the secrets of the revision that should run."""
+    target = view.deploying_revision_id or view.current_revision_id
+    return dict(connection.execute(_LACKING, (target,)).fetchall())

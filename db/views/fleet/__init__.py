@@ -1,0 +1,1 @@
+"""Reads about the whole fleet: hosts, windows, entrances, subscriptions."""

@@ -1,0 +1,57 @@
+"""The reads for people: where deployments are reached, and whose an entrance is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.locking.rows import columns
+from domain.traffic.entrances import in_order
+from domain.traffic.published import Entrance, EntranceKind, RequestRules, known_protocol
+
+_REACHED = """
+    SELECT d.request_timeout_seconds, d.hedge_after_seconds, d.preview, d.idle_timeout_seconds, d.protocol,
+           n.kind, n.value, n.strip_prefix
+      FROM deployments d LEFT JOIN entrances n ON n.deployment_id = d.id
+     WHERE d.id = %s
+"""
+
+_WANTED = columns("kind text, value text")
+
+_OWNERS = f"""
+    SELECT n.kind, n.value, d.name
+      FROM entrances n JOIN deployments d ON d.id = n.deployment_id
+     WHERE (n.kind, n.value) IN (SELECT * FROM {_WANTED})
+       AND d.lifecycle <> 'destroyed' AND d.name <> %(deployment)s
+"""
+
+
+_KINDS = {kind.value: kind for kind in EntranceKind}
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedView:
+    """Where a deployment is reached, and what proxies do with its requests.
+
+    Entrances of a kind that only a newer release knows are left out.
+    """
+
+    entrances: tuple[Entrance, ...]
+    rules: RequestRules
+
+
+def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
+    """Of one that is known to exist."""
+    rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
+    found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
+    *rules, protocol = rows[0][:5]
+    return ReachedView(in_order(found), replace(RequestRules(*rules), protocol=known_protocol(protocol)))
+
+
+def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:
+    """Those of `wanted` that another deployment than this one has, each with its name."""
+    keys = {(entrance.kind.value, entrance.value): entrance for entrance in wanted}
+    rows = connection.execute(_OWNERS, _WANTED.arrays(keys, deployment=deployment)).fetchall()
+    return {keys[kind, value]: name for kind, value, name in rows}

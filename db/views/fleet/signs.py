@@ -1,0 +1,60 @@
+"""The read for people: when those who do the work were last heard of."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from db.locking.live import IS_LIVE
+from domain.words.numbers import duration
+
+SILENT = timedelta(seconds=5)
+
+_SIGNS = f"""
+    SELECT clock_timestamp() AS now, (SELECT max(last_seen_at) FROM hosts) AS worker,
+           (SELECT max(seen_at) FROM publishers) AS api, (SELECT ticked_at FROM beat) AS beat,
+           live.proxies, live.telling
+      FROM (SELECT count(*)::int AS proxies, count(stats_address)::int AS telling FROM proxies p WHERE {IS_LIVE}) live
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SignsOfLife:
+    """The last signs at the database's time `now`: of any worker, server for proxies and beat. None: never.
+
+    `telling`: how many of the live `proxies` tell what they answer, as judges need it.
+    """
+
+    now: datetime
+    worker: datetime | None
+    api: datetime | None
+    beat: datetime | None
+    proxies: int
+    telling: int
+
+    @property
+    def missing_worker(self) -> str:
+        """A sentence when no worker does anything; empty when one does."""
+        if self.worker is None:
+            return "no worker has been heard of yet, so nothing is started or stopped; 'rollway up' starts some"
+        if self.now - self.worker <= SILENT:
+            return ""
+        since = duration(self.now - self.worker)
+        return f"no worker has been heard of for {since}, so nothing is started, probed or stopped; does one run?"
+
+    @property
+    def missing_evidence(self) -> str:
+        """A sentence when a judge hears of no request, or not of all; empty when it does."""
+        if not self.telling:
+            return "no live proxy tells what it answers, so its judge will find nothing; seconds need no judge"
+        if self.telling < self.proxies:
+            return f"only {self.telling} of {self.proxies} live proxies tell what they answer: its judge sees no more"
+        return ""
+
+
+def signs_of_life(connection: Connection[Any]) -> SignsOfLife:
+    """Workers and servers for proxies show one each second, and workers note one of beat every 3 s."""
+    (signs,) = connection.cursor(row_factory=class_row(SignsOfLife)).execute(_SIGNS).fetchall()
+    return signs

@@ -1,0 +1,109 @@
+"""Who may ask what over HTTP: a token has a role, and perhaps only some deployments."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.words.errors import RollwayError
+from domain.words.names import DeploymentName, Name
+
+SECRET_BYTES = 32
+SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
+"""Of every token, so that one that lies in a log or in a repository is found."""
+_DAYS = 3650
+
+
+class Role(StrEnum):
+    """What the bearer of a token may do; each may do what the ones before it may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+_RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+class NoTokenError(RollwayError):
+    """The request shows no token, or one that is unknown, revoked or expired."""
+
+    code = "no_token"
+
+
+class NotAllowedError(RollwayError):
+    """The token is known, and its role or its deployments do not reach that far."""
+
+    code = "not_allowed"
+
+
+class TokenExistsError(RollwayError):
+    """A token of that name exists."""
+
+    code = "token_exists"
+
+
+class TokenNotFoundError(RollwayError):
+    """No token has that name."""
+
+    code = "token_not_found"
+
+
+class NewToken(BaseModel):
+    """A token that is to be made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Name
+    """Who will show it: the actor of its commands."""
+    role: Role
+    """What it may do."""
+    deployments: tuple[DeploymentName, ...] = Field((), max_length=1000)
+    """Those it is for, which need not exist yet; none: all."""
+    days: float | None = Field(None, gt=0, le=_DAYS)
+    """After which it is refused; left out: never."""
+    actor: str = Field(min_length=1, max_length=200)
+    """Who makes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as it is known here: its secret is not. `deployments`: those it is for; none: all."""
+
+    name: str
+    role: Role
+    deployments: tuple[str, ...] = ()
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it is for every deployment, those of tomorrow too."""
+        return not self.deployments
+
+    def sees(self, deployment: str) -> bool:
+        """Whether it is for this deployment."""
+        return self.is_for_all or deployment in self.deployments
+
+    def may(self, role: Role) -> bool:
+        """Whether it may do what `role` may."""
+        return _RANK[self.role] >= _RANK[role]
+
+    def refuse_below(self, role: Role) -> None:
+        """Raises NotAllowedError when the token's role is a lesser one."""
+        if not self.may(role):
+            message = f"this needs the role {role}, and the token {self.name} has {self.role}"
+            raise NotAllowedError(message, needed=role, role=self.role)
+
+    def refuse_others(self, deployment: str | None) -> None:
+        """Raises NotAllowedError for a deployment that the token is not for; None: for what is about all of them.
+
+        The sentence is the same whether or not there is such a deployment.
+        """
+        if self.is_for_all or deployment in self.deployments:
+            return
+        what = "what is about the whole fleet" if deployment is None else deployment
+        raise NotAllowedError(f"the token {self.name} is for {', '.join(self.deployments)}, not for {what}")

@@ -1,0 +1,1 @@
+"""One cycle of a deployment: evaluate, classify, and what it leaves behind."""

@@ -1,0 +1,152 @@
+"""What a decision leaves behind: the next snapshot of its deployment. What is written copies these values.
+
+clock       a wait for a person, or a hold    it stops, if it has not stopped yet
+            otherwise                         it goes on, and what it counts moves by the time that it stood still
+progress    an old route is drained           now
+failures    an unhealthy new route is drained one more: it had to be replaced
+weight      a stage of a canary begins        its own, which no proxy knows yet
+            it turns back                     none
+outcome     the revisions swap                completed
+            the deploying revision is cleared rolled back
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from domain.cycle.rollout import PROVISIONING, ROLLING_BACK, with_clock_running, with_clock_stopped, without_weight
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.model.changes import RouteChanges
+from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, TrafficStatus
+
+
+def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
+    """The whole snapshot. A route that is created has a placeholder for the id that Postgres will give it."""
+    before = decision.deployment
+    deployment = deployment_after(decision, rollout_after(decision, now), now)
+    return replace(deployment, routes=routes_after(before.routes, decision.changes, now))
+
+
+def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now: datetime) -> Deployment:
+    """The deployment, with the rollout as `rollout_after` gives it; the routes are those from before."""
+    before, stays = decision.deployment, decision.revision is RevisionMove.KEEP
+    swapped = decision.revision is RevisionMove.SWAP
+    autoscaled = before.rollout is None and decision.desired_replicas != before.desired_replicas
+    return Deployment(
+        id=before.id,
+        name=before.name,
+        desired_replicas=decision.desired_replicas,
+        status=decision.to,
+        current_revision_id=before.deploying_revision_id if swapped else before.current_revision_id,
+        deploying_revision_id=before.deploying_revision_id if stays else None,
+        version=before.version + decision.changes_anything,
+        phase_started_at=before.phase_started_at if decision.to == before.status else now,
+        phase_attempts=decision.attempts,
+        paused_at=before.paused_at if stays else None,
+        rollout=rollout if stays else None,
+        start_failures=before.start_failures,
+        degraded_reason=decision.degraded_reason,
+        retry_at=decision.retry_at,
+        routes=before.routes,
+        rules=before.rules,
+        metrics=before.metrics,
+        last_autoscaled_at=now if autoscaled else before.last_autoscaled_at,
+        count_stopping=before.count_stopping,
+    )
+
+
+def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None:
+    """The rollout that the decision belongs to, also one that ends with it; None where there is none."""
+    before = decision.deployment.rollout
+    if before is None:
+        return None
+    clock = with_clock_stopped(before, now) if decision.clock_stopped else with_clock_running(before, now)
+    if not decision.changes_anything:
+        return clock
+    stage = decision.changes.stage
+    drained = {route_id.int for route_id in decision.changes.drain_route_ids}  # numbers are found faster than ids
+    routes = [route for route in decision.deployment.routes if route.id.int in drained] if drained else []
+    rollout = Rollout(  # named field by field: `replace` takes twice as long, in each cycle of a fleet
+        id=before.id,
+        from_revision_id=before.from_revision_id,
+        to_revision_id=before.to_revision_id,
+        policy=before.policy,
+        started_at=before.started_at,
+        last_progress_at=now if _is_progress(routes, before) else clock.last_progress_at,
+        deadline=clock.deadline,
+        desired_at_start=before.desired_at_start,
+        desired_with_revision=before.desired_with_revision,
+        failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
+        steps=before.steps + 1,
+        clock_stopped_at=clock.clock_stopped_at,
+        promote_requested=before.promote_requested and stage is None,
+        is_undo=before.is_undo,
+        last_failure=before.last_failure,
+        stage=stage.number if stage else before.stage,
+        weight=stage.weight if stage else before.weight,
+        weight_known_at=None if stage else before.weight_known_at,
+        evidence=before.evidence,
+    )
+    return without_weight(rollout) if turns_back(decision) else rollout
+
+
+def turns_clock(decision: ClassifiedDecision) -> bool:
+    """Whether the clock of the rollout stops with this decision, or goes on."""
+    rollout = decision.deployment.rollout
+    return rollout is not None and decision.clock_stopped is (rollout.clock_stopped_at is None)
+
+
+def turns_back(decision: ClassifiedDecision) -> bool:
+    """Whether the rollout is on the way back from this decision on."""
+    return decision.to == ROLLING_BACK != decision.deployment.status
+
+
+def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:
+    """How the rollout ends by this decision, if it ends."""
+    match decision.revision:
+        case RevisionMove.SWAP:
+            return RolloutOutcome.COMPLETED
+        case RevisionMove.CLEAR:
+            return RolloutOutcome.ROLLED_BACK
+        case RevisionMove.KEEP:
+            return None
+
+
+def back_reason_of(decision: ClassifiedDecision) -> str | None:
+    """Why the rollout turns back by this decision, if it does."""
+    return decision.reason if turns_back(decision) else None
+
+
+def routes_after(routes: Iterable[Route], changes: RouteChanges, now: datetime) -> tuple[Route, ...]:
+    """The routes as the changes leave them: drained ones are stopping, created ones stand last and are starting."""
+    promoted, parked, drained = (
+        set(ids) for ids in (changes.promote_route_ids, changes.park_route_ids, changes.drain_route_ids)
+    )
+
+    def changed(route: Route) -> Route:
+        if route.id in drained:
+            return replace(route, status=RouteStatus.TERMINATING, traffic=TrafficStatus.INACTIVE, status_changed_at=now)
+        if route.id in parked:
+            return replace(route, traffic=TrafficStatus.INACTIVE, parked_until=changes.park_until)
+        return replace(route, traffic=TrafficStatus.ACTIVE, parked_until=None) if route.id in promoted else route
+
+    kept = tuple(map(changed, routes))
+    free = max((route.id.int for route in kept), default=0) + 1
+    created = [spec for spec in changes.rollout_specs for _ in range(spec.count)]
+    return kept + tuple(
+        Route(UUID(int=free + number), spec.revision_id, RouteStatus.PROVISIONING, spec.traffic, now, now)
+        for number, spec in enumerate(created)
+    )
+
+
+def _is_progress(drained: Iterable[Route], rollout: Rollout) -> bool:
+    return any(route.revision_id != rollout.to_revision_id for route in drained)
+
+
+def _replaced(drained: Iterable[Route], before: Deployment) -> int:
+    """New replicas that had come up and sickened for good, as probes found. On the way back none is blamed."""
+    if before.status != PROVISIONING:
+        return 0
+    new = [route for route in drained if route.revision_id == before.deploying_revision_id]
+    return sum(route.status is RouteStatus.UNHEALTHY for route in new)

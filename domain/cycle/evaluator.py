@@ -1,0 +1,85 @@
+"""Sends each rollout to its strategy; one that raises is an error of that deployment alone."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, Rollout
+from domain.model.policy import DeploymentPolicy
+from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
+from domain.strategies.backoff import hold_back
+from domain.strategies.base import AbstractDeploymentStrategy, GoesOn
+from domain.strategies.budget import Budget, resting_budget
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyEvaluationSummary:
+    """A decision for each deployment of a batch, or its error: what was raised, and with which words."""
+
+    assignments: Mapping[UUID, Decision]
+    errors: Mapping[UUID, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStrategyEvaluator:
+    """Dispatch by the name in the rollout's own copy of the policy."""
+
+    strategies: DeploymentStrategyRegistry
+
+    def strategy_of(self, policy: DeploymentPolicy) -> AbstractDeploymentStrategy[Any] | None:
+        """The one that the policy names; None if this release does not have it, or cannot read its settings."""
+        strategy = self.strategies.get(policy.strategy)
+        return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else None
+
+    def evaluate_one(self, deployment: Deployment, now: datetime) -> Decision:
+        """The strategy's answer, with failing starts held back. Raises ValueError where no strategy can give one."""
+        if deployment.rollout is None:
+            raise ValueError(f"{deployment.name} is deploying without a rollout")
+        if deployment.paused_at is not None:
+            return Decision.wait_for_person("paused; 'rollway resume' goes on")
+        policy = deployment.rollout.policy
+        strategy = self.strategy_of(policy)
+        if deployment.hold is not None:
+            held = strategy and strategy.evaluate_held(deployment, policy.spec, deployment.hold, now)
+            return held or Decision.held(deployment.hold)
+        if strategy is None:
+            raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
+        decision = strategy.evaluate_cycle(deployment, policy.spec, now)
+        return hold_back(decision, deployment, now)
+
+    def goes_on(self, rollout: Rollout, now: datetime) -> GoesOn | None:
+        """How a wait in which no clock of the rollout runs ends by itself from now on; None: when a person says so."""
+        strategy = self.strategy_of(rollout.policy)
+        found = strategy.goes_on(rollout, rollout.policy.spec) if strategy else None
+        return found if found is not None and found.latest > now else None
+
+    def budget(self, deployment: Deployment) -> Budget:
+        """The budget of the deployment's running rollout. Raises ValueError outside a rollout."""
+        if deployment.rollout is None:
+            raise ValueError(f"{deployment.name} has no rollout")
+        policy = deployment.rollout.policy
+        strategy = self.strategy_of(policy)
+        # the way back must be open even when the strategy, or what its settings meant, is no longer there
+        if strategy is None:
+            return resting_budget(deployment.desired_replicas, count_stopping=policy.spec.count_stopping)
+        return strategy.budget_of(deployment, policy.spec)
+
+
+EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)
+
+
+def contained(
+    decide: Callable[[Deployment, datetime], Decision], deployments: Iterable[Deployment], now: datetime
+) -> StrategyEvaluationSummary:
+    """`decide` for each; whatever it raises becomes that deployment's error, with its type and words."""
+    assignments: dict[UUID, Decision] = {}
+    errors: dict[UUID, str] = {}
+    for deployment in deployments:
+        try:
+            assignments[deployment.id] = decide(deployment, now)
+        except Exception as error:  # noqa: BLE001  (containment is what this function is for)
+            errors[deployment.id] = f"{type(error).__name__}: {error}"
+    return StrategyEvaluationSummary(assignments, errors)

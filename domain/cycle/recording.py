@@ -1,0 +1,72 @@
+"""A step on record: what a cycle decided from, as JSON and back, and what it decided, as JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.model.changes import RouteChanges
+from domain.model.deployment import Deployment, Verdict
+from domain.strategies import stored_policy
+
+
+@dataclass(slots=True)
+class _Inputs:
+    deployment: Deployment
+    now: datetime
+
+
+@dataclass(slots=True)
+class _Decided:
+    verdict: Verdict
+    reason: str
+    to: str
+    revision: RevisionMove
+    desired_replicas: int
+    changes: RouteChanges
+
+
+_DEPLOYMENT = TypeAdapter(Deployment)
+_INSTANT = TypeAdapter(datetime)
+_CHANGES = TypeAdapter(RouteChanges)
+_INPUTS = TypeAdapter(_Inputs)
+_DECIDED = TypeAdapter(_Decided)
+
+
+def inputs_json(deployment: Deployment, now: datetime) -> bytes:
+    """The snapshot and the time that a decision was made from, as JSON text."""
+    return _INPUTS.dump_json(_Inputs(deployment, now))
+
+
+def inputs_from_json(raw: dict[str, Any]) -> tuple[Deployment, datetime]:
+    """What `inputs_json` was given. The policy goes through its strategy's own model.
+
+    One that this release cannot read fails when it is used, as it does in a cycle.
+    """
+    snapshot = dict(raw["deployment"])
+    if snapshot["rollout"] is not None:
+        policy = stored_policy(snapshot["rollout"]["policy"])
+        snapshot["rollout"] = {**snapshot["rollout"], "policy": policy}
+    return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
+
+
+def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:
+    """What a decision does to routes, from what `decision_json` gave."""
+    return _CHANGES.validate_python(decision["changes"])
+
+
+def decision_json(classified: ClassifiedDecision) -> bytes:
+    """What was decided, as JSON text. A route that is created has no id yet, so two of these can be compared."""
+    return _DECIDED.dump_json(
+        _Decided(
+            classified.verdict,
+            classified.reason,
+            str(classified.to),
+            classified.revision,
+            classified.desired_replicas,
+            classified.changes,
+        )
+    )

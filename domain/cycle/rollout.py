@@ -1,0 +1,163 @@
+"""A rollout from its first clock to its end: begun, resized, turned back, its clock stopped and going on."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.cycle.evaluator import EVALUATOR
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Rollout
+from domain.model.policy import DeploymentPolicy
+from domain.strategies.budget import Budget
+from domain.words.errors import NoRolloutError
+
+READY = DeploymentLifecycleStatus(Lifecycle.READY)
+PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What a new rollout needs to know. `desired`: the size that comes with the revision, if one does.
+
+    `is_undo`: it moves the traffic as soon as it can, whatever its policy waits for.
+    """
+
+    rollout_id: UUID
+    revision_id: UUID
+    policy: DeploymentPolicy
+    desired: int | None = None
+    is_undo: bool = False
+
+
+def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
+    """The deployment with a new rollout, which has its own clocks and its own copy of the policy.
+
+    A size that comes with a revision belongs to that revision. So a rollout that takes the place of another begins with
+    the size from before the other one:
+
+        3 replicas → v2 with 5 → superseded by v3: v3 gets 3, and the way back from v3 leads to 3
+    """
+    if deployment.current_revision_id is None:
+        raise ValueError(f"{deployment.name} has no revision that a rollout could begin from")
+    before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
+    strategy = EVALUATOR.strategy_of(begin.policy)
+    weighs = strategy is not None and strategy.weighs and not begin.is_undo
+    rollout = Rollout(
+        id=begin.rollout_id,
+        from_revision_id=deployment.current_revision_id,
+        to_revision_id=begin.revision_id,
+        policy=begin.policy,
+        started_at=now,
+        last_progress_at=now,
+        deadline=now + timedelta(seconds=begin.policy.limits.timeout_seconds),
+        desired_at_start=before,
+        desired_with_revision=begin.desired,
+        promote_requested=begin.is_undo,
+        is_undo=begin.is_undo,
+        weight=0 if weighs else None,
+    )
+    return replace(
+        deployment,
+        status=PROVISIONING,
+        deploying_revision_id=begin.revision_id,
+        rollout=rollout,
+        desired_replicas=before if begin.desired is None else begin.desired,
+        phase_started_at=now,
+        phase_attempts=0,
+        paused_at=None,
+        degraded_reason=None,
+        retry_at=None,
+    )
+
+
+def turned_back(deployment: Deployment, now: datetime) -> Deployment:
+    """The deployment on the way back to the revision and the size from before the rollout; its clocks run."""
+    rollout = rollout_of(deployment, "turn back")
+    return replace(
+        deployment,
+        status=ROLLING_BACK,
+        desired_replicas=rollout.desired_at_start,
+        paused_at=None,
+        phase_attempts=0,
+        phase_started_at=deployment.phase_started_at if deployment.status == ROLLING_BACK else now,
+        rollout=without_weight(replace(rollout, clock_stopped_at=None)),
+    )
+
+
+def without_weight(rollout: Rollout) -> Rollout:
+    """On the way back a canary gets no request any more, as soon as proxies know."""
+    return replace(rollout, weight=0, weight_known_at=None) if rollout.weight else rollout
+
+
+def is_judged(rollout: Rollout) -> bool:
+    """Whether a judge looks at what proxies count, or copies of requests are answered."""
+    looks = "judge" if rollout.weight else "mirror" if rollout.weight == 0 and rollout.stage else None
+    return looks is not None and getattr(rollout.policy.spec, looks, None) is not None
+
+
+def unpaused(deployment: Deployment, now: datetime) -> Deployment:
+    """No longer paused. The time of a canary's weight goes on where it stood still."""
+    rollout, paused_at = deployment.rollout, deployment.paused_at
+    if rollout is None or paused_at is None or rollout.weight_known_at is None:
+        return replace(deployment, paused_at=None)
+    stood_still = now - max(paused_at, rollout.weight_known_at)
+    known_at = rollout.weight_known_at + stood_still
+    return replace(deployment, paused_at=None, rollout=replace(rollout, weight_known_at=known_at))
+
+
+def weight_known(deployment: Deployment, now: datetime) -> Deployment:
+    """Every live proxy has acknowledged a table with the weight of its canary; nothing to know elsewhere."""
+    rollout = deployment.rollout
+    if rollout is None or rollout.weight is None or rollout.weight_known_at is not None:
+        return deployment
+    return replace(deployment, rollout=replace(rollout, weight_known_at=now))
+
+
+def resized(rollout: Rollout, desired: int) -> Rollout:
+    """A size that a person asks for in the middle of a rollout: it holds for both revisions, on either way."""
+    return replace(rollout, desired_at_start=desired, desired_with_revision=None)
+
+
+def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:
+    """It waits for a person, or is held: no deadline comes nearer."""
+    return rollout if rollout.clock_stopped_at else replace(rollout, clock_stopped_at=now)
+
+
+def with_clock_running(rollout: Rollout, now: datetime) -> Rollout:
+    """The clock goes on: what it counts moves by the time that it stood still.
+
+    Progress that came while it stood still, at p, leaves less of that time to move by:
+
+        progress ──10 s── stopped ──60 s── now             the last progress is still 10 s ago
+        stopped ──20 s── progress at p ──40 s── now        the last progress is now, and not 20 s ahead
+    """
+    stopped_at = rollout.clock_stopped_at
+    if stopped_at is None:
+        return rollout
+    return replace(
+        rollout,
+        deadline=rollout.deadline + (now - stopped_at),
+        last_progress_at=rollout.last_progress_at + (now - max(stopped_at, rollout.last_progress_at)),
+        clock_stopped_at=None,
+    )
+
+
+def rollout_of(deployment: Deployment, verb: str) -> Rollout:
+    """The running rollout. Raises NoRolloutError, which says that there is none to `verb`."""
+    if deployment.rollout is None:
+        raise NoRolloutError(
+            f"{deployment.name} is {deployment.status}: there is no rollout to {verb}", deployment=deployment.name
+        )
+    return deployment.rollout
+
+
+def guard_of(deployment: Deployment) -> Budget:
+    """What Postgres holds the running rollout to: the widest of the budgets for the way there and the way back."""
+    rollout = rollout_of(deployment, "guard")
+    sizes = (rollout.desired_at_start, rollout.desired_with_revision)
+    budgets = [EVALUATOR.budget(replace(deployment, desired_replicas=size)) for size in sizes if size is not None]
+    return replace(
+        budgets[0],
+        ceiling=max(budget.ceiling for budget in budgets),
+        keep=min(budget.keep for budget in budgets),
+    )

@@ -1,0 +1,1 @@
+"""What a rollout will do, cycle by cycle, before it begins."""

@@ -1,0 +1,31 @@
+"""What a wait may depend on besides the deployment itself, as plain values: hosts, secrets, workers, learned times."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from domain.foresight.rehearsal.learned import Learned
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known around a deployment. Whatever is not known is left out, and nothing is said of it.
+
+    `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so.
+    `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why.
+    `missing_worker`: a sentence when no worker does anything. `due_at`: when a worker looks next. `said`: what it found
+    when it looked last.
+    """
+
+    hosts: Mapping[UUID, str | None] = field(default_factory=dict)
+    reasons: Mapping[UUID, str] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    learned: Learned = field(default_factory=Learned)
+    missing_worker: str = ""
+    due_at: datetime | None = None
+    said: str = ""
+
+
+NOTHING_KNOWN = Around()

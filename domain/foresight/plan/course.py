@@ -1,0 +1,184 @@
+"""One run of the world from a snapshot to rest, as waves: a look that changes something is one, numbered as steps are.
+
+wave 1   ■■■|     create 1, drain 1
+wave 2   ■■|■     create 1, drain 1
+wave 3   ■|■■     create 1, drain 1
+wave 4   |■■■     completed
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Self
+
+from domain.cycle.after import back_reason_of
+from domain.cycle.evaluator import EVALUATOR
+from domain.foresight.plan.world import Fates, Look, World
+from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus
+from domain.model.picture import picture
+
+HORIZON_SECONDS = 31 * 86400.0
+"""A rollout that has not ended by then is left as it stands: no timeout may be longer than 30 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Replicas at one moment: what the ceiling counts, what is stopping beside it, what the floor counts, all that run.
+
+    Parked ones run, and are no budget's.
+    """
+
+    live: int
+    stopping: int
+    serving: int
+    running: int
+
+    @classmethod
+    def of(cls, routes: Sequence[Route]) -> Self:
+        """Of these."""
+        active = sum(route.is_active for route in routes)
+        live = sum(route.is_active and route.parked_until is None for route in routes)
+        stopping = sum(route.status is RouteStatus.TERMINATING for route in routes)
+        return cls(live, stopping, sum(route.is_serving for route in routes), active + stopping)
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """A decision that changes something, from the picture before it.
+
+    `waits_for_person`: it came only after a person was asked to promote, who is taken to have done it at once;
+    `waits_for_judge`: after the judge of a canary, who is taken to have found it good enough as soon as it may.
+    """
+
+    number: int
+    create: int
+    drain: int
+    promote: int
+    park: int
+    picture: str
+    why: str
+    waits_for_person: bool
+    waits_for_judge: bool
+
+    @property
+    def moves(self) -> tuple[int, int, int, int]:
+        """What it does to replicas: create, drain, promote, park."""
+        return self.create, self.drain, self.promote, self.park
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What happened in one run. `begins`: of each wave, in seconds after the beginning; `seconds`: until it rested.
+
+    `seconds` is None if it never did; `back_reason`: why it went back.
+    """
+
+    waves: tuple[Wave, ...]
+    begins: tuple[float, ...]
+    seconds: float | None
+    back_reason: str | None
+    most_live: int
+    most_running: int
+    fewest_serving: int
+    end: Deployment
+
+    @property
+    def moves(self) -> tuple[tuple[int, int, int, int], ...]:
+        """What each wave does to replicas."""
+        return tuple(wave.moves for wave in self.waves)
+
+
+def course(deployment: Deployment, now: datetime, fates: Fates) -> Course:
+    """Run until nothing is left to do. A wait for a person's promotion ends at once; one that is paused goes on.
+
+    A judge has no answers to judge here, and finds a canary good enough as soon as it may.
+    """
+    run = _Run(World(replace(deployment, paused_at=None), now, fates))
+    seconds = run.to_rest()
+    return Course(
+        tuple(run.waves()),
+        tuple(run.times()),
+        seconds,
+        run.back_reason,
+        max(stand.live for stand in run.stands),
+        max(stand.running for stand in run.stands),
+        min(stand.serving for stand in run.stands),
+        run.world.deployment,
+    )
+
+
+class _Run:
+    """A world on its way to rest."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.begins = world.at
+        self.stands = [Stand.of(world.deployment.routes)]
+        self._promoted: set[int] = set()
+        self._judged: set[int] = set()
+
+    def to_rest(self) -> float | None:
+        """How long it took, in seconds; None if it has not come to rest by the horizon, or nobody looks at it."""
+        world, ends = self.world, self.begins + timedelta(seconds=HORIZON_SECONDS)
+        while not is_at_rest(world):
+            if not world.step(ends):
+                return None
+            self.stands.append(Stand.of(world.deployment.routes))
+            self._promote()
+        return (world.at - self.begins).total_seconds()
+
+    def waves(self) -> Iterator[Wave]:
+        """The looks that changed something."""
+        for number, (place, look) in enumerate(self._changing(), 1):
+            asks_judge = place in self._judged
+            yield _wave(number, look, waits_for_person=place in self._promoted, waits_for_judge=asks_judge)
+
+    def times(self) -> Iterator[float]:
+        """When each wave began, in seconds after the beginning."""
+        return ((look.at - self.begins).total_seconds() for _, look in self._changing())
+
+    @property
+    def back_reason(self) -> str | None:
+        """Why it went back, if it did."""
+        return next((why for look in self.world.looks if (why := back_reason_of(look.decision))), None)
+
+    def _changing(self) -> Iterator[tuple[int, Look]]:
+        return ((place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything)
+
+    def _promote(self) -> None:
+        """Whoever is waited for says so at once: a person, or a judge as soon as it may."""
+        world, rollout = self.world, self.world.deployment.rollout
+        last = world.looks[-1].decision if world.looks else None
+        if rollout is None or last is None or not last.clock_stopped or rollout.promote_requested:
+            return
+        by_itself = EVALUATOR.goes_on(rollout, world.at)
+        if by_itself is not None and by_itself.soonest > world.at:
+            if by_itself.soonest < by_itself.latest:  # a judge looks each second, and sees nothing here
+                world.due_at = by_itself.soonest + timedelta(seconds=world.fates.alarm_seconds())
+            return
+        (self._promoted if by_itself is None else self._judged).add(len(world.looks))
+        world.deployment = replace(world.deployment, rollout=replace(rollout, promote_requested=True))
+        world.look_soon()
+
+
+def is_at_rest(world: World) -> bool:
+    """The last look found it ready, or nobody looks at it any more: what began here is over."""
+    if not world.looks:
+        return False
+    return world.looks[-1].decision.to.lifecycle in (Lifecycle.READY, Lifecycle.DESTROYED)
+
+
+def _wave(number: int, look: Look, *, waits_for_person: bool, waits_for_judge: bool) -> Wave:
+    before, changes = look.decision.deployment, look.decision.changes
+    drawn = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
+    return Wave(
+        number,
+        changes.created,
+        len(changes.drain_route_ids),
+        len(changes.promote_route_ids),
+        len(changes.park_route_ids),
+        drawn,
+        look.decision.reason,
+        waits_for_person,
+        waits_for_judge,
+    )

@@ -1,0 +1,31 @@
+"""What is foreseen: a deployment as the command would leave it that is still to be given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from domain.model.deployment import Deployment
+from domain.steering.activation import ActivationRequest, activate
+from domain.steering.steered import Asking
+
+_NO_ROLLOUT_YET = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is foreseen: the snapshot from which it begins, and whether the new revision says when it is healthy."""
+
+    deployment: Deployment
+    has_health_check: bool = True
+
+
+def after_activation(deployment: Deployment, request: ActivationRequest, now: datetime) -> Deployment:
+    """As the deployment is once somebody has activated a revision. Raises what `domain.steering.activation` refuses."""
+    return activate(deployment, request, Asking("in a plan", now, _NO_ROLLOUT_YET)).deployment
+
+
+def says_when_healthy(spec: Mapping[str, Any]) -> bool:
+    """Whether a revision of this spec does: by a health check, or since another system that runs it says so itself."""
+    return bool(spec.get("health_check")) or spec.get("runtime") == "external"

@@ -1,0 +1,78 @@
+"""What a plan warns of: in words, for people, before they start."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from domain.foresight.plan.course import Course
+from domain.foresight.plan.subject import Subject
+from domain.foresight.rehearsal.learned import Learned
+from domain.judge.settings import Judge
+from domain.model.deployment import Deployment
+from domain.strategies.budget import Budget
+from domain.strategies.canary.steps import CanarySpec
+from domain.words.numbers import duration
+
+_OFTEN = 0.05
+"""From this share of failed starts on they are worth a warning."""
+_UNDECIDED: Mapping[str, str] = {"hold": "waits for a person", "promote": "goes on", "abort": "goes back"}
+
+
+def warnings_of(
+    subject: Subject, budget: Budget, learned: Learned, typical: Course, others: Sequence[Course]
+) -> tuple[str, ...]:
+    """The ladder of doubts; empty where there are none."""
+    return (
+        *_about_serving(subject.deployment, budget, typical),
+        *_about_health(subject),
+        *_about_people(subject.deployment, typical),
+        *_about_times(subject.deployment, learned, others),
+        *_about_failures(subject.deployment, learned),
+    )
+
+
+def _about_serving(deployment: Deployment, budget: Budget, typical: Course) -> Iterator[str]:
+    n, served = deployment.desired_replicas, any(route.is_serving for route in deployment.routes)
+    if n == 0:
+        yield "0 replicas are wanted: it completes without starting one, and proves nothing about the revision"
+    elif budget.alone and served:
+        yield "recreate stops every old replica before the first new one starts: nothing serves in between"
+    elif budget.keep == 0 and served and typical.fewest_serving == 0:
+        yield f"max_unavailable is {n} or more of {n}: all are taken away at once, and nothing serves until new ones do"
+
+
+def _about_health(subject: Subject) -> Iterator[str]:
+    if not subject.has_health_check:
+        yield "the revision has no health check: a replica counts as healthy as soon as it runs"
+
+
+def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
+    if any(wave.waits_for_person for wave in typical.waves):
+        yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
+    judge = _judge_of(deployment)
+    if judge is not None and any(wave.waits_for_judge for wave in typical.waves):
+        soonest, latest = (duration(timedelta(seconds=bound.seconds)) for bound in (judge.at_least, judge.at_most))
+        yield (
+            f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
+            f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
+        )
+    if typical.seconds is None:
+        yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
+
+
+def _judge_of(deployment: Deployment) -> Judge | None:
+    spec = deployment.rollout.policy.spec if deployment.rollout else None
+    return spec.judge if isinstance(spec, CanarySpec) else None
+
+
+def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Course]) -> Iterator[str]:
+    back = [run.back_reason for run in others if run.back_reason is not None]
+    if not learned.starts:
+        yield f"no start of a replica of {deployment.name} is on record yet: how long it takes cannot be said"
+    elif back:
+        yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
+
+
+def _about_failures(deployment: Deployment, learned: Learned) -> Iterator[str]:
+    if learned.failure_rate >= _OFTEN:
+        failed, all_starts = learned.failed_starts, learned.failed_starts + len(learned.starts)
+        yield f"{failed} of the last {all_starts} starts of {deployment.name} failed"

@@ -1,0 +1,1 @@
+"""What a rollout promised and what it did."""

@@ -1,0 +1,1 @@
+"""Facts of one installation: its contract, servers, settings, limits of logs, retention."""

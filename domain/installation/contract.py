@@ -1,0 +1,73 @@
+"""Whether a database, a home and a Redis are of one installation, and whether this release may work with the database.
+
+the home is of another installation                       refused
+Redis is of another installation                          refused
+the database has an older contract than this release      refused, for its migrations have not run
+the database's contract is newer by one                   warned of: an upgrade is under way
+the database's contract is newer by more                  refused, for this release cannot read what it holds
+a home, or a Redis, that is of none yet                   belongs to this one from now on
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.words.errors import RollwayError
+
+CONTRACT = 2
+"""What this release writes for others to read: columns, payloads, specs. Counted up once in a release that writes what
+the one before it could not read; its migration writes the same number into the table `installation`."""
+
+HOME_FILE = "installation"
+"""In the home: the id of the installation whose replicas it holds."""
+
+REDIS_KEY = "installation"
+"""In Redis, after the prefix of all keys: the id of the installation whose messages it carries."""
+
+
+class WrongInstallationError(RollwayError):
+    """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
+
+    code = "wrong_installation"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What the database says of itself. `contract`: that of the newest release that has migrated it."""
+
+    id: UUID
+    contract: int
+
+
+def check(database: Installation, home: UUID | None, redis: UUID | None) -> str | None:
+    """A warning, or None. Raises WrongInstallationError. None as a home or Redis: it belongs to nobody yet."""
+    if home not in (None, database.id):
+        raise WrongInstallationError(
+            f"DATABASE_URL leads to installation {database.id}, but the replicas in ROLLWAY_HOME are of installation "
+            f"{home}: correct one of the two, or stop the other's workers and remove the file {HOME_FILE!r} of "
+            "ROLLWAY_HOME to hand it over, which ends those replicas"
+        )
+    check_redis(database.id, redis)
+    return _check_contract(database.contract)
+
+
+def check_redis(own: UUID | None, redis: UUID | None) -> None:
+    """Raises WrongInstallationError for a Redis of another installation than one's own, where both are known."""
+    if own is not None and redis is not None and redis != own:
+        raise WrongInstallationError(
+            f"this is installation {own}, but REDIS_URL is in use by installation {redis}: give each a Redis database "
+            f"of its own, as in redis://host:port/1, or delete the key 'rollway:{REDIS_KEY}' if the other one is gone"
+        )
+
+
+def _check_contract(contract: int) -> str | None:
+    if contract < CONTRACT:
+        raise WrongInstallationError(
+            f"the database has contract {contract} and this release needs {CONTRACT}: run 'rollway migrate' first"
+        )
+    if contract > CONTRACT + 1:
+        raise WrongInstallationError(
+            f"the database has contract {contract}, and this release knows no newer one than {CONTRACT + 1}: upgrade it"
+        )
+    if contract > CONTRACT:
+        return f"the database has contract {contract} and this release {CONTRACT}: upgrade it soon"
+    return None

@@ -1,0 +1,1 @@
+"""What a revision may say: its spec, health check, secrets and address."""

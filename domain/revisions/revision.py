@@ -1,0 +1,142 @@
+"""What a revision runs and which runtime runs it: an immutable spec, and the name that its content gives it."""
+
+import hashlib
+import json
+import shlex
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+from domain.revisions.health_check import HealthCheck
+from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
+from domain.revisions.secrets import EnvValue, references_of
+from domain.words.text import storable
+
+MOST_SECONDS = 86_400
+"""That a replica may take to leave."""
+
+
+def _split_command(value: object) -> object:
+    return shlex.split(value) if isinstance(value, str) else value
+
+
+def _with_a_program(command: tuple[str, ...]) -> tuple[str, ...]:
+    if not command[0]:
+        raise ValueError("must begin with the program to run, which '' is not")
+    return command
+
+
+def _variable_name(name: str) -> str:
+    if not name or "=" in name or storable(name) != name:
+        raise ValueError("must be the name of a variable: not empty, and without '=' and control characters")
+    return name
+
+
+VariableName = Annotated[str, AfterValidator(_variable_name)]
+
+
+_NAMED = frozenset(
+    ("runtime", "command", "env", "working_directory", "health_check", "drain_seconds", "stop_grace_seconds")
+)
+"""The fields of the first releases: the name of a revision is made from them whatever their values are."""
+
+
+class RevisionSpec(BaseModel):
+    """What to run. Without a health check a replica counts as healthy once it runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runtime: Literal["process", "docker", "external"] = "process"
+    """What runs the replicas: processes of the worker's host, containers, or another system."""
+    command: Annotated[
+        Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_with_a_program)] | None,
+        BeforeValidator(_split_command),
+        Field(validate_default=True, description="text, split as a shell does it, or a list of text"),
+    ] = None
+    """The program with its arguments. process: required; docker: the image's own, if left out; external: none."""
+    env: dict[VariableName, EnvValue] = Field(default_factory=dict, repr=False)
+    """Variables of the replica's environment; the deployment's name, PORT and others are added by Rollway.
+
+    Each is a text, or a secret that is read where the replica starts: {secret: 'file:/run/secrets/db'}.
+    """
+    working_directory: str | None = None
+    """Where it runs; left out, where the worker runs. In a file it is meant from the file's folder."""
+    user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
+    """As whom a process runs: the worker's own user, or one of ROLLWAY_REPLICA_USERS."""
+    docker: DockerSpec | None = Field(default=None, validate_default=True)
+    """With runtime docker."""
+    external: ExternalSpec | None = Field(default=None, validate_default=True)
+    """With runtime external."""
+    health_check: HealthCheck | None = None
+    """Left out: a replica counts as healthy once it runs."""
+    drain: Literal["until_idle", "fixed"] = "until_idle"
+    """How long answers under way are waited for: until the last has ended, where every live proxy tells, or fixed."""
+    drain_seconds: float = Field(default=2.0, ge=0, le=MOST_SECONDS)
+    """For requests in flight where proxies do not tell: from when none sends a replica any more to its SIGTERM."""
+    drain_max_seconds: float = Field(default=3600.0, ge=0, le=MOST_SECONDS)
+    """With `drain: until_idle`: answers that take longer are cut."""
+    stop_grace_seconds: float = Field(default=10.0, ge=0, le=MOST_SECONDS)
+    """From SIGTERM to SIGKILL."""
+
+    @field_validator("command", "working_directory", "user", "docker", "external")
+    @classmethod
+    def _fits_its_runtime(cls, value: object, info: ValidationInfo) -> object:
+        if fault := _misfit(info.data.get("runtime"), info.field_name, value):
+            raise ValueError(fault)
+        return value
+
+    @field_validator("env")
+    @classmethod
+    def _secrets_have_a_host(cls, env: dict[str, EnvValue], info: ValidationInfo) -> dict[str, EnvValue]:
+        if info.data.get("runtime") == "external" and (names := references_of(env)):
+            named = ", ".join(names)
+            raise ValueError(f"{named}: runtime 'external' takes no references: that system has secrets of its own")
+        return env
+
+    def canonical_json(self) -> str:
+        """Keys sorted, no white space: equal specs give equal text.
+
+        Of the fields that came later those that the revision does not use are left out: a release that has one more
+        changes no name.
+        """
+        fields = type(self).model_fields.items()
+        unused = {name for name, field in fields if name not in _NAMED and getattr(self, name) == field.get_default()}
+        content = self.model_dump(mode="json", exclude=unused)
+        return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _misfit(runtime: str | None, field: str | None, value: object) -> str | None:
+    """Why this value of the field does not go with the runtime, or None. No runtime: that is the fault told."""
+    match runtime, field, value:
+        case "process", "command", None:
+            return "is required with runtime 'process': what to run, such as 'python3 serve.py'"
+        case "docker", "docker", None:
+            return "is required with runtime 'docker', such as {image: 'web:1', port: 8080}"
+        case "external", "external", None:
+            return "is required with runtime 'external', such as {webhook: 'https://example.com/replicas'}"
+        case None, _, _:
+            return None
+        case _, _, None:
+            return None
+        case "docker" | "external", "user", _:
+            return f"belongs to runtime 'process', and this one is {runtime!r}: leave it out"
+        case "external", "command" | "working_directory", _:
+            return "must be left out with runtime 'external': the other system knows what to run"
+        case "docker", "working_directory", str() if not value.startswith("/"):
+            return "must be an absolute folder of the container with runtime 'docker', such as '/app'"
+        case _, "docker" | "external", _ if runtime != field:
+            return f"belongs to runtime {field!r}, and this one is {runtime!r}: leave it out, or set runtime: {field}"
+    return None
+
+
+def revision_name(deployment: str, spec: RevisionSpec) -> str:
+    """`<deployment>-<first 8 hex digits of the SHA-256 of the canonical JSON>`."""
+    return f"{deployment}-{hashlib.sha256(spec.canonical_json().encode()).hexdigest()[:8]}"

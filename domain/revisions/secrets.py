@@ -1,0 +1,137 @@
+"""References to secrets in a revision's `env`, and what of an environment may be shown."""
+
+import shlex
+from collections.abc import Mapping
+from posixpath import isabs
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from domain.words.text import storable
+
+MASK = "***"
+"""Stands where a value would, wherever people look."""
+
+MOST_CHARACTERS = 1000
+_EXAMPLE = "{secret: 'file:/run/secrets/db'}"
+
+
+def reference_text(text: str) -> str:
+    """The text of a reference as it is. Raises ValueError saying what would be right.
+
+    file:/run/secrets/db                      a file of the host
+    env:DB_PASSWORD                           a variable of the host's file of secrets
+    command:/usr/bin/vault read -field=x y    what a program of the host prints; no shell looks at it
+    """
+    kind, _, what = text.partition(":")
+    if len(text) > MOST_CHARACTERS or storable(text) != text or "\n" in text:
+        raise ValueError(f"a reference to a secret is one line of {MOST_CHARACTERS} characters at most")
+    match kind:
+        case "file" if isabs(what) and not what.endswith("/") and ".." not in what.split("/"):
+            return text
+        case "file":
+            raise ValueError("a secret's file must be an absolute path without '..', such as 'file:/run/secrets/db'")
+        case "env" if what and "=" not in what:
+            return text
+        case "env":
+            raise ValueError("a secret's variable must have a name without '=', such as 'env:DB_PASSWORD'")
+        case "command" if isabs(words_of(what)[0]):
+            return text
+        case "command":
+            raise ValueError(
+                "a secret's command must begin with an absolute path, such as 'command:/usr/bin/vault read x'"
+            )
+    raise ValueError("a reference to a secret begins with 'file:', 'env:' or 'command:'")
+
+
+def words_of(command: str) -> list[str]:
+    """A command's program and arguments, as a shell would divide them; [""] when it has no words or an open quote."""
+    try:
+        return shlex.split(command) or [""]
+    except ValueError:
+        return [""]
+
+
+Reference = Annotated[
+    str,
+    Field(description="file:/absolute/path, env:NAME, or command:/absolute/program with its arguments"),
+    AfterValidator(reference_text),
+]
+
+
+class SecretReference(BaseModel):
+    """A secret that is read on the host that runs the replica, each time it starts one, and kept nowhere."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    secret: Reference
+    """Where the host that runs the replica finds the value."""
+
+    @property
+    def kind(self) -> str:
+        """What stands before the colon: file, env or command."""
+        return self.secret.partition(":")[0]
+
+    @property
+    def what(self) -> str:
+        """What stands behind it: a path, a name, or a command."""
+        return self.secret.partition(":")[2]
+
+
+def _text_or_reference(value: object) -> object:
+    """One clear fault instead of one for each thing that a value may be."""
+    match value:
+        case str() | SecretReference():
+            return value
+        case {"secret": str(text), **others} if not others:
+            return SecretReference(secret=reference_text(text))
+        case int() | float():
+            raise ValueError("must be text; put it in quotes")
+    raise ValueError(f"must be a text, or a reference to a secret such as {_EXAMPLE}")
+
+
+EnvValue = Annotated[str | SecretReference, BeforeValidator(_text_or_reference)]
+"""What a variable of a revision is: its value, or where its host finds the value."""
+
+
+def references_of(env: Mapping[str, str | SecretReference]) -> dict[str, SecretReference]:
+    """Those variables that are references."""
+    return {name: value for name, value in env.items() if isinstance(value, SecretReference)}
+
+
+def names_masked(env: Mapping[str, str | SecretReference]) -> list[str]:
+    """Those variables whose values are not shown."""
+    return [name for name, value in env.items() if value == MASK]
+
+
+def masked(spec: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """A revision's spec, as JSON has it, for people: names of variables and references as they are, values masked.
+
+    {"env": {"A": "1", "B": {"secret": "env:B"}}}   -> {"env": {"A": "***", "B": {"secret": "env:B"}}}
+
+    `known`: variables as whoever asks has named them; a value that is just that is no secret to him, and shown.
+    """
+    if "env" not in spec:
+        return dict(spec)
+    env = spec["env"]
+    if not isinstance(env, dict):
+        return {**spec, "env": MASK}
+    is_known = {name for name, value in env.items() if name in known and known[name] == value}
+    return {**spec, "env": {name: value if name in is_known else _shown(value) for name, value in env.items()}}
+
+
+def differ_unseen(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The variables of two specs, as JSON has them, whose values differ and look alike, as both are masked."""
+    old, new = before.get("env"), after.get("env")
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return []
+    both = sorted(old.keys() & new.keys())
+    return [name for name in both if old[name] != new[name] and _shown(old[name]) == _shown(new[name])]
+
+
+def _shown(value: object) -> object:
+    match value:
+        case {"secret": str(text), **others} if not others:
+            return {"secret": text}
+    return MASK

@@ -1,0 +1,177 @@
+"""What asking for a revision means, for every state a deployment can be in.
+
+destroying, destroyed                                -> error
+deploying to the same revision                       -> resume: the running rollout is the answer
+deploying to another, or rolling back                -> error naming both ways out, unless supersede
+no revision yet                                      -> it becomes the first one
+already current, no other revision, no other size    -> nothing to do
+already current                                      -> converge
+a policy                                             -> begin a rollout
+no policy                                            -> the pointer moves, converge replaces the routes
+
+A size that comes with the revision is taken over in each of them. Where it leads to new replicas, and no host can have
+the secrets that the revision refers to, it is refused; and where it starts something in a freeze, unless it is the way
+back, or a person goes through the freeze.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from uuid import UUID
+
+from domain.cycle.rollout import Begin, begun, resized, rollout_of, turned_back, unpaused
+from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
+from domain.model.policy import DeploymentPolicy
+from domain.revisions.secret_checks import SecretCheck, passed_over
+from domain.steering.freezes import Frozen
+from domain.steering.steered import Asking, Steered
+from domain.words.errors import DeploymentAlreadyInProgressError, WrongStateError
+
+
+class Activation(StrEnum):
+    """What an activation comes to."""
+
+    FIRST = "first"
+    RESUMED = "resumed"
+    BEGUN = "begun"
+    SUPERSEDED = "superseded"
+    MOVED = "moved"
+    CONVERGING = "converging"
+    ALREADY_ACTIVE = "already_active"
+
+
+_RUN_ALREADY = frozenset({Activation.RESUMED, Activation.ALREADY_ACTIVE})
+"""Where no host has to start what it does not start anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationRequest:
+    """Which revision to activate, by id and name, and how.
+
+    `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision. `secrets`:
+    what the hosts say of those that it refers to. `is_undo`: it is the way back, so its traffic moves at once.
+    `frozen`: the freeze that is on, and `through_freeze`: whether it is to start nevertheless.
+    """
+
+    revision_id: UUID
+    revision_name: str
+    deploying_name: str | None
+    policy: DeploymentPolicy | None
+    supersede: bool = False
+    desired: int | None = None
+    secrets: tuple[SecretCheck, ...] = ()
+    is_undo: bool = False
+    frozen: Frozen | None = None
+    through_freeze: bool = False
+
+
+def activate(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Steered:
+    """Carry out what the ladder says. Raises its refusals, MissingSecretError and FrozenError."""
+    activation = decide_activation(deployment, request)
+    is_frozen = request.frozen if _starts(deployment, request, activation) else None
+    if is_frozen is not None and not request.through_freeze:
+        raise is_frozen.refusal(deployment.name)
+    without = {} if activation in _RUN_ALREADY else passed_over(request.revision_name, request.secrets)
+    steered = _activated(deployment, request, activation, asking)
+    if is_frozen is not None:
+        steered = replace(steered, said=f"{steered.said}, through freeze {is_frozen.freeze}")
+    details = {"passed_over": without} if without else {}
+    return steered.with_details(revision=request.revision_name, activation=activation.value, **details)
+
+
+def _starts(deployment: Deployment, request: ActivationRequest, activation: Activation) -> bool:
+    """Whether something begins by it that a freeze keeps from beginning; never the way back."""
+    is_back = request.is_undo or request.revision_id == deployment.current_revision_id
+    return activation not in _RUN_ALREADY and not (is_back and activation is not Activation.FIRST)
+
+
+def decide_activation(deployment: Deployment, request: ActivationRequest) -> Activation:
+    """Raises WrongStateError and DeploymentAlreadyInProgressError; changes nothing."""
+    match deployment.status.lifecycle:
+        case Lifecycle.DESTROYING | Lifecycle.DESTROYED:
+            raise WrongStateError.of_leaving(deployment.name, deployment.status, "a revision can be activated")
+        case Lifecycle.PENDING:
+            return Activation.FIRST
+        case Lifecycle.DEPLOYING:
+            return _while_deploying(deployment, request)
+        case Lifecycle.READY | Lifecycle.SCALING:
+            return _while_resting(deployment, request)
+
+
+def _while_deploying(deployment: Deployment, request: ActivationRequest) -> Activation:
+    rolling_back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
+    if request.revision_id == deployment.deploying_revision_id and not rolling_back:
+        return Activation.RESUMED
+    if request.supersede:
+        return Activation.SUPERSEDED
+    doing = "rolling back from" if rolling_back else "deploying"
+    message = (
+        f"{deployment.name} is {doing} {request.deploying_name}; wait until that has ended, "
+        f"or activate {request.revision_name} with supersede (--supersede) to leave it"
+    )
+    raise DeploymentAlreadyInProgressError(
+        message, deployment=deployment.name, deploying=request.deploying_name, asked_for=request.revision_name
+    )
+
+
+def _while_resting(deployment: Deployment, request: ActivationRequest) -> Activation:
+    if request.revision_id != deployment.current_revision_id:
+        return Activation.BEGUN if request.policy else Activation.MOVED
+    foreign = any(
+        route.revision_id != request.revision_id and route.parked_until is None for route in deployment.active_routes
+    )
+    another_size = request.desired not in (None, deployment.desired_replicas)
+    return Activation.CONVERGING if foreign or another_size else Activation.ALREADY_ACTIVE
+
+
+def _activated(deployment: Deployment, request: ActivationRequest, activation: Activation, asking: Asking) -> Steered:
+    wanted = f"back to {request.revision_name}" if request.is_undo else request.revision_name
+    sentence = f"{wanted}: {activation.value.replace('_', ' ')}"
+    match activation:
+        case Activation.ALREADY_ACTIVE:
+            return Steered.unchanged(deployment)
+        case Activation.FIRST | Activation.MOVED | Activation.CONVERGING:
+            return Steered.to(_pointing_to(deployment, request), sentence)
+        case Activation.RESUMED:
+            return Steered.to(_resumed(deployment, request, asking), sentence)
+        case Activation.SUPERSEDED if request.revision_id == deployment.current_revision_id:
+            back = turned_back(_with_size(deployment, request), asking.at)
+            return Steered.to(back, sentence, back_reason=f"{request.revision_name} asked for again {asking.why}")
+        case Activation.SUPERSEDED:
+            return Steered.to(_begun(deployment, request, asking), sentence, ended=RolloutOutcome.SUPERSEDED)
+        case Activation.BEGUN:
+            return Steered.to(_begun(deployment, request, asking), sentence)
+
+
+def _pointing_to(deployment: Deployment, request: ActivationRequest) -> Deployment:
+    return replace(
+        deployment,
+        current_revision_id=request.revision_id,
+        desired_replicas=deployment.desired_replicas if request.desired is None else request.desired,
+        degraded_reason=None,
+        retry_at=None,
+    )
+
+
+def _resumed(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+    going_on = unpaused(deployment, asking.at)
+    rollout = rollout_of(going_on, "resume")
+    rollout = replace(rollout, promote_requested=rollout.promote_requested or request.is_undo)
+    going_on = replace(going_on, rollout=rollout)
+    if request.desired is None:
+        return going_on
+    rollout = replace(rollout, desired_with_revision=request.desired)
+    return replace(going_on, desired_replicas=request.desired, rollout=rollout)
+
+
+def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment:
+    """The size is that of the revision to go back to."""
+    if request.desired is None:
+        return deployment
+    return replace(deployment, rollout=resized(rollout_of(deployment, "turn back"), request.desired))
+
+
+def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:
+    """A rollout that is superseded lends its policy, in case the deployment has none any more."""
+    policy = request.policy or rollout_of(deployment, "supersede").policy
+    begin = Begin(asking.rollout_id, request.revision_id, policy, request.desired, request.is_undo)
+    return begun(deployment, begin, asking.at)

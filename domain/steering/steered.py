@@ -1,0 +1,57 @@
+"""What a command is asked with, and what it makes of a deployment: plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+from domain.model.deployment import Deployment, RolloutOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks and why, e.g. "by ann: it leaks"; the database's time; the id of a rollout, should one begin."""
+
+    why: str
+    at: datetime
+    rollout_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """The deployment as it is from now on, and the sentence for its history.
+
+    `already`: it was so before, and nothing is written. `ended`: how the rollout ended that ran until now.
+    `back_reason`: why the rollout turned back. `gives_up_replicas`: those that are left are taken as stopped.
+    `details`: what else the one who asked is told.
+    """
+
+    deployment: Deployment
+    said: str
+    already: bool = False
+    ended: RolloutOutcome | None = None
+    back_reason: str | None = None
+    gives_up_replicas: bool = False
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def to(
+        cls,
+        deployment: Deployment,
+        said: str,
+        *,
+        ended: RolloutOutcome | None = None,
+        back_reason: str | None = None,
+    ) -> Self:
+        """A change: the deployment's next version."""
+        return cls(replace(deployment, version=deployment.version + 1), said, ended=ended, back_reason=back_reason)
+
+    @classmethod
+    def unchanged(cls, deployment: Deployment) -> Self:
+        """Asked for before, or true anyway."""
+        return cls(deployment, "", already=True)
+
+    def with_details(self, **details: object) -> Self:
+        """The same, with more details."""
+        return replace(self, details={**self.details, **details})

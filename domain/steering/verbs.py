@@ -1,0 +1,198 @@
+"""What people ask of a deployment: a pure function for each command, with what it is refused for.
+
+Each gets the deployment and, where it matters, who asks, why and when. Raises the refusals of `domain.words.errors`.
+"""
+
+from dataclasses import replace
+from uuid import UUID
+
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import ROLLING_BACK, resized, rollout_of, turned_back, unpaused, with_clock_stopped
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
+from domain.steering.activation import ActivationRequest, activate
+from domain.steering.steered import Asking, Steered
+from domain.words.errors import NoRolloutError, WrongStateError
+
+DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
+
+
+def restarted_revision(deployment: Deployment) -> UUID:
+    """The revision that a restart rolls again. Raises WrongStateError.
+
+    a rollout                            -> error: it brings new replicas anyway
+    nothing runs yet, or nothing any more -> error
+    otherwise                            -> the current one
+    """
+    current = deployment.current_revision_id
+    if deployment.rollout is not None:
+        raise WrongStateError(f"{deployment.name} is {deployment.status}; restart it when that has ended, or abort it")
+    if current is None or deployment.status.lifecycle not in (Lifecycle.READY, Lifecycle.SCALING):
+        raise WrongStateError(f"{deployment.name} is {deployment.status}; there is no revision that could be restarted")
+    return current
+
+
+def pause(deployment: Deployment, asking: Asking) -> Steered:
+    """Hold a rollout where it is.
+
+    no rollout       -> error
+    paused already   -> nothing to do
+    otherwise        -> paused, and its clocks stand still
+    """
+    rollout = rollout_of(deployment, "pause")
+    if deployment.paused_at is not None:
+        return Steered.unchanged(deployment)
+    return Steered.to(
+        replace(deployment, paused_at=asking.at, rollout=with_clock_stopped(rollout, asking.at)), "paused"
+    )
+
+
+def resume(deployment: Deployment, asking: Asking) -> Steered:
+    """Go on with a paused rollout. Its next cycle moves the deadlines, by the time that the clocks stood still.
+
+    no rollout       -> error
+    not paused       -> error
+    otherwise        -> no longer paused
+    """
+    rollout_of(deployment, "resume")
+    if deployment.paused_at is None:
+        raise WrongStateError(f"{deployment.name} is not paused; only a paused rollout can be resumed")
+    return Steered.to(unpaused(deployment, asking.at), "resumed")
+
+
+def promote(deployment: Deployment, *, full: bool = False) -> Steered:
+    """Let the traffic move to green, or to the next weight of a canary; with `full` past all of its weights.
+
+    no rollout                              -> error
+    a strategy that moves traffic by itself -> error
+    full, and no canary                     -> error
+    rolling back                            -> error naming `retry`
+    paused                                  -> error naming `resume`
+    a canary past its last weight           -> nothing to do
+    full                                    -> the canary rolls the rest at once
+    asked for already                       -> nothing to do
+    otherwise                               -> the next cycle that finds green, or the canary, complete promotes it
+    """
+    rollout = rollout_of(deployment, "promote")
+    strategy = EVALUATOR.strategy_of(rollout.policy)
+    if strategy is None or strategy.promotion is None:
+        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; blue_green and canary do not")
+    if full and not strategy.weighs:
+        raise WrongStateError(f"a {rollout.policy.strategy} has no weights to pass by; promote it without --full")
+    if deployment.status == ROLLING_BACK:
+        raise WrongStateError(f"{deployment.name} is rolling back; 'rollway retry {deployment.name}' turns it forward")
+    if deployment.paused_at is not None:
+        raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
+    if rollout.promote_requested > full or (strategy.weighs and rollout.weight is None):
+        return Steered.unchanged(deployment)
+    if full:
+        rest = replace(rollout, weight=None, weight_known_at=None, promote_requested=False)
+        return Steered.to(replace(deployment, rollout=rest), "past all weights: the rest follows")
+    return Steered.to(replace(deployment, rollout=replace(rollout, promote_requested=True)), strategy.promotion)
+
+
+def abort(deployment: Deployment, asking: Asking) -> Steered:
+    """Leave a rollout.
+
+    no rollout                     -> error
+    rolling back, and not paused   -> nothing to do
+    otherwise                      -> it turns back, paused or not
+    """
+    rollout_of(deployment, "abort")
+    return _go_back(deployment, "aborted", asking)
+
+
+def undo(deployment: Deployment, back: ActivationRequest | None, asking: Asking) -> Steered:
+    """Go back, at once. `back`: the revision that a person named, else at rest what `domain.steering.past` finds.
+
+    a revision to go back to         -> activate it, in place of whatever is under way; no promotion is waited for
+    no rollout                       -> error
+    an undo that is rolling back     -> error naming `retry`
+    an undo                          -> it goes on, paused or not, and is promoted; nothing to do where it does that
+    rolling back, and not paused     -> nothing to do
+    otherwise                        -> the rollout turns back, paused or not
+    """
+    if back is not None:
+        return activate(deployment, replace(back, supersede=True, is_undo=True), asking)
+    rollout = rollout_of(deployment, "undo")
+    if not rollout.is_undo:
+        return _go_back(deployment, "undone", asking)
+    if deployment.status == ROLLING_BACK:
+        raise WrongStateError(
+            f"the undo of {deployment.name} did not work out and turns back; 'rollway retry {deployment.name}' tries "
+            f"it again, 'rollway undo {deployment.name} --to REVISION' goes elsewhere"
+        )
+    if deployment.paused_at is None:
+        return Steered.unchanged(deployment)
+    return Steered.to(unpaused(deployment, asking.at), "going back, no longer paused")
+
+
+def retry(
+    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
+) -> Steered:
+    """Begin the last rollout once more, with the size that came with it. `outcome` is None while it runs.
+
+    there was none, or it ended otherwise than rolled back   -> error
+    it is rolling back                                       -> a new rollout takes its place
+    it is under way                                          -> the running rollout is the answer
+    it was rolled back                                       -> activate its revision
+    """
+    if last is None or outcome not in (None, RolloutOutcome.ROLLED_BACK):
+        raise NoRolloutError(
+            f"the last rollout of {deployment.name} is {outcome or 'none'}; "
+            "only one that was rolled back can be retried",
+            deployment=deployment.name,
+        )
+    return activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
+
+
+def scale(deployment: Deployment, desired: int) -> Steered:
+    """Set the number of replicas.
+
+    destroying, destroyed   -> error
+    in a rollout            -> the size of both revisions, on the way there and on the way back
+    otherwise               -> the size; what was given up is tried again at once
+    """
+    if deployment.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        raise WrongStateError.of_leaving(deployment.name, deployment.status, "it can be scaled")
+    before = deployment.desired_replicas
+    scaled = replace(
+        deployment,
+        desired_replicas=desired,
+        degraded_reason=None,
+        retry_at=None,
+        rollout=resized(deployment.rollout, desired) if deployment.rollout else None,
+    )
+    sentence = f"from {before} to {desired} replicas" if before != desired else ""
+    return Steered.to(scaled, sentence).with_details(**{"from": before, "to": desired})
+
+
+def destroy(deployment: Deployment, asking: Asking, *, force: bool = False) -> Steered:
+    """End a deployment.
+
+    destroyed               -> nothing to do
+    by force                -> destroying, and its replicas are taken as stopped, whether they are or not
+    destroying              -> nothing to do
+    otherwise               -> destroying; a rollout that is under way ends with it
+    """
+    lifecycle = deployment.status.lifecycle
+    if lifecycle is Lifecycle.DESTROYED or (lifecycle is Lifecycle.DESTROYING and not force):
+        return Steered.unchanged(deployment)
+    destroyed = replace(
+        deployment,
+        status=DESTROYING,
+        deploying_revision_id=None,
+        rollout=None,
+        paused_at=None,
+        phase_started_at=asking.at,
+        phase_attempts=0,
+        routes=() if force else deployment.routes,
+    )
+    said = f"asked for by force, {len(deployment.routes)} replicas taken as stopped" if force else "asked for"
+    steered = Steered.to(destroyed, said, ended=RolloutOutcome.DESTROYED if deployment.rollout else None)
+    return replace(steered, gives_up_replicas=force)
+
+
+def _go_back(deployment: Deployment, verb: str, asking: Asking) -> Steered:
+    if deployment.status == ROLLING_BACK and deployment.paused_at is None:
+        return Steered.unchanged(deployment)
+    return Steered.to(turned_back(deployment, asking.at), f"{verb}, going back", back_reason=f"{verb} {asking.why}")

@@ -1,0 +1,92 @@
+"""Failing starts are tried again ever more slowly: one at a time, after 2, 4, 8 ... seconds, at most 10 minutes.
+
+One that comes up ends the wait. But the pauses begin anew only when it has been well for a minute: until then the next
+failure is one more in a row. So what is well for a second and ends, again and again, is tried ever more slowly too, and
+its deployment is called degraded meanwhile:
+
+    start  up  ends   pause 2 s   start  up  ends   pause 4 s   start  up: degraded  ends   pause 8 s   ...
+    start  up  well for a minute: the mark goes, and the next failure is the first again
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment, RouteStatus, StartFailures, Verdict
+from domain.words.numbers import number_of
+
+LONGEST_PAUSE_SECONDS = 600
+PROVEN_SECONDS = 60
+"""So long a replica must be well before the failures from before it no longer count."""
+SHORT_LIVES = 2
+"""From so many short lives in a row on a deployment is called degraded, also while its replicas are well."""
+_HIGHEST_EXPONENT = 10
+
+
+def next_start_at(failures: StartFailures) -> datetime:
+    """When the next start may be tried: `last_at` + min(600, 2 ** failures in a row) seconds."""
+    pause = min(LONGEST_PAUSE_SECONDS, 2 ** min(failures.in_a_row, _HIGHEST_EXPONENT))
+    return failures.last_at + timedelta(seconds=pause)
+
+
+def held_until(deployment: Deployment) -> datetime | None:
+    """When a start of the current revision may be tried; None when none is held back."""
+    failures = deployment.start_failures
+    if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
+        return None
+    return next_start_at(failures)
+
+
+def is_proven(failures: StartFailures, now: datetime) -> bool:
+    """Whether what came up after the last failure has been well for long enough."""
+    return failures.came_up_at is not None and now >= proven_at(failures.came_up_at)
+
+
+def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | None:
+    """Why a deployment that has all its replicas is called degraded, and until when; None when it is not."""
+    failures = deployment.start_failures
+    if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is None:
+        return None
+    if failures.short_lives < SHORT_LIVES or is_proven(failures, now):
+        return None
+    often = f"replicas failed {failures.short_lives} times in a row soon after they had come up"
+    return f"{often}; the last one has not been well for {PROVEN_SECONDS} s yet", proven_at(failures.came_up_at)
+
+
+def proven_at(came_up_at: datetime) -> datetime:
+    """When what came up then has been well for long enough."""
+    return came_up_at + timedelta(seconds=PROVEN_SECONDS)
+
+
+def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
+    """The decision with as few creations as the failures of that revision allow: none while one starts, then one."""
+    failures = deployment.start_failures
+    if failures is None or failures.in_a_row == 0 or failures.came_up_at is not None:
+        return decision
+    wanted = [spec for spec in decision.changes.rollout_specs if spec.revision_id == failures.revision_id]
+    if not wanted:
+        return decision
+    others = tuple(spec for spec in decision.changes.rollout_specs if spec.revision_id != failures.revision_id)
+    start_at, starting = next_start_at(failures), _is_starting(deployment, failures)
+    if now >= start_at and not starting:
+        changes = replace(decision.changes, rollout_specs=(*others, replace(wanted[0], count=1)))
+        return replace(decision, changes=changes)
+    tried = "one is being tried" if starting else f"the next one is tried in {(start_at - now).total_seconds():.0f} s"
+    in_a_row = " in a row" if failures.in_a_row > 1 else ""
+    why = f"{number_of(failures.in_a_row, 'start')} failed{in_a_row}; {tried}"
+    later = min((at for at in (decision.recheck_at, start_at) if at and at > now), default=None)
+    changes = replace(decision.changes, rollout_specs=others)
+    if not changes:
+        return replace(
+            decision, verdict=Verdict.SKIPPED, changes=RouteChanges(), reason=f"waiting: {why}", recheck_at=later
+        )
+    goes_on_at_once = decision.recheck_at is not None and decision.recheck_at <= now
+    recheck_at = now if goes_on_at_once else later
+    return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)
+
+
+def _is_starting(deployment: Deployment, failures: StartFailures) -> bool:
+    return any(
+        route.status is RouteStatus.PROVISIONING and route.revision_id == failures.revision_id
+        for route in deployment.routes
+    )

@@ -1,0 +1,87 @@
+"""What a canary's judge comes to at its present step: give up, go on, or look on."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
+from domain.judge.settings import Judge
+from domain.model.deployment import Rollout
+from domain.strategies.base import GoesOn
+from domain.strategies.canary.steps import CanarySpec, Mirror, weight_of
+from domain.words.numbers import duration
+
+EVERY_SECONDS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`decides`: the judge and nobody else says when the step is over. `next_at`: when to look again."""
+
+    sentence: str = ""
+    gives_up: bool = False
+    is_over: bool = False
+    decides: bool = False
+    next_at: datetime | None = None
+
+
+def _of_copies(rollout: Rollout, spec: CanarySpec, mirror: Mirror, now: datetime) -> Judgement:
+    since, next_at = rollout.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
+    found = judge_copies(spec.judge, rollout.evidence, weight_of(mirror.share), since)
+    if spec.judge is None or not spec.judge.dry_run:
+        return Judgement(found.sentence, gives_up=found.found is Found.HARM, next_at=next_at)
+    return _on_a_dry_run(found, next_at)
+
+
+def _on_a_dry_run(found: Judged, next_at: datetime) -> Judgement:
+    return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
+
+
+def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
+    """Of a canary that has a weight, or gets copies.
+
+    copies, and harm                                 -> give up
+    copies                                           -> how many failed is said
+    no judge, or no weight yet                       -> nothing is said
+    a dry run                                        -> it is said, and decides nothing
+    harm; or undecided for good, and then: abort     -> give up
+    good enough; or undecided for good, then promote -> the step is over
+    undecided for good, then hold                    -> a person says so
+    otherwise                                        -> look on
+    """
+    settings = spec.judge
+    if spec.mirror and rollout.stage and not rollout.weight:
+        return _of_copies(rollout, spec, spec.mirror, now)
+    if settings is None or not rollout.weight:
+        return Judgement()
+    since = rollout.weight_known_at or now
+    found = judge(settings, rollout.evidence, since, now, had_copies=spec.mirror is not None)
+    next_at = now + timedelta(seconds=EVERY_SECONDS)
+    if settings.dry_run:
+        return _on_a_dry_run(found, next_at)
+    then = _then(found, settings)
+    sentence = found.sentence
+    if found.found is Found.GIVEN_UP:
+        sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
+    return Judgement(sentence, then == "abort", then == "promote", decides=then == "look on", next_at=next_at)
+
+
+def judged_between(rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
+    """From when its judge may find a weight good enough until it gives up; None where none decides."""
+    settings, since = spec.judge, rollout.weight_known_at
+    if settings is None or settings.dry_run or not rollout.weight or since is None:
+        return None
+    gives_up_at = over_at(settings, since)
+    soonest = min(since + timedelta(seconds=settings.at_least.seconds), gives_up_at)
+    return GoesOn(soonest, gives_up_at, "its judge is undecided for good")
+
+
+def _then(found: Judged, settings: Judge) -> str:
+    match found.found:
+        case Found.HARM:
+            return "abort"
+        case Found.GOOD:
+            return "promote"
+        case Found.GIVEN_UP:
+            return settings.if_undecided
+        case Found.UNDECIDED:
+            return "look on"

@@ -1,0 +1,162 @@
+"""What a canary is told: its steps, each a weight and a time, and how many replicas it has at each."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from domain.judge.settings import Judge
+from domain.model.deployment import Deployment, Rollout, Route
+from domain.strategies.budget import is_zero
+from domain.strategies.rolling_update import RollingUpdateSpec
+from domain.words.numbers import WHOLE
+
+_PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?%")
+
+
+def _check_percent(value: object) -> object:
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and weight_of(value) > 0:
+        return value
+    raise ValueError('must be a share of the requests from "0.01%" to "99.99%", such as "5%"')
+
+
+def _check_share(value: object) -> object:
+    return value if value == "100%" else _check_percent(value)
+
+
+def weight_of(percent: str) -> int:
+    """Of 10,000 requests: 500 for "5%"."""
+    return round(float(percent[:-1]) * 100)
+
+
+def _check_step(value: object) -> object:
+    return {"weight": value} if isinstance(value, str) else value
+
+
+def _check_mirror(value: object) -> object:
+    return {"share": value} if isinstance(value, str) else value
+
+
+class CanaryStep(BaseModel):
+    """One weight, and how long it is looked at."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: Annotated[str, BeforeValidator(_check_percent), Field(description='"0.01%" to "99.99%"')]
+    """The share of the requests that the new revision gets."""
+    seconds: float | None = Field(default=None, gt=0, le=30 * 86400)
+    """How long it has that share before the next step. Left out: until a person promotes it."""
+
+
+class Mirror(BaseModel):
+    """Copies of requests, before the first weight. The canary answers them, and nobody gets its answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: Annotated[str, BeforeValidator(_check_share), Field(description='"0.01%" to "100%"')]
+    """How many of the requests that only read are copied: GET, HEAD and OPTIONS."""
+    seconds: float = Field(default=60, gt=0, le=30 * 86400)
+    """How long before the first step."""
+
+
+class CanarySpec(RollingUpdateSpec):
+    """Settings of a canary. The budget holds at every step; pacing and min_ready_seconds are for the rest, too."""
+
+    steps: tuple[Annotated[CanaryStep, BeforeValidator(_check_step)], ...] = Field(
+        default=(CanaryStep(weight="5%"), CanaryStep(weight="25%"), CanaryStep(weight="50%")),
+        min_length=1,
+        max_length=20,
+    )
+    """Each `{weight: 5%, seconds: 60}`, or just `5%`. After the last one the rest is rolled."""
+    replicas: Literal["auto"] | Annotated[int, Field(ge=1, le=10_000)] = "auto"
+    """How many replicas the new revision has at a step. auto: as many as its weight needs, ceil(n x weight)."""
+
+    sticky: bool = False
+    """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there."""
+
+    mirror: Annotated[Mirror | None, BeforeValidator(_check_mirror)] = None
+    """`{share: 10%, seconds: 60}`, or just `10%`: before the first step the canary gets copies of requests."""
+
+    judge: Judge | None = None
+    """What says from the answers of both revisions when a step is over. Left out: its seconds, or a person."""
+
+    @property
+    def stages(self) -> tuple[tuple[int, float | None], ...]:
+        """The weight and the seconds of each stage: that of its mirror, without a weight, and then its steps."""
+        mirrored = ((0, self.mirror.seconds),) if self.mirror else ()
+        return (*mirrored, *((weight_of(step.weight), step.seconds) for step in self.steps))
+
+    @model_validator(mode="after")
+    def _can_stand_beside(self) -> Self:
+        if is_zero(self.max_surge):
+            raise ValueError("max_surge must be at least 1: a canary stands beside the replicas that run")
+        weights = [weight_of(step.weight) for step in self.steps]
+        if sorted(set(weights)) != weights:
+            raise ValueError("steps must have rising weights, such as [5%, 25%, 50%]")
+        if self.judge and not self.judge.dry_run and any(step.seconds for step in self.steps):
+            raise ValueError("steps have no seconds where a judge says when they are over; its at_least has some")
+        return self
+
+    @model_validator(mode="after")
+    def _can_have_a_baseline(self) -> Self:
+        if not self.has_baseline:
+            return self
+        least = 2 * (1 if self.replicas == "auto" else self.replicas)
+        if not isinstance(self.max_surge, int) or self.max_surge < least:
+            raise ValueError(
+                f"max_surge must be a number of at least {least} with judge.baseline fresh: "
+                "as many replicas as the canary has stand beside it"
+            )
+        if weight_of(self.steps[-1].weight) > WHOLE // 2:
+            raise ValueError(
+                "steps must have weights of at most 50% with judge.baseline fresh, which gets as many requests"
+            )
+        return self
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether new replicas of the old revision stand beside the canary."""
+        return self.judge is not None and self.judge.baseline == "fresh"
+
+
+def ends_at(rollout: Rollout, spec: CanarySpec) -> datetime | None:
+    """When the seconds of the present step are over; None: not before a person says so, or it has not begun."""
+    _, seconds = spec.stages[rollout.stage - 1] if 0 < rollout.stage <= len(spec.stages) else (0, None)
+    if seconds is None or rollout.weight_known_at is None:
+        return None
+    return rollout.weight_known_at + timedelta(seconds=seconds)
+
+
+def ends(rollout: Rollout, over_at: datetime | None, now: datetime) -> bool:
+    """Whether the present step is over; before the first one there is nothing to look at."""
+    return rollout.stage == 0 or rollout.promote_requested or (over_at is not None and over_at <= now)
+
+
+def size_at(spec: CanarySpec, desired: int, stage: int) -> int:
+    """How many replicas the canary has at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
+    if spec.replicas != "auto":
+        return min(spec.replicas, desired)
+    weight, _ = spec.stages[min(stage, len(spec.stages)) - 1]
+    return max(1, -(-desired * weight // WHOLE))
+
+
+def in_words(spec: CanarySpec, weight: int) -> str:
+    """What the canary gets at this weight of its: 5 % of the requests."""
+    if spec.mirror and not weight:
+        return f"copies of {percent(weight_of(spec.mirror.share))} of the requests that only read"
+    return f"{percent(weight)} of the requests"
+
+
+def baseline(deployment: Deployment, rollout: Rollout) -> tuple[Route, ...]:
+    """Live replicas of the old revision that are no older than the rollout, and so than its canary."""
+    return tuple(
+        route
+        for route in deployment.active_routes
+        if route.revision_id == rollout.from_revision_id and route.created_at >= rollout.started_at
+    )
+
+
+def percent(weight: int) -> str:
+    """5 % for 500."""
+    return f"{weight / 100:g} %"

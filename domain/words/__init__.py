@@ -1,0 +1,1 @@
+"""The ground: errors, numbers and text that every room uses."""

@@ -1,0 +1,189 @@
+"""Every refusal Rollway knows, each with a code that survives JSON and a sentence that says what would be right."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+_MOST_FAULTS = 20
+
+
+class RollwayError(Exception):
+    """A refusal: `code` for programs, the message for people, `detail` with the values that matter."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, **detail: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-serialisable form: {"code", "message", "detail"}."""
+        return {"code": self.code, "message": self.message, "detail": {k: str(v) for k, v in self.detail.items()}}
+
+
+class InvalidInputError(RollwayError):
+    """A field is missing or wrong; the message names it and what would be right."""
+
+    code = "invalid_input"
+
+    @classmethod
+    def of(cls, error: "ValidationError", where: str = "", model: "type[BaseModel] | None" = None) -> Self:
+        """The faults that Pydantic found, each with its field's path; the values themselves are left out.
+
+        `model`: what was to be read; with it a wrong field is told which ones there are.
+        """
+        from domain.words.faults import path_of, sentence_of  # noqa: PLC0415 -- Pydantic, which most refusals need not
+
+        faults = error.errors()
+        sentences = [sentence_of(fault, model, where) for fault in faults[:_MOST_FAULTS]]
+        if len(faults) > _MOST_FAULTS:
+            sentences.append(f"and {len(faults) - _MOST_FAULTS} more")
+        return cls("; ".join(dict.fromkeys(sentences)), field=path_of(faults[0], where))
+
+
+class UnreadableError(RollwayError):
+    """A row says what only a newer release understands."""
+
+    code = "unreadable"
+
+    @classmethod
+    def of(cls, what: str, word: object) -> Self:
+        """For a `word` that is no `what`, such as "status of a replica", to this release."""
+        return cls(f"this release of Rollway knows no {what} {str(word)!r}; a newer one wrote it")
+
+
+class TooLargeError(InvalidInputError):
+    """A command has more bytes than a command may have; the message names its largest part."""
+
+    code = "too_large"
+
+    @classmethod
+    def of_size(cls, size: int, most: int, part: str) -> Self:
+        """The refusal; sizes in bytes, as JSON."""
+        shown = f"{part}: " if part else ""
+        message = f"{shown}the command has {size:,} bytes, and {most:,} are the most; put what is large into a file"
+        return cls(message, field=part)
+
+
+class UnavailableError(RollwayError):
+    """Postgres did not answer for as long as we waited."""
+
+    code = "unavailable"
+
+
+class UnknownCommandError(RollwayError):
+    """No command has that name."""
+
+    code = "unknown_command"
+
+
+class RequestIdReusedError(RollwayError):
+    """The request id was used before for something else."""
+
+    code = "request_id_reused"
+
+
+class DeploymentNotFoundError(RollwayError):
+    """No deployment has that name."""
+
+    code = "deployment_not_found"
+
+
+class DeploymentExistsError(RollwayError):
+    """A deployment of that name exists with other settings."""
+
+    code = "deployment_exists"
+
+
+class RevisionNotFoundError(RollwayError):
+    """The deployment has no revision of that name."""
+
+    code = "revision_not_found"
+
+
+class RevisionExistsError(RollwayError):
+    """A revision of that name exists with another content; revisions never change."""
+
+    code = "revision_exists"
+
+    @classmethod
+    def of(cls, deployment: str, revision: str) -> Self:
+        """The refusal to give the revision another content."""
+        message = (
+            f"revision {revision} of {deployment} exists with another content; "
+            "revisions never change, give it another name"
+        )
+        return cls(message, deployment=deployment, revision=revision)
+
+
+class RouteNotFoundError(RollwayError):
+    """No route has that id."""
+
+    code = "route_not_found"
+
+
+class RolloutNotFoundError(RollwayError):
+    """No rollout has that id."""
+
+    code = "rollout_not_found"
+
+    @classmethod
+    def of_deployment(cls, name: str) -> Self:
+        """The deployment has had none."""
+        return cls(f"{name} has had no rollout yet", deployment=name)
+
+
+class HostNotFoundError(RollwayError):
+    """No worker host has that name."""
+
+    code = "host_not_found"
+
+
+class MissingSecretError(RollwayError):
+    """No host that is up can have all the secrets that the revision refers to; the message says what each lacks."""
+
+    code = "missing_secret"
+
+
+class EntranceTakenError(RollwayError):
+    """The host name or path prefix is another deployment's; the message names both."""
+
+    code = "entrance_taken"
+
+    @classmethod
+    def by(cls, owner: str, deployment: str, kind: str, value: str) -> Self:
+        """The refusal to `deployment`."""
+        why = f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
+        return cls(why, deployment=deployment, entrance=value, owner=owner)
+
+
+class DeploymentAlreadyInProgressError(RollwayError):
+    """A rollout to another revision is under way."""
+
+    code = "deployment_already_in_progress"
+
+
+class NoRolloutError(RollwayError):
+    """The command steers a rollout, and none is running."""
+
+    code = "no_rollout"
+
+
+class WrongStateError(RollwayError):
+    """The deployment's state does not allow this command; the message names the states that do."""
+
+    code = "wrong_state"
+
+    @classmethod
+    def of_leaving(cls, deployment: str, state: object, allowed: str) -> Self:
+        """The refusal to change a deployment that is being destroyed; `allowed` says what could be done before."""
+        message = f"{deployment} is {state}; {allowed} until it is destroyed"
+        return cls(message, deployment=deployment, state=state)
+
+
+class StaleVersionError(RollwayError):
+    """The caller's version of the deployment is no longer the current one."""
+
+    code = "stale_version"

@@ -1,0 +1,80 @@
+"""What Pydantic finds wrong, as a sentence with the field's path and what would be right there."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from domain.words.names import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
+
+Fault = Mapping[str, Any]
+"""As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""
+
+_NAMES = {
+    NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 63 at most",
+    DEPLOYMENT_NAME_PATTERN: "must be lower-case letters, digits, '-' and '.', 54 at most",
+}
+
+
+def sentence_of(fault: Fault, model: type[BaseModel] | None = None, where: str = "") -> str:
+    """`model`: what was to be read, which knows its fields; `where`: the path of the whole.
+
+    "policy.spec.surge: there is no such field; did you mean max_surge?"
+    """
+    path = path_of(fault, where)
+    what = _what(fault, model)
+    return f"{path}: {what}" if path else what
+
+
+def path_of(fault: Fault, where: str = "") -> str:
+    """The path of the field, such as "revision.env"; empty for the whole."""
+    return ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
+
+
+def _what(fault: Fault, model: type[BaseModel] | None) -> str:
+    match fault["type"]:
+        case "extra_forbidden":
+            return f"there is no such field{_instead(fault['loc'], model)}"
+        case "missing":
+            return "is missing"
+        case "tuple_type" | "list_type":
+            return "must be a list"
+        case "model_type" | "dict_type":
+            return "must be fields, each with its value"
+        case "string_type" if isinstance(fault["input"], (int, float)):
+            return "must be text; put it in quotes"
+        case "string_pattern_mismatch" if known := _NAMES.get(fault["ctx"]["pattern"]):
+            return known
+    message = str(fault["msg"])
+    own = message.removeprefix("Value error, ")
+    return own if own != message else f"{message[0].lower()}{message[1:]}"
+
+
+def _instead(path: Sequence[int | str], model: type[BaseModel] | None) -> str:
+    section = model and _section(model, path[:-1])
+    if section is None:
+        return ""
+    known = list(section.model_fields)
+    close = difflib.get_close_matches(str(path[-1]), known, 1)
+    return f"; did you mean {close[0]}?" if close else f"; the fields are {', '.join(known)}"
+
+
+def _section(model: type[BaseModel], path: Sequence[int | str]) -> type[BaseModel] | None:
+    """The model of the fields that stand at this path; None where they may have any name."""
+    for part in path:
+        if isinstance(part, int):  # an element of the list before
+            continue
+        field = model.model_fields.get(part)
+        inner = next(_models_in(field.annotation), None) if field else None
+        if inner is None:
+            return None
+        model = inner
+    return model
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

@@ -1,0 +1,27 @@
+"""Numbers of things and lengths of time, as sentences for people have them."""
+
+from datetime import timedelta
+
+
+def number_of(count: int, noun: str) -> str:
+    """1 replica, 3 replicas."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def all_of(count: int, noun: str) -> str:
+    """The one replica, all 3 replicas."""
+    return f"the one {noun}" if count == 1 else f"all {count} {noun}s"
+
+
+def duration(span: timedelta) -> str:
+    """4 s, 5 min 10 s, 3 h 20 min, 2 d 4 h; the sign is left out."""
+    seconds = abs(round(span.total_seconds()))
+    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            rest = seconds % size // part
+            return f"{seconds // size} {unit} {rest} {smaller}" if rest else f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+WHOLE = 10_000
+"""What weights are parts of: all requests."""

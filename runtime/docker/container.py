@@ -1,0 +1,137 @@
+"""A replica as a container: the configuration that a request becomes, and the replica that a container is."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from domain.revisions.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
+from runtime.base import Replica, ReplicaRequest
+from runtime.docker.refusal import docker_spec
+
+ROUTE_LABEL = "rollway.route"
+OWNER_LABEL = "rollway.owner"
+PORT_LABEL = "rollway.port"
+_EXITED = re.compile(r"^Exited \((\d+)\)")
+
+Json = Mapping[str, Any]
+
+
+def container_name(route_id: UUID) -> str:
+    """The name of a route's container: it is always the same, so that an engine cannot hold two replicas of a route."""
+    return f"rollway-{route_id}"
+
+
+def is_of(container: Json, route_id: UUID) -> bool:
+    """Whether an inspected container was started for this route, and not by somebody else under its name."""
+    return (container["Config"]["Labels"] or {}).get(ROUTE_LABEL) == str(route_id)
+
+
+def owner_of(host: str, home: Path) -> str:
+    """The label of this installation's containers: two may share an engine, and even call their hosts the same."""
+    return f"{host}:{home.resolve()}"
+
+
+def container_config(request: ReplicaRequest, owner: str, address: str, shared_port: int | None) -> dict[str, Any]:
+    """The body of the engine's "create". `shared_port`: the port in the network of the engine's host, if it shares it.
+
+    The environment is the revision's, then what Rollway tells a replica; nothing of the worker's own goes in. HOST,
+    where to listen, is every interface of the container or, with a shared network, `address`; a revision may set its
+    own.
+    """
+    spec, docker = request.spec, docker_spec(request)
+    port = shared_port or docker.port or DEFAULT_CONTAINER_PORT
+    listen = {"HOST": (shared_port and _bound(address)) or "0.0.0.0"}  # noqa: S104  # of the container only
+    labels = {
+        ROUTE_LABEL: str(request.route_id),
+        "rollway.deployment": request.deployment,
+        "rollway.revision": request.revision,
+        OWNER_LABEL: owner,
+    }
+    published = {} if shared_port else {f"{port}/tcp": [{"HostIp": _bound(address), "HostPort": ""}]}
+    return {
+        "Image": docker.image,
+        "Cmd": list(spec.command) if spec.command else None,
+        "Env": [f"{name}={value}" for name, value in (listen | request.env | request.variables(port)).items()],
+        "Labels": docker.labels | labels | ({PORT_LABEL: str(shared_port)} if shared_port else {}),
+        "WorkingDir": spec.working_directory or "",
+        "StopSignal": docker.stop_signal,
+        "ExposedPorts": {name: {} for name in published},
+        "HostConfig": {
+            "PortBindings": published,
+            "NetworkMode": docker.network or "default",
+            "RestartPolicy": {"Name": "no"},
+            "SecurityOpt": ["no-new-privileges"],
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
+            "Binds": [f"{source}:{folder}:ro" for source, folder in docker.volumes.items()],
+            **_limits(docker),
+        },
+    }
+
+
+def replica_of(container: Json, address: str) -> Replica | None:
+    """The replica that an inspected container is; None for one that was created and never started."""
+    state = container["State"]
+    if state["Status"] == "created":
+        return None
+    labels = container["Config"]["Labels"] or {}
+    bindings = [bound for bound in (container["NetworkSettings"]["Ports"] or {}).values() if bound]
+    port = labels.get(PORT_LABEL) or (bindings[0][0]["HostPort"] if bindings else None)
+    running = bool(state["Running"])
+    exit_code = None if running else state["ExitCode"]
+    return Replica(UUID(labels[ROUTE_LABEL]), _handle(container), _reached(address, port), running, exit_code)
+
+
+def listed_replica(container: Json, address: str) -> Replica | None:
+    """The replica that a listed container is. One that was created and never started counts as ended.
+
+    None when its label holds no route id, because somebody else wrote it.
+    """
+    labels = container["Labels"]
+    try:
+        route_id = UUID(labels.get(ROUTE_LABEL, ""))
+    except ValueError:
+        return None
+    public = next((str(port["PublicPort"]) for port in container.get("Ports", ()) if port.get("PublicPort")), None)
+    running = container["State"] in {"running", "paused", "restarting"}
+    exited = _EXITED.match(container["Status"])
+    return Replica(
+        route_id,
+        _handle(container),
+        _reached(address, labels.get(PORT_LABEL) or public),
+        running,
+        int(exited[1]) if exited else None,
+    )
+
+
+def _limits(docker: DockerSpec) -> dict[str, Any]:
+    resources = docker.resources
+    limits: dict[str, Any] = {"PidsLimit": resources.pids or DEFAULT_PIDS}
+    if resources.memory:
+        limits["Memory"] = resources.memory
+    if resources.cpus:
+        limits["NanoCpus"] = round(resources.cpus * 1e9)
+    if resources.gpus:
+        count = -1 if resources.gpus == "all" else resources.gpus
+        limits["DeviceRequests"] = [{"Count": count, "Capabilities": [["gpu"]]}]
+    return limits
+
+
+def _handle(container: Json) -> str:
+    return f"docker:{container['Id'][:12]}"
+
+
+def _reached(address: str, port: str | None) -> str | None:
+    if port is None:
+        return None
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _bound(address: str) -> str:
+    """The IP address to publish ports on; empty, which means all of them, for a host that is known by name."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return ""

@@ -1,0 +1,1 @@
+"""Replicas that another system starts and stops."""

@@ -1,0 +1,166 @@
+"""Replicas that another system starts and stops: Rollway asks it, and is told by `rollway.report_route`."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx
+import structlog
+from kombu.exceptions import OperationalError
+
+from domain.revisions.runtime_spec import ExternalSpec
+from domain.words.text import storable
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
+from runtime.external.webhook import post
+
+Action = Literal["start", "stop", "kill"]
+Payload = Mapping[str, object]
+SendTask = Callable[[str, Payload, str], object]
+"""Sends the Celery task of this name with this `payload` to this queue."""
+
+DEFAULT_QUEUE = "celery"
+_TRY_LATER = frozenset({408, 425, 429})
+_SUCCESS = range(200, 300)
+_SERVER_ERROR = 500
+_REMEMBERED = 10_000
+_log = structlog.get_logger(__name__)
+
+
+class RefusedError(Exception):
+    """The other system answered that it will not do this; the message is one sentence."""
+
+
+class ExternalRuntime:
+    """The Runtime for `runtime: external`. It keeps nothing: what was reported of a replica is in Postgres.
+
+    `send_task` is for revisions that ask by a Celery task. When a system has not answered a kill for
+    `patience_seconds`, this process takes its replica as gone, so that no drain is held for ever.
+    """
+
+    def __init__(self, send_task: SendTask, timeout_seconds: float = 5.0, patience_seconds: float = 60.0) -> None:
+        self._send_task = send_task
+        self._timeout = timeout_seconds
+        self._patience = patience_seconds
+        self._first_kill: OrderedDict[UUID, float] = OrderedDict()
+        self._gone: OrderedDict[UUID, None] = OrderedDict()
+
+    def start(self, request: ReplicaRequest) -> Replica:
+        """Ask for the replica; its address is None until it is reported. Asked again, the request id is the same.
+
+        Raises ReplicaStartError when the other system refuses, RuntimeUnavailableError when it cannot be reached.
+        """
+        try:
+            self._ask(request, "start")
+        except RefusedError as error:
+            raise ReplicaStartError(str(error)) from error
+        return _running_elsewhere(request.route_id)
+
+    def find(self, route_id: UUID) -> Replica | None:
+        """A running replica without an address: nobody here can ask, so it runs until it is reported or was killed."""
+        return None if route_id in self._gone else _running_elsewhere(route_id)
+
+    def everyone(self) -> Sequence[Replica]:
+        """Empty: only the other system knows."""
+        return ()
+
+    def terminate(self, route_id: UUID, request: ReplicaRequest | None = None, /) -> None:
+        """Ask to stop it. A refusal is logged: the kill comes after the grace. Raises RuntimeUnavailableError."""
+        self._ask_to_end(route_id, request, "stop")
+
+    def kill(self, route_id: UUID, request: ReplicaRequest | None = None, /) -> None:
+        """Ask to kill it. It counts as gone once that was answered or given up; until then: RuntimeUnavailableError."""
+        first = self._first_kill.setdefault(route_id, time.monotonic())
+        _trim(self._first_kill)
+        try:
+            self._ask_to_end(route_id, request, "kill")
+        except RuntimeUnavailableError as error:
+            if time.monotonic() - first < self._patience:
+                raise
+            _log.warning("a kill was never answered: the replica may run on", route=str(route_id), why=str(error))
+        self._gone[route_id] = None
+        _trim(self._gone)
+
+    def forget(self, route_id: UUID) -> None:
+        """Do nothing: there is no record, and that it is gone stays true."""
+
+    def log_tail(self, route_id: UUID, lines: int) -> str:  # noqa: ARG002  # the protocol's names
+        """Empty: its output is with the other system."""
+        return ""
+
+    def _ask_to_end(self, route_id: UUID, request: ReplicaRequest | None, action: Action) -> None:
+        if request is None:
+            raise ValueError(f"to {action} the external replica {route_id}, its request is needed: whom to ask")
+        try:
+            self._ask(request, action)
+        except RefusedError as error:
+            _log.warning("an external replica is not ended", route=str(route_id), action=action, why=str(error))
+
+    def _ask(self, request: ReplicaRequest, action: Action) -> None:
+        external = _spec(request)
+        payload = _document(request, action)
+        if external.webhook:
+            self._post(external.webhook, payload)
+        elif external.task:
+            self._send(external.task, payload, external.queue or DEFAULT_QUEUE)
+
+    def _post(self, url: str, payload: Payload) -> None:
+        name = _without_secrets(url)
+        try:
+            reply = post(url, payload, {"Idempotency-Key": str(payload["request_id"])}, self._timeout)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise RefusedError(f"the webhook {name} is no URL that can be asked") from error
+        except TimeoutError as error:
+            raise RuntimeUnavailableError(f"the webhook {name} has not answered within {self._timeout:g} s") from error
+        except httpx.HTTPError as error:
+            raise RuntimeUnavailableError(f"the webhook {name} cannot be reached: {type(error).__name__}") from error
+        if reply.status in _SUCCESS:
+            return
+        answer = f"the webhook {name} answered {reply.status} {_first_line(reply.text)}".rstrip()
+        if reply.status >= _SERVER_ERROR or reply.status in _TRY_LATER:
+            raise RuntimeUnavailableError(answer)
+        raise RefusedError(answer)
+
+    def _send(self, task: str, payload: Payload, queue: str) -> None:
+        try:
+            self._send_task(task, payload, queue)
+        except (OperationalError, OSError) as error:
+            raise RuntimeUnavailableError(f"the task {task!r} cannot be sent: the broker does not answer") from error
+
+
+def _document(request: ReplicaRequest, action: Action) -> Payload:
+    return {
+        "action": action,
+        "route_id": str(request.route_id),
+        "deployment": request.deployment,
+        "revision": request.revision,
+        "env": request.env,
+        "request_id": f"{request.route_id}-{action}",
+    }
+
+
+def _spec(request: ReplicaRequest) -> ExternalSpec:
+    if request.spec.external is None:
+        raise ValueError(f"revision {request.revision!r} is not for the runtime 'external'")
+    return request.spec.external
+
+
+def _running_elsewhere(route_id: UUID) -> Replica:
+    return Replica(route_id, f"external:{route_id}", None, running=True)
+
+
+def _without_secrets(url: str) -> str:
+    """The URL without user, password and query, which may hold a token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip()[:200] for line in storable(text).splitlines() if line.strip()), "")
+
+
+def _trim(remembered: OrderedDict[UUID, float] | OrderedDict[UUID, None]) -> None:
+    while len(remembered) > _REMEMBERED:
+        remembered.popitem(last=False)

@@ -1,0 +1,1 @@
+"""What every runtime needs of this machine: files, ports, identities of processes."""

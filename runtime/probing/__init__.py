@@ -1,0 +1,1 @@
+"""Probes of replicas, and the metrics that they serve."""

@@ -1,0 +1,60 @@
+"""What a replica process is told: little of the worker's own environment, its revision's, and what Rollway says."""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from runtime.base import ReplicaRequest
+from runtime.process.accounts import Account
+
+INHERITED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CUDA_*",
+    "NVIDIA_*",
+    "HIP_*",
+    "ROCR_*",
+)
+"""Where programs, languages, time zones, certificates and accelerators are found: no name here holds a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is the same for all replicas of a host. `also`: names of variables that they get besides INHERITED."""
+
+    home: Path
+    address: str
+    also: Collection[str] = ()
+
+    def variables(self, request: ReplicaRequest, port: int, account: Account | None) -> dict[str, str]:
+        """The worker's of INHERITED and `also`, the account's, the revision's, then what Rollway tells a replica.
+
+        PORT and the ROLLWAY_* below cannot be overridden: by them a replica is found again. HOST is where proxies
+        reach this machine; a revision whose service shall listen elsewhere sets its own.
+        """
+        told = {"HOST": self.address, **request.env, **request.variables(port)}
+        found_by = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_ADDRESS": self.address}
+        return {**inherited(self.also), **(account.variables if account else {}), **told, **found_by}
+
+
+def inherited(also: Collection[str] = ()) -> dict[str, str]:
+    """Of this process's environment what is meant for others: INHERITED, and what the patterns `also` name."""
+    patterns = (*INHERITED, *also)
+    return {name: value for name, value in os.environ.items() if _is_one_of(name, patterns)}
+
+
+def _is_one_of(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

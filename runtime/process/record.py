@@ -1,0 +1,154 @@
+"""The records of replica processes: one small JSON file for each route id, replaced whole, under one lock."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Self
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from runtime.base import Replica
+from runtime.machine.file_lock import file_lock, holder_of
+from runtime.machine.identity import Identity, is_alive, kill_if_stopped
+from runtime.process.table import Sighting, exit_code, group_is_alive
+
+LOCK_PATIENCE_SECONDS = 30.0
+LOOPBACK = "127.0.0.1"
+_STANDSTILL_SECONDS = 5.0
+_log = structlog.get_logger(__name__)
+
+
+class ReplicaRecord(BaseModel):
+    """One replica. Without `process` it is starting. The grace is what its revision says, from SIGTERM to SIGKILL.
+
+    It ends with its process; one that was asked to end, with the last one of its process group.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    route_id: UUID
+    deployment: str
+    revision: str
+    port: int
+    address: str = LOOPBACK
+    process: Identity | None = None
+    stop_grace_seconds: float = 10.0
+    asked_to_end: bool = False
+    ended: bool = False
+    exit_code: int | None = None
+
+    @classmethod
+    def of(cls, sighting: Sighting, port: int | None) -> Self:
+        """The record of a process whose own was unfinished (`port` is what it says), broken or missing."""
+        env = sighting.env
+        return cls(
+            route_id=sighting.route_id,
+            deployment=env.get("ROLLWAY_DEPLOYMENT", ""),
+            revision=env.get("ROLLWAY_REVISION", ""),
+            port=port or sighting.port,
+            address=env.get("ROLLWAY_ADDRESS", LOOPBACK),
+            process=sighting.identity,
+        )
+
+    def as_seen(self) -> Self:
+        """The same, with what the operating system says of its process. An end is final."""
+        if self.process is None or self.exit_code is not None or (not self.ended and self._runs(self.process)):
+            return self
+        return self.model_copy(update={"ended": True, "exit_code": exit_code(self.process)})
+
+    def _runs(self, process: Identity) -> bool:
+        return is_alive(process) or (self.asked_to_end and group_is_alive(process))
+
+    @property
+    def replica(self) -> Replica:
+        """As the runtime shows it to others."""
+        handle = f"pid:{self.process.pid if self.process else None}"
+        return Replica(self.route_id, handle, f"{self.address}:{self.port}", not self.ended, self.exit_code)
+
+
+def pids_of(records: Mapping[UUID, ReplicaRecord]) -> set[int]:
+    """Of the replicas that were started."""
+    return {record.process.pid for record in records.values() if record.process}
+
+
+class RecordFolder:
+    """The records under `home`/replicas. Reading needs no lock; writing and removing are done inside `locked()`."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "replicas"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Exclusive among all threads and processes of this host. Raises TimeoutError after 30 s of waiting.
+
+        A process that is stopped (SIGSTOP) while it holds this would hold up all starts and stops of its host: it is
+        killed after 5 s, where the system says who holds it. What it left half done is cleared up as after any kill.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / ".lock"
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(path, _STANDSTILL_SECONDS))
+            except TimeoutError:
+                _kill_stopped_holder(path)
+                held.enter_context(file_lock(path, LOCK_PATIENCE_SECONDS - _STANDSTILL_SECONDS))
+            yield
+
+    def read(self, route_id: UUID) -> ReplicaRecord | None:
+        """The record of this route id; None when there is none or its file cannot be understood."""
+        return _parsed(self._path(route_id))
+
+    def all(self) -> dict[UUID, ReplicaRecord]:
+        """Every record that can be understood, by route id; files that cannot are skipped."""
+        return {route_id: record for route_id in self.route_ids() if (record := self.read(route_id))}
+
+    def route_ids(self) -> list[UUID]:
+        """The route ids that have a file, whatever is in it."""
+        try:
+            names = os.listdir(self._folder)  # noqa: PTH208  # thrice as fast as iterdir, and done in every sweep
+        except FileNotFoundError:
+            return []
+        found = (_route_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
+        return [route_id for route_id in found if route_id]
+
+    def longest_grace(self) -> float:
+        """The longest time, in seconds, that a running replica may take to end."""
+        return max((record.stop_grace_seconds for record in self.all().values() if not record.ended), default=0.0)
+
+    def write(self, record: ReplicaRecord) -> None:
+        """Replace the record in one step: a reader sees the old one or the new one."""
+        path = self._path(record.route_id)
+        draft = path.with_suffix(".draft")
+        draft.write_bytes(record.model_dump_json().encode())
+        draft.replace(path)
+
+    def remove(self, route_id: UUID) -> None:
+        """Drop the record; no error when it is gone."""
+        self._path(route_id).unlink(missing_ok=True)
+
+    def _path(self, route_id: UUID) -> Path:
+        return self._folder / f"{route_id}.json"
+
+
+def _kill_stopped_holder(lock: Path) -> None:
+    pid = holder_of(lock)
+    if pid and kill_if_stopped(pid):
+        _log.warning("killed: it was stopped while it held the lock on this host's replicas", pid=pid)
+
+
+def _parsed(path: Path) -> ReplicaRecord | None:
+    try:
+        record = ReplicaRecord.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return record if str(record.route_id) == path.stem else None
+
+
+def _route_id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,198 @@
+"""Replicas as operating-system processes of this host, which outlive the worker that started them."""
+
+import signal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+from runtime.base import Replica, ReplicaRequest, ReplicaStartError
+from runtime.machine.identity import is_alive, send_to_group
+from runtime.machine.ports import REPLICA_PORTS, free_port
+from runtime.process.accounts import account_of, uids_of
+from runtime.process.ending import end_everyone
+from runtime.process.environment import Surroundings
+from runtime.process.logs import ProcessLogs
+from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
+from runtime.process.spawn import spawn
+from runtime.process.table import (
+    adopt_child,
+    drop_children_except,
+    kill_family,
+    sightings,
+)
+
+
+class ProcessRuntime:
+    """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
+
+    Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
+    process's environment besides those that every replica gets, and may run as one of `users`.
+
+    Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
+    again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        ports: range = REPLICA_PORTS,
+        address: str = LOOPBACK,
+        *,
+        also: Collection[str] = (),
+        users: Collection[str] = (),
+    ) -> None:
+        self._home = home.resolve()
+        self._surroundings = Surroundings(self._home, address, also)
+        self._users = users
+        self._uids = uids_of(users)
+        self._ports = ports
+        self._records = RecordFolder(self._home)
+        self._logs = ProcessLogs(self._home)
+
+    def start(self, request: ReplicaRequest) -> Replica:
+        """Start the replica of this route id, or return the one that was started before, even if it has ended.
+
+        Raises ReplicaStartError when the command cannot be run or no port is free, and OSError when `home` cannot be
+        written; nothing is remembered then.
+        """
+        known = self._settled(self._records.read(request.route_id))
+        if known:
+            return known.replica
+        with self._records.locked():
+            records = self._records.all()
+            return (self._resolve(request.route_id, records) or self._spawn(request, records)).replica
+
+    def find(self, route_id: UUID) -> Replica | None:
+        """The replica of this route id, running or ended; None when it was never started or was forgotten."""
+        record = self._find(route_id)
+        return record.replica if record else None
+
+    def everyone(self) -> Sequence[Replica]:
+        """Every replica on this host, running or ended, also those whose record is missing."""
+        records = self._records.all()
+        drop_children_except({record.process for record in records.values()})
+        known = {route_id: self._settled(record) for route_id, record in records.items()}
+        unrecorded = sightings(self._home, self._uids, pids_of(records)).keys() - records.keys()
+        found = [record or self._find(route_id) for route_id, record in (known | dict.fromkeys(unrecorded)).items()]
+        return [record.replica for record in found if record]
+
+    def terminate(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
+        """Send SIGTERM to its process group, the last of which it ends with then. No error when it is gone."""
+        record = self._find(route_id)
+        if record and record.process and not record.ended:
+            self._note_asked(record)
+            send_to_group(record.process, signal.SIGTERM)
+
+    def kill(self, route_id: UUID, _request: ReplicaRequest | None = None, /) -> None:
+        """Send SIGKILL to it and to all its descendants, even if it is gone itself. No error when all are gone."""
+        record = self._find(route_id)
+        if record and record.process:
+            kill_family(route_id, record.process, self._uids)
+
+    def forget(self, route_id: UUID) -> None:
+        """Drop the record of an ended replica and kill what it left running; its log stays. A running one is kept."""
+        with self._records.locked():
+            record = self._resolve(route_id, self._records.all())
+            if record and not record.ended:
+                return
+            if record and record.process:
+                kill_family(route_id, record.process, self._uids)
+            self._records.remove(route_id)
+
+    def log_tail(self, route_id: UUID, lines: int) -> str:
+        """The last lines of its output; empty when there is none."""
+        return self._logs.tail(route_id, lines)
+
+    def _find(self, route_id: UUID) -> ReplicaRecord | None:
+        record = self._settled(self._records.read(route_id))
+        if record:
+            return record
+        with self._records.locked():
+            return self._resolve(route_id, self._records.all())
+
+    def _settled(self, record: ReplicaRecord | None) -> ReplicaRecord | None:
+        """The record as it is now, noting an end; None when it names no process, which `_resolve` clears up."""
+        if record is None or record.process is None:
+            return None
+        seen = record.as_seen()
+        if seen != record:
+            # on a full disk the end is still returned, and noted by a later call
+            with suppress(OSError), self._records.locked():
+                return self._note_end(seen)
+        return seen
+
+    def _resolve(self, route_id: UUID, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord | None:
+        """Under the lock: the replica as it is. A process whose record is unfinished, broken or missing is adopted."""
+        record = records.get(route_id)
+        if record and record.process:
+            seen = record.as_seen()
+            return record if seen == record else self._note_end(seen)
+        sighting = sightings(self._home, self._uids, pids_of(records)).get(route_id)
+        if sighting is None:
+            return None
+        adopted = ReplicaRecord.of(sighting, record.port if record else None)
+        self._records.write(adopted)
+        return adopted
+
+    def _note_asked(self, record: ReplicaRecord) -> None:
+        with suppress(OSError), self._records.locked():  # on a full disk it is asked all the same
+            latest = self._records.read(record.route_id)
+            if latest and latest.process == record.process and not latest.ended:
+                self._records.write(latest.model_copy(update={"asked_to_end": True}))
+
+    def _note_end(self, seen: ReplicaRecord) -> ReplicaRecord:
+        """Write the end down, under the lock, unless another worker has done so, with or without the exit code."""
+        latest = self._records.read(seen.route_id)
+        if latest is None or latest.process != seen.process or latest.exit_code is not None:
+            return latest if latest and latest.process else seen
+        self._records.write(seen)
+        return seen
+
+    def _spawn(self, request: ReplicaRequest, records: Mapping[UUID, ReplicaRecord]) -> ReplicaRecord:
+        port = self._free_port(records)
+        record = ReplicaRecord(
+            route_id=request.route_id,
+            deployment=request.deployment,
+            revision=request.revision,
+            port=port,
+            address=self._surroundings.address,
+            stop_grace_seconds=request.spec.stop_grace_seconds,
+        )
+        self._records.write(record)
+        try:
+            account = account_of(request, self._users)
+            env = self._surroundings.variables(request, port, account)
+            child = spawn(request, env, self._logs.path(request.route_id), account)
+        except (ReplicaStartError, OSError):
+            self._records.remove(request.route_id)
+            raise
+        running = record.model_copy(update={"process": adopt_child(child)})
+        self._records.write(running)
+        return running
+
+    def _free_port(self, records: Mapping[UUID, ReplicaRecord]) -> int:
+        holders = {record.port: record for record in records.values() if not record.ended}
+
+        def is_reserved(port: int) -> bool:
+            holder = holders.get(port)
+            return holder is not None and (holder.process is None or is_alive(holder.process))
+
+        port = free_port(self._ports, is_reserved)
+        if port is None:
+            raise ReplicaStartError(f"no port from {self._ports.start} to {self._ports.stop - 1} is free on this host")
+        return port
+
+
+def stop_all(home: Path, grace_seconds: float = 5.0, left: Callable[[int], None] = lambda _: None) -> int:
+    """End and forget all replicas of `home`, as `end_everyone` does, and return how many were running.
+
+    Stop the workers first, or they start replicas meanwhile.
+    """
+    if not home.is_dir():
+        return 0
+    runtime = ProcessRuntime(home)
+    ended = end_everyone(runtime, grace_seconds, left)
+    for route_id in RecordFolder(home).route_ids():
+        runtime.forget(route_id)
+    return ended

@@ -1,0 +1,184 @@
+"""Replica processes in the operating system: found by their environment, signalled safely, reaped."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Container
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+
+from runtime.machine.identity import Identity, identify, is_alive, is_unreaped
+
+_KILL_ROUNDS = 3
+_LAST_THREAD_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A session leader that carries a route id in its environment, and the port that it was given."""
+
+    route_id: UUID
+    identity: Identity
+    port: int
+    env: dict[str, str]
+
+
+# Children of this very process, by our own pid: a fork inherits the dict but not the children.
+_children: dict[tuple[int, Identity], subprocess.Popen[bytes]] = {}
+_children_guard = threading.Lock()
+
+
+def adopt_child(child: subprocess.Popen[bytes]) -> Identity:
+    """Remember a child, so that it is reaped and its exit code known."""
+    identity = identify(child.pid) or Identity(child.pid, 0.0, "")  # one that somebody else has reaped already
+    with _children_guard:
+        _children[os.getpid(), identity] = child
+    return identity
+
+
+def drop_children_except(remembered: Container[Identity | None]) -> None:
+    """Reap our ended children, and forget those that nobody will ask for again."""
+    with _children_guard:
+        ours = [key for key in _children if key[0] == os.getpid()]
+        for key in ours:
+            if _children[key].poll() is not None and key[1] not in remembered:
+                del _children[key]
+
+
+def exit_code(identity: Identity) -> int | None:
+    """The exit code of an ended process, while it can be known: of our own child, or of a zombie nobody reaped yet.
+
+    Negative for a signal, as in `subprocess`. Of others' zombies it is known on Linux only.
+    """
+    with _children_guard:
+        child = _children.get((os.getpid(), identity))
+        if child:
+            # its first thread is seen dead a moment before the last one is, and only then is there a code
+            with suppress(subprocess.TimeoutExpired):
+                return child.wait(timeout=_LAST_THREAD_SECONDS)
+            return None
+    if not is_unreaped(identity):
+        return None
+    try:
+        state, *_, status = Path(f"/proc/{identity.pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return os.waitstatus_to_exitcode(int(status)) if state == "Z" else None
+
+
+def sightings(home: Path, uids: Container[int], known_pids: Container[int] = ()) -> dict[UUID, Sighting]:
+    """Replicas of this home among the running processes of the users `uids`, by route id, but for `known_pids`.
+
+    Others' processes are never taken for replicas, whatever they carry: anybody can write an environment.
+    Looks only into session leaders (a replica is one), which are few; of several with one route id the oldest wins.
+    """
+    found: dict[UUID, Sighting] = {}
+    for pid in psutil.pids():
+        if pid in known_pids or _session(pid) != pid or not _may_be_of(pid, home):
+            continue
+        sighting = _sighting(pid, home, uids)
+        if sighting is None:
+            continue
+        earlier = found.get(sighting.route_id)
+        if earlier is None or sighting.identity.started < earlier.identity.started:
+            found[sighting.route_id] = sighting
+    return found
+
+
+def _may_be_of(pid: int, home: Path) -> bool:
+    """Whether it can be of this home, by one read of /proc: a quarter of the price of asking psutil."""
+    try:
+        return b"ROLLWAY_HOME=" + os.fsencode(home) in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return True
+
+
+def group_is_alive(identity: Identity) -> bool:
+    """Whether anybody of the process group that this session leader began still runs, though itself may have ended."""
+    try:
+        os.killpg(identity.pid, 0)
+    except OSError:
+        return False
+    return _number_is_ours(identity) and any(
+        _group(pid) == identity.pid and not _is_zombie(pid) for pid in psutil.pids()
+    )
+
+
+def kill_family(route_id: UUID, identity: Identity, uids: Container[int]) -> None:
+    """Send SIGKILL to the replica and to what it left: its session, its children, and who carries its route id.
+
+    The last only as far as they are processes of the users `uids`.
+    """
+    for _ in range(_KILL_ROUNDS):  # a second round for those forked during the first
+        members = _family(str(route_id), identity, uids)
+        if not members:
+            return
+        for process in members:
+            with suppress(psutil.Error):
+                process.kill()
+
+
+def _family(route_id: str, identity: Identity, uids: Container[int]) -> set[psutil.Process]:
+    members: set[psutil.Process] = set()
+    if is_alive(identity):
+        with suppress(psutil.Error):
+            members.update(psutil.Process(identity.pid).children(recursive=True))
+    session_is_ours = _number_is_ours(identity)
+    for pid in psutil.pids():
+        session = _session(pid)
+        if session not in (identity.pid, pid):
+            continue
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            ours = session == identity.pid and session_is_ours
+            if process.status() != psutil.STATUS_ZOMBIE and (ours or _is_left_of(route_id, process, uids)):
+                members.add(process)
+    return members
+
+
+def _number_is_ours(identity: Identity) -> bool:
+    """Whether a session or group of this number, if there is one, is the one that this process began.
+
+    The system gives the number to no other process as long as somebody is in the session or the group.
+    """
+    return is_unreaped(identity) or not psutil.pid_exists(identity.pid)
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return True  # it is gone meanwhile
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _is_left_of(route_id: str, process: psutil.Process, uids: Container[int]) -> bool:
+    return process.uids().real in uids and process.environ().get("ROLLWAY_ROUTE") == route_id
+
+
+def _sighting(pid: int, home: Path, uids: Container[int]) -> Sighting | None:
+    try:
+        process = psutil.Process(pid)
+        identity, env = identify(pid), process.environ()
+        if identity is None or env.get("ROLLWAY_HOME") != str(home) or process.uids().real not in uids:
+            return None
+        return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, int(env["PORT"]), env)
+    except (psutil.Error, OSError, KeyError, ValueError):
+        return None

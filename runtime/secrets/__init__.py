@@ -1,0 +1,1 @@
+"""The secrets of this host."""

@@ -1,0 +1,1 @@
+"""The folder of a stack: its files, ports, settings and state."""

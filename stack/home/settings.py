@@ -1,0 +1,134 @@
+"""Ports and passwords of the embedded servers, kept from one start to the next."""
+
+import secrets
+import socket
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+from pydantic import TypeAdapter, ValidationError
+
+from stack.errors import StackError, folder_errors
+from stack.home.folder import Home, write_private
+from stack.home.ports import asked_port, free_port, is_free
+
+_METRICS = "metrics of "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Ports of 127.0.0.1; 0 leaves the choice to Rollway."""
+
+    postgres: int = 0
+    valkey: int = 0
+    flower: int = 0
+    api: int = 0
+    discovery: int = 0
+    people: int = 0
+    envoy: int = 0
+    envoy_admin: int = 0
+    envoy_stats: int = 0
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def _key() -> str:
+    return secrets.token_hex(32)
+
+
+def _node() -> str:
+    return f"envoy-{socket.gethostname()}-{secrets.token_hex(4)}"
+
+
+def _base_id() -> int:
+    return secrets.randbelow(2**28) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What the embedded servers are started with.
+
+    `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
+    for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
+    what the tokens are made from by which the server for proxies knows them. `metrics`: the port where a part shows its
+    metrics, by the part's name.
+    """
+
+    ports: Ports = field(default_factory=Ports)
+    postgres_password: str = field(default_factory=_password)
+    redis_password: str = field(default_factory=_password)
+    envoy_node: str = field(default_factory=_node)
+    envoy_base_id: int = field(default_factory=_base_id)
+    proxy_key: str = field(default_factory=_key)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+
+_SETTINGS = TypeAdapter(ServerSettings)
+
+
+def load_settings(home: Home) -> ServerSettings | None:
+    """The settings of the last start; None before the first. Raises StackError when the file makes no sense."""
+    try:
+        with folder_errors(home.servers_file):
+            return _SETTINGS.validate_json(home.servers_file.read_bytes()) if home.servers_file.exists() else None
+    except ValidationError as error:
+        # the values of the file are secrets, so the reason stays out of the sentence
+        raise StackError(
+            f"{home.servers_file} is damaged: delete it, new ports and passwords are then chosen."
+        ) from error
+
+
+def choose_settings(
+    home: Home,
+    asked: Ports,
+    moved: Callable[[str], None],
+    running: Collection[str] = (),
+    measured: Collection[str] = (),
+) -> ServerSettings:
+    """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
+
+    `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
+    port is taken.
+    """
+    last = load_settings(home) or ServerSettings()
+    wanted = asdict(asked) | {_METRICS + name: 0 for name in measured}
+    remembered = asdict(last.ports) | {_METRICS + name: port for name, port in last.metrics.items()}
+    choice = _Choice(moved, remembered)
+    for name in sorted(wanted, key=lambda name: not wanted[name]):  # what is asked for first
+        choice.choose(name, wanted[name], is_held=_part_of(name) in running)
+    ports = Ports(**{name: choice.chosen[name] for name in asdict(asked)})
+    metrics = {name: choice.chosen[_METRICS + name] for name in measured}
+    settings = replace(last, ports=ports, metrics=metrics)
+    with folder_errors(home.root):
+        write_private(home.servers_file, _SETTINGS.dump_json(settings, indent=2).decode())
+    return settings
+
+
+def _part_of(port: str) -> str:
+    """The name of the part that listens there."""
+    return "api" if port == "discovery" else port.removeprefix(_METRICS).partition("_")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Ports for one start, by name: no two are the same, and none is one that another name remembers."""
+
+    moved: Callable[[str], None]
+    remembered: Mapping[str, int]
+    chosen: dict[str, int] = field(default_factory=dict)
+
+    def choose(self, name: str, asked: int, *, is_held: bool) -> None:
+        """The asked one, or the last one, which a part that runs holds, or another."""
+        last, taken = self.remembered.get(name, 0), self.chosen.values()
+        if last and is_held and asked in (0, last):
+            port = last
+        elif asked:
+            port = asked_port("--redis-port" if name == "valkey" else f"--{name}-port", asked, taken)
+        elif last and last not in taken and is_free(last):
+            port = last
+        else:
+            port = free_port({*taken, *self.remembered.values()})
+        if last and not asked and port != last:
+            self.moved(f"port {last} of {name.replace('_', ' ')} is in use, so it moves to {port}")
+        self.chosen[name] = port

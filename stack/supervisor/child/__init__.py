@@ -1,0 +1,1 @@
+"""One supervised process: started, ready, watched, started again."""

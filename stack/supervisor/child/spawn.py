@@ -1,0 +1,64 @@
+"""The process of a part, started so that none is left behind that nobody has written down."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from typing import IO, Any
+
+from runtime.machine.identity import Identity, identify
+from stack.plan import Part
+from stack.supervisor.child.adopted import AdoptedProcess
+
+Process = subprocess.Popen[bytes] | AdoptedProcess
+
+# The program waits in a shell until its pid is written down: whoever starts it may die at any moment, and the shell
+# then ends at the end of its input. A pid, and its creation time, stay the same through exec.
+_GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
+
+# Envoy that can be restarted while it serves ends when its parent does, so its parent is a shell that ends at once:
+# what it starts in the background is nobody's child. It tells the pid.
+_ORPHAN_GATE = ("/bin/sh", "-c", 'exec 3<&0; { read -r go <&3 && exec "$@" </dev/null 3<&-; } >&2 & echo $!')
+
+
+def spawn(part: Part, epoch: int, output: int) -> tuple[Process, Identity | None, IO[bytes] | None]:
+    """Start a part, which does nothing before `open_gate` of its gate, the last of the three.
+
+    `epoch`: the hot restarts before this one; `output`: a descriptor for what it prints. Raises OSError and
+    subprocess.SubprocessError.
+    """
+    setting: Mapping[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stderr": output,
+        "cwd": part.cwd,
+        "env": {**(os.environ if part.inherit_env else {}), **part.env},
+        "user": part.user,
+        "group": part.user,
+        "extra_groups": None if part.user is None else [],
+        "start_new_session": True,
+    }
+    if part.hot_restart:
+        return _spawn_orphan([*_ORPHAN_GATE, part.name, *part.command, "--restart-epoch", str(epoch)], setting)
+    command = [*_GATE, part.name, *part.command]
+    process = subprocess.Popen(command, stdout=output, **setting)  # noqa: S603 -- the plan says what is to be run
+    return process, identify(process.pid), process.stdin
+
+
+def open_gate(gate: IO[bytes] | None) -> None:
+    """Let it begin, now that its pid is written down."""
+    if gate is None:
+        return
+    try:
+        gate.write(b"go\n")
+        gate.close()
+    except OSError:  # it is gone already, which `Child.check` finds
+        return
+
+
+def _spawn_orphan(command: list[str], setting: Mapping[str, Any]) -> tuple[Process, Identity | None, IO[bytes] | None]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **setting) as shell:  # noqa: S603
+        told, gate = shell.stdout.readline() if shell.stdout else b"", shell.stdin
+        shell.stdin = None  # it is the gate of what the shell started
+    identity = identify(int(told or 0))
+    if identity is None:
+        raise subprocess.SubprocessError("it ended before it began")
+    return AdoptedProcess(identity), identity, gate

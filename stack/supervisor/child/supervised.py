@@ -1,0 +1,193 @@
+"""One supervised process: started, checked for its end and for being ready, started again after a crash."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from domain.installation.log_limits import LogLimits
+from runtime.machine.identity import Identity
+from runtime.machine.log_files import rotate
+from stack.home.folder import open_log
+from stack.home.state import PartCondition, PartState
+from stack.parts.postgres import remove_stale_pid_file
+from stack.plan import Part
+from stack.supervisor.child.adopted import AdoptedProcess
+from stack.supervisor.child.ready import is_ready
+from stack.supervisor.child.spawn import Process, open_gate, spawn
+
+# Seconds before the next start, by the number of crashes in a row.
+DELAYS = (0.0, 0.5, 2.0, 5.0, 10.0, 30.0)
+CRASHING_FROM = 4
+_LONG_ENOUGH = 30.0
+
+
+class Child:
+    """A part and its process of the moment. `since` is in Unix seconds, all other times are of the monotonic clock."""
+
+    def __init__(self, part: Part, log: Path) -> None:
+        self.part = part
+        self.log = log
+        self.restarts = 0
+        self.crashes = 0
+        self.error = ""
+        self.finished = False
+        self.ready = False
+        self.since = time.time()
+        self.start_at = time.monotonic()
+        self._digest = part.digest
+        self._epoch = 0
+        self._process: Process | None = None
+        self._identity: Identity | None = None
+        self._started = 0.0
+        self._log_start = 0
+        self.timed_out = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the parts that come after it may start."""
+        return self.ready or self.finished
+
+    @property
+    def waiting_until(self) -> float | None:
+        """When it will be started; None while it runs, and when its work is done."""
+        return None if self._process is not None or self.finished else self.start_at
+
+    def adopt(self, found: PartState) -> None:
+        """Take over the process of an earlier supervisor, which was up when it was last seen."""
+        if found.process is None:
+            return
+        self._process, self._identity, self._digest = AdoptedProcess(found.process), found.process, found.digest
+        self._started = time.monotonic()
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self.since, self.restarts, self._epoch, self.ready = found.since, found.restarts, found.epoch, True
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether what runs now is not our child: its end has to be looked for."""
+        return isinstance(self._process, AdoptedProcess)
+
+    def renew(self) -> None:
+        """Be as if it had never run; somebody has stopped it."""
+        self.reap()
+        self._epoch = 0
+        self.crashes, self.error, self.finished = 0, "", False
+        self.start_at = time.monotonic()
+
+    def succeed(self) -> Process | None:
+        """The process that runs, which the next start takes the sockets over from."""
+        process, self._process = self._process, None
+        epoch = self._epoch + 1
+        self.renew()
+        self._epoch = epoch
+        return process
+
+    def start(self, written_down: Callable[[], None]) -> None:
+        """Start the process and call `written_down` before it does anything."""
+        self.ready, self.timed_out = False, False
+        self._started = time.monotonic()
+        try:
+            if self.part.pid_file is not None:
+                remove_stale_pid_file(Path(self.part.pid_file))
+            self._process, self._identity, gate = self._spawn()
+        except (OSError, subprocess.SubprocessError) as error:
+            self._crashed(str(error))
+            return
+        self._digest = self.part.digest
+        self.since = time.time()
+        written_down()
+        open_gate(gate)
+
+    def check(self) -> None:
+        """Check whether it ended or became ready; plan the next start after a crash."""
+        if self._process is None:
+            return
+        code = self._process.poll()
+        if code == 0 and self.part.ready.kind == "exit":
+            self._process, self.finished = None, True
+        elif code is not None:
+            self._crashed(self._why(code))
+        elif not self.ready and is_ready(self.part.ready, self.log, self._log_start):
+            self.ready, self.error = True, ""
+        elif not self.ready and time.monotonic() - self._started > self.part.start_timeout:
+            self.timed_out = True
+            self._process.kill()
+
+    def reap(self) -> None:
+        """Note that somebody stopped it."""
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):  # it is dying, but the kernel may take a moment to say so
+                self._process.wait(timeout=5)
+        self._process, self._identity, self.ready = None, None, False
+
+    def _last_words(self) -> str:
+        """The last line of this run's log that names an error, else the last line; empty when there is none."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(self._log_start, self.log.stat().st_size - 65536))
+                lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            return ""
+        full = [line for line in lines if "No space left" in line]
+        telling = [line for line in lines if "FATAL" in line or "Error" in line]
+        return (full or telling or lines or [""])[-1][:300]
+
+    def keep_log_small(self, limits: LogLimits) -> None:
+        """Begin its log anew when it is too big; while it starts, its log is read for that from where it began."""
+        if self.settled and rotate(self.log, limits):
+            self._log_start = 0
+
+    def state(self) -> PartState:
+        """Its state, for the state file."""
+        return PartState(
+            name=self.part.name,
+            condition=self._condition(),
+            server=self.part.server,
+            process=self._identity if self._process is not None else None,
+            address=self.part.address,
+            restarts=self.restarts,
+            since=self.since,
+            stop_signal=self.part.stop_signal,
+            grace=self.part.grace,
+            error=self.error,
+            digest=self._digest,
+            epoch=self._epoch,
+        )
+
+    def _condition(self) -> PartCondition:
+        if self.finished:
+            return "done"
+        if self.ready:
+            return "running"
+        if self.crashes >= CRASHING_FROM:
+            return "crashing"
+        return "restarting" if self.restarts else "starting"
+
+    def _why(self, code: int) -> str:
+        if self.timed_out:
+            return f"it was not ready after {self.part.start_timeout:.0f} s"
+        if code < 0:
+            return f"it was ended by signal {-code}"
+        return self._last_words() or f"it ended with code {code}"
+
+    def _crashed(self, reason: str) -> None:
+        if self.ready:
+            self._epoch = 0
+        lived = time.monotonic() - self._started
+        self.crashes = 1 if self.ready and lived > _LONG_ENOUGH else self.crashes + 1
+        self.restarts += 1
+        self.start_at = time.monotonic() + DELAYS[min(self.crashes, len(DELAYS)) - 1]
+        self.error = reason
+        self.since = time.time()
+        self._process, self.ready = None, False
+
+    def _spawn(self) -> tuple[Process, Identity | None, IO[bytes] | None]:
+        output = open_log(self.log)
+        try:
+            self._log_start = os.fstat(output).st_size
+            return spawn(self.part, self._epoch, output)
+        finally:
+            os.close(output)

@@ -1,0 +1,119 @@
+"""The commands and queries as Celery tasks, for services that know only a task's name and its JSON payload."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from celery import Task
+from pydantic import BaseModel
+
+from db.commands.execute import execute
+from db.connection.engine import database_now, engine, in_transaction
+from db.replicas.secrets import UnaskedSecretsError
+from db.silence import AWAY
+from db.views.documents import answer_of
+from domain.commands import COMMANDS
+from domain.commands.messages import parse_command, parse_query
+from domain.commands.queries import QUERIES
+from domain.commands.signature import SIGNED_FIELDS, payload_of, proven_payload
+from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
+from tasks.app import app
+from tasks.asked.command_log import log_answer
+from tasks.hosts.secret_checks import ask_hosts
+from tasks.seen.tracing import traceparent_of
+from tasks.wire.keys import command_keys
+from tasks.worker.connections import waker
+
+PATIENCE_SECONDS = 30.0
+"""How long a command waits for Postgres: longer than a restart takes, and than a sender likes to wait."""
+
+
+def run_command(
+    task: str, payload: object, patience_seconds: float = 0, traceparent: str | None = None
+) -> dict[str, Any]:
+    """Carry out a command here and now and wake its handler. Raises the refusals of `domain.words.errors`.
+
+    `traceparent`: the trace that asked for it. Returns {"result": what was done, "repeated": whether an earlier request
+    with this id had done it}.
+    """
+    carry_out = partial(execute, engine(), parse_command(task, payload), patience_seconds, traceparent)
+    try:
+        done = carry_out(asked=())
+    except UnaskedSecretsError as unasked:
+        ask_hosts(engine(), unasked.references)
+        done = carry_out()
+    waker().after_change([] if done.status is None else [done.status])
+    return {"result": done.result, "repeated": done.repeated}
+
+
+def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[str, Any]:
+    """Answer a query without a lock; returns {"result": found}. Raises the refusals of `domain.words.errors`."""
+    query = parse_query(task, payload)
+    return {"result": in_transaction(engine(), lambda connection: answer_of(connection, query), patience_seconds)}
+
+
+def answer_message(task: str, given: Mapping[str, object], traceparent: str | None = None) -> dict[str, Any]:
+    """What the sender is told: {"ok": true, "result", and "repeated" of a command}, or {"ok": false, "error": {...}}.
+
+    The error is {"code", "message", "detail"}. `given`: the arguments of the message, payload alone, or with sender,
+    sent_at and signature; in place of a message that did not fit why it did not, by the code of its refusal.
+    """
+
+    def work() -> dict[str, Any]:
+        payload = _believed_payload(task, given)
+        if task in QUERIES:
+            return run_query(task, payload, PATIENCE_SECONDS)
+        return run_command(task, payload, PATIENCE_SECONDS, traceparent_of(traceparent))
+
+    told = _told(work)
+    log_answer(task, given, told)
+    return told
+
+
+def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return {"ok": True, **work()}
+    except AWAY:
+        message = (
+            f"PostgreSQL did not answer for {PATIENCE_SECONDS:g} s; send the command again, "
+            "and with the same request_id nothing is done twice"
+        )
+        return {"ok": False, "error": UnavailableError(message).as_json()}
+    except RollwayError as refusal:
+        return {"ok": False, "error": refusal.as_json()}
+
+
+def _believed_payload(task: str, given: Mapping[str, object]) -> object:
+    """What the sender wants. Without keys, whoever reaches the broker is believed."""
+    match dict(given):
+        case {"too_large": why}:
+            raise TooLargeError(str(why), field="message")
+        case {"invalid_input": why}:
+            raise InvalidInputError(str(why), field="message")
+    if set(given) not in ({"payload"}, SIGNED_FIELDS):
+        right = "payload alone, or payload, sender, sent_at and signature"
+        raise InvalidInputError(f"the arguments must be {right}, not {', '.join(given) or 'none'}", field="payload")
+    keys = command_keys()
+    if keys is not None:
+        now = in_transaction(engine(), database_now, PATIENCE_SECONDS)
+        return proven_payload(task, given, keys, now)
+    return payload_of(str(given["payload"])) if "signature" in given else given["payload"]
+
+
+MESSAGES: dict[str, type[BaseModel]] = {**COMMANDS, **QUERIES}
+
+
+def _register(task: str) -> Task:
+    def command(self: Task, /, *arguments: object, **named: object) -> dict[str, Any]:
+        numbered = {f"argument {number}": value for number, value in enumerate(arguments, start=1)}
+        alone = len(arguments) == 1 and not named
+        given = {"payload": arguments[0]} if alone else {**numbered, **named}
+        return answer_message(task, given, traceparent=self.request.get("traceparent"))
+
+    command.__doc__ = MESSAGES[task].__doc__
+    command.__name__ = task.rpartition(".")[2]
+    registered: Task = app.task(name=task, bind=True, ignore_result=False)(command)
+    return registered
+
+
+TASKS = {task: _register(task) for task in MESSAGES}

@@ -1,0 +1,188 @@
+"""One pass of a handler over what is marked: claim, load, decide, apply, log, wake. It knows no lifecycle by name."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from uuid import UUID
+
+import psycopg
+import structlog
+from psycopg import Connection
+from sqlalchemy import Engine
+
+from db.connection.engine import in_transaction
+from db.cycle.applier import StrategyResultApplier, Waiting
+from db.cycle.claim import Claim, Claimed, claim_due, claim_these
+from db.cycle.drift import mark_what_is_off
+from db.cycle.load import Load, load, load_what_is_readable
+from domain.cycle.transitions import ClassifiedDecision, classify
+from domain.handlers import HandlerRegistry
+from domain.handlers.base import DeploymentExecutionResult, DeploymentHandler
+from domain.model.bounds import Bounds
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, Verdict
+from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
+from domain.replicas.events import RouteLifecycleType
+from domain.words.errors import InvalidInputError
+from tasks.cycle.chunk import ChunkResult
+from tasks.cycle.decision_counts import count_chunk
+from tasks.cycle.decision_log import log_chunk
+from tasks.cycle.halves import in_halves
+from tasks.redis.locks import Slot, Slots
+from tasks.redis.wake import Waker, events_of, route_key
+from tasks.seen.observed import CHUNKS_FAILED
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentCoordinator:
+    """The generic path of every deployment event. `chunk`: deployments for each transaction."""
+
+    engine: Engine
+    slots: Slots
+    waker: Waker
+    handlers: HandlerRegistry
+    chunk: int
+    work_seconds: float
+    stopping: threading.Event
+
+    def process_deployment_lifecycle(self, event: DoDeploymentLifecycleEvent) -> int:
+        """Run the event's handler until nothing is due or its time is up; returns the deployments looked at.
+
+        The long tick first marks what SQL finds to be off. Raises InvalidInputError for an event without a handler.
+        """
+        handler = self.handlers.get(event.key)
+        if handler is None:
+            raise InvalidInputError(
+                f"no handler answers to {event}; there are {', '.join(map(str, self.handlers))}", field="lifecycle_type"
+            )
+        with self.slots.hold(handler.lock_id, str(handler.event)) as slot:
+            if slot is None:
+                return 0
+            if not isinstance(event, DoDeploymentLifecycleIfNeededEvent):
+                in_transaction(self.engine, lambda connection: mark_what_is_off(connection, handler.targets))
+            return self._work(handler, slot)
+
+    def process_chunk(self, handler: DeploymentHandler) -> ChunkResult:
+        """Claim and work on one chunk in one transaction; when that fails, in halves, down to the one that is bad."""
+        claimed: list[UUID] = []
+
+        def work(connection: Connection) -> ChunkResult:
+            claim = claim_due(connection, handler.targets, self.chunk)
+            claimed[:] = claim.ids
+            waits, others = _glanced(handler, claim)
+            decided = handler.execute(load(connection, others), claim.now)
+            return _apply(connection, handler, decided, claim, waits)
+
+        try:
+            return self._in_transaction(handler, work)
+        except Exception as error:  # the applier or Postgres refused: find out which deployment it is
+            if not claimed:
+                raise
+            CHUNKS_FAILED.labels(handler.name).inc()
+            _log.warning("chunk failed, trying halves", handler=handler.name, size=len(claimed), error=str(error))
+            halves = in_halves(claimed, error, partial(self._retry, handler), partial(self._blame, handler))
+            return sum(halves, ChunkResult())
+
+    def _in_transaction(self, handler: DeploymentHandler, work: Callable[[Connection], ChunkResult]) -> ChunkResult:
+        """What was decided is logged and counted when it is committed."""
+        began = monotonic()
+        result = in_transaction(self.engine, work)
+        seconds = monotonic() - began
+        log_chunk(self.engine, handler.name, result, seconds)
+        count_chunk(handler.name, result, seconds)
+        return result
+
+    def _work(self, handler: DeploymentHandler, slot: Slot) -> int:
+        seen, ends_at = 0, monotonic() + self.work_seconds
+        while monotonic() < ends_at and not self.stopping.is_set():
+            result = self.process_chunk(handler)
+            seen += result.seen
+            self._wake(result, handler)
+            if not result.seen or not slot.is_held:
+                break
+            if result.seen >= self.chunk and self.slots.is_one_free(handler.lock_id):
+                self.waker.send([str(handler.event)])  # there may be enough for another worker
+        return seen
+
+    def _wake(self, result: ChunkResult, handler: DeploymentHandler) -> None:
+        applied, events = result.applied, events_of(result.due - handler.targets)
+        events += [route_key(RouteLifecycleType.START, host) for host in sorted(applied.starting)]
+        if applied.unplaced:
+            events.append(route_key(RouteLifecycleType.START))
+        events += [route_key(RouteLifecycleType.STOP, host) for host in sorted(applied.stopping)]
+        self.waker.send(events, traffic=bool(applied.drained or applied.promoted))
+
+    def _retry(self, handler: DeploymentHandler, ids: Sequence[UUID]) -> ChunkResult:
+        def work(connection: Connection) -> ChunkResult:
+            claim = claim_these(connection, ids)
+            return _apply(connection, handler, handler.execute(_targeted(connection, handler, claim), claim.now), claim)
+
+        return self._in_transaction(handler, work)
+
+    def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
+        """The failed write becomes an error of that deployment alone."""
+        fault = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
+        _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=fault)
+
+        def work(connection: Connection) -> ChunkResult:
+            claim = claim_these(connection, [deployment_id])
+            targeted = _targeted(connection, handler, claim, load_what_is_readable)
+            failed = [_failed(handler, deployment, fault, claim) for deployment in targeted]
+            return _apply(connection, handler, DeploymentExecutionResult(tuple(failed)), claim)
+
+        return self._in_transaction(handler, work)
+
+
+def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[Waiting], list[Claimed]]:
+    """Those that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
+    waits, others = [], []
+    for claimed in claim.deployments:
+        seen = claimed.glimpse()
+        wait = handler.glance(seen, claim.now) if seen else None
+        if wait is None:
+            others.append(claimed)
+        else:
+            waits.append(Waiting(claimed.row.id, claimed.row.version, wait.due_at, wait.reason))
+    return waits, others
+
+
+def _targeted(
+    connection: Connection, handler: DeploymentHandler, claim: Claim, load: Load = load
+) -> tuple[Deployment, ...]:
+    """Those that are still the handler's: they may have moved on while we waited for their locks."""
+    return load(connection, [claimed for claimed in claim.deployments if claimed.status in handler.targets])
+
+
+def _apply(
+    connection: Connection,
+    handler: DeploymentHandler,
+    decided: DeploymentExecutionResult,
+    claim: Claim,
+    waits: Sequence[Waiting] = (),
+) -> ChunkResult:
+    decisions = decided.decisions
+    if not decisions and not waits:
+        return ChunkResult()
+    applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim, waits)
+    due = frozenset(
+        decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
+    )
+    return ChunkResult(decided, len(waits), applied, due, claim.late)
+
+
+def _name(error: Exception) -> str:
+    """The constraint that refused the write, where it was one; the kind of error otherwise."""
+    cause = error.__cause__ or error
+    return (isinstance(cause, psycopg.Error) and cause.diag.constraint_name) or type(cause).__name__
+
+
+def _failed(handler: DeploymentHandler, deployment: Deployment, fault: str, claim: Claim) -> ClassifiedDecision:
+    decision = Decision(Verdict.ERROR, fault)
+    try:
+        return handler.classified(decision, deployment, claim.now)
+    except Exception:  # noqa: BLE001  (its limits may be what went wrong)
+        return classify(decision, deployment, handler.transitions, Bounds(), claim.now)

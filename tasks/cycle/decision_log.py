@@ -1,0 +1,105 @@
+"""What is told of decisions: a line of the log for each that changes something, a span for each step of a rollout."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+from sqlalchemy import Engine
+
+from db.connection.engine import in_transaction
+from db.cycle.names import revision_names, traceparents
+from db.silence import AWAY
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.deployment import Deployment, Verdict
+from tasks.cycle.chunk import ChunkResult
+from tasks.seen.tracing import spans
+
+if TYPE_CHECKING:
+    from tasks.seen.spans import Spans
+
+_BAD = frozenset({Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP})
+_NAMES: dict[UUID, str] = {}
+"""Of revisions, which never change: each name is read once in a process."""
+_MOST_NAMES = 10_000
+_log = structlog.get_logger(__name__)
+_levels = logging.getLogger(__name__)
+
+
+def log_chunk(engine: Engine, handler: str, chunk: ChunkResult, seconds: float) -> None:
+    """Each changing decision at level info, or warning where it is bad news; the chunk at level debug.
+
+    A span for each step, where traces are sent. `seconds`: how long its transaction took. Nothing is put together for a
+    level that nobody listens to.
+    """
+    decided = chunk.decided
+    changing = [decision for decision in decided.decisions if decision.changes_anything]
+    sent, is_logged = spans(), _levels.isEnabledFor(logging.INFO)
+    if changing and (sent or is_logged):
+        names = _names(engine, {_revision_id(decision.deployment) for decision in changing})
+        told = [(decision, {"handler": handler, **_facts(decision, names)}) for decision in changing]
+        for decision, facts in told if is_logged else ():
+            _log.log(logging.WARNING if decision.verdict in _BAD else logging.INFO, "decided", **facts)
+        if sent:
+            _trace(engine, sent, told, seconds)
+    if chunk.seen and _levels.isEnabledFor(logging.DEBUG):
+        _log.debug(
+            "chunk",
+            handler=handler,
+            seen=chunk.seen,
+            successes=len(decided.successes),
+            need_retry=len(decided.need_retry),
+            skipped=len(decided.skipped) + chunk.glanced,
+            errors=len(decided.errors),
+            milliseconds=round(seconds * 1000, 1),
+        )
+
+
+def _trace(
+    engine: Engine, sent: "Spans", told: Sequence[tuple[ClassifiedDecision, dict[str, object]]], seconds: float
+) -> None:
+    """Each step goes to the trace of its task, with a link to the one that asked for the rollout."""
+    steps = [(decision, facts, rollout.id) for decision, facts in told if (rollout := decision.deployment.rollout)]
+    asked: Mapping[UUID, str] = {}
+    with suppress(*AWAY):
+        asked = in_transaction(engine, lambda connection: traceparents(connection, [step[2] for step in steps]))
+    for decision, facts, rollout_id in steps:
+        name = f"step of {decision.deployment.status}"
+        sent.step(name, facts, seconds, asked.get(rollout_id), bad=decision.verdict in _BAD)
+
+
+def _facts(decision: ClassifiedDecision, names: Mapping[UUID | None, str]) -> dict[str, object]:
+    deployment, changes = decision.deployment, decision.changes
+    rollout = {}
+    if deployment.rollout is not None:
+        rollout = {"rollout": str(deployment.rollout.id), "step": deployment.rollout.steps + 1}
+    return {
+        "deployment": deployment.name,
+        "revision": names.get(_revision_id(deployment)),
+        **rollout,
+        "verdict": decision.verdict.value,
+        "from": str(deployment.status),
+        "to": str(decision.to),
+        "created": changes.created,
+        "promoted": len(changes.promote_route_ids),
+        "drained": len(changes.drain_route_ids),
+        "reason": decision.reason,
+    }
+
+
+def _revision_id(deployment: Deployment) -> UUID | None:
+    """Of the revision that is on its way, else of the one that runs."""
+    return deployment.deploying_revision_id or deployment.current_revision_id
+
+
+def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
+    """What is decided is committed by now, so that a Postgres that goes away just here costs a name and no more."""
+    wanted: Sequence[UUID] = [found for found in ids if found is not None]
+    if len(_NAMES) > _MOST_NAMES:
+        _NAMES.clear()
+    unknown = [revision_id for revision_id in wanted if revision_id not in _NAMES]
+    with suppress(*AWAY):
+        _NAMES.update(in_transaction(engine, lambda connection: revision_names(connection, unknown)) if unknown else {})
+    return {revision_id: name for revision_id in wanted if (name := _NAMES.get(revision_id))}  # others may clear it

@@ -1,0 +1,1 @@
+"""What a worker does for its host: signs of life, logs, secrets."""

@@ -1,0 +1,82 @@
+"""The signs of life of this host, once a second from a thread of their own; with each the clocks are compared."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+import structlog
+from psycopg import Connection
+from sqlalchemy import Engine
+
+from db.connection.engine import database_now, in_transaction
+from db.replicas.hosts import show_sign_of_life
+from db.set_back import count_from_now
+from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
+from tasks.hosts.looking import keep_looking
+
+SIGN_OF_LIFE_SECONDS = 1.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What the database's clock showed, between two moments of this worker's steady one, which nobody sets."""
+
+    showed: float
+    began: float
+    ended: float
+    offset: float
+
+
+@dataclass(slots=True)
+class SignsOfLife:
+    """Those of one worker."""
+
+    engine: Engine
+    host: str
+    address: str
+    _last: _Reading | None = None
+    _is_warned: bool = False
+
+    def show(self) -> None:
+        """Show one, and compare the clocks. Raises what Postgres raises when it is in trouble."""
+        reading = in_transaction(self.engine, self._show)
+        self._warn(reading.offset)
+        back = self._set_back(reading)
+        if is_warned_of(back):
+            _log.error(
+                "the clock of Postgres was set back; what it waits for counts from now on", seconds=round(back, 1)
+            )
+        if self._last is None or is_warned_of(back):
+            in_transaction(self.engine, count_from_now)
+        self._last = reading
+
+    def _show(self, connection: Connection) -> _Reading:
+        began, before = time.monotonic(), time.time()
+        now = database_now(connection).timestamp()
+        offset = clock_offset(before, time.time(), now)
+        ended = time.monotonic()
+        show_sign_of_life(connection, self.host, self.address, offset)
+        return _Reading(now, began, ended, offset)
+
+    def _set_back(self, reading: _Reading) -> float:
+        if self._last is None:
+            return 0.0
+        return seconds_set_back(self._last.showed, reading.began - self._last.ended, reading.showed)
+
+    def _warn(self, offset: float) -> None:
+        """Once when it begins, once when it is over."""
+        is_off = is_warned_of(offset)
+        if is_off and not self._is_warned:
+            _log.warning(
+                "the clock of this host differs from that of Postgres", host=self.host, seconds_ahead=round(offset, 1)
+            )
+        elif self._is_warned and not is_off:
+            _log.info("the clock of this host is right again", host=self.host)
+        self._is_warned = is_off
+
+
+def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
+    """Show them from a thread of its own, also while Redis is away or all threads of this worker are busy."""
+    show, trouble = SignsOfLife(engine, host, address).show, "no sign of life shown"
+    return keep_looking(show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=host)

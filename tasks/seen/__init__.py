@@ -1,0 +1,1 @@
+"""What workers show of themselves: logs, metrics, traces."""

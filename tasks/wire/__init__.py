@@ -1,0 +1,1 @@
+"""What travels through Redis: queues, messages, and who may send them."""

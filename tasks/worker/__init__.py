@@ -1,0 +1,1 @@
+"""A worker and a beat: their parts, connections and installation."""

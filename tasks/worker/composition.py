@@ -1,0 +1,150 @@
+"""What a worker has: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
+
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+
+from celery.signals import worker_ready, worker_shutting_down
+from celery.worker.consumer import Consumer
+
+from db.connection.engine import engine
+from domain.handlers import HANDLERS
+from runtime.base import Runtime
+from runtime.docker.container import owner_of
+from runtime.docker.policy import DockerPolicy
+from runtime.docker.runtime import DockerRuntime
+from runtime.external.runtime import ExternalRuntime
+from runtime.probing.probes import Prober
+from runtime.process.environment import inherited
+from runtime.process.runtime import ProcessRuntime
+from runtime.secrets.host_secrets import HostSecrets
+from tasks.app import app
+from tasks.cycle.coordinator import DeploymentCoordinator
+from tasks.hosts import log_asking
+from tasks.hosts.log_keeping import keep_logs_small
+from tasks.hosts.secret_checks import keep_answering
+from tasks.hosts.signs_of_life import keep_showing_signs_of_life
+from tasks.outbox.courier import Courier
+from tasks.redis.locks import Slots
+from tasks.replicas.probing import ProbePass
+from tasks.replicas.start_stop import HostReplicas
+from tasks.seen.exposition import show_metrics
+from tasks.settings import log_limits, settings
+from tasks.wire.keys import webhook_targets
+from tasks.wire.queues import queue
+from tasks.worker.connections import redis_client, waker
+from tasks.worker.garbage import collect_seldom
+
+stopping = threading.Event()
+"""Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""
+
+
+@worker_shutting_down.connect
+def _stop(**_: object) -> None:
+    stopping.set()
+
+
+@worker_ready.connect
+def _collect_seldom(**_: object) -> None:
+    collect_seldom()
+
+
+@worker_ready.connect
+def _show_metrics(sender: Consumer, **_: object) -> None:
+    show_metrics(str(sender.hostname)).up()
+
+
+@worker_ready.connect
+def _show_signs_of_life(**_: object) -> None:
+    keep_showing_signs_of_life(engine(), settings().host, settings().host_address, stopping)
+
+
+@worker_ready.connect
+def _answer_for_secrets(**_: object) -> None:
+    keep_answering(engine(), secrets(), stopping)
+
+
+@worker_ready.connect
+def _answer_for_logs(**_: object) -> None:
+    log_asking.keep_answering(redis_client(), settings().host, settings().home, stopping)
+
+
+@worker_ready.connect
+def _keep_logs_small(**_: object) -> None:
+    keep_logs_small(settings().home, log_limits(), stopping)
+
+
+@cache
+def slots() -> Slots:
+    """The lock slots of all handlers."""
+    return Slots(redis_client(), settings().slots, settings().lock_seconds, waker().send)
+
+
+@cache
+def secrets() -> HostSecrets:
+    """What revisions may refer to on this host."""
+    environment = inherited(settings().replica_env)
+    return HostSecrets(settings().host, settings().secrets_allow, settings().secrets_env_file, environment)
+
+
+@cache
+def runtimes() -> dict[str, Runtime]:
+    """The runtimes, by the name that a revision's spec uses."""
+    return {
+        "process": ProcessRuntime(
+            settings().home,
+            address=settings().host_address,
+            also=settings().replica_env,
+            users=settings().replica_users,
+        ),
+        "docker": DockerRuntime(
+            owner_of(settings().host, settings().home),
+            address=settings().host_address,
+            policy=DockerPolicy(settings().docker_volumes, settings().docker_host_network),
+        ),
+        "external": ExternalRuntime(_send_to_other_system),
+    }
+
+
+def _send_to_other_system(task: str, payload: Mapping[str, object], to: str) -> None:
+    """Send a task to another system, whose workers read a queue of their own on this broker."""
+    app.send_task(task, kwargs={"payload": payload}, queue=queue(to), ignore_result=True)
+
+
+@cache
+def replicas_of(host: str) -> HostReplicas:
+    """What a worker does for the replicas of its own host, or of EXTERNAL."""
+    deadline = timedelta(seconds=settings().drain_deadline_seconds)
+    return HostReplicas(engine(), runtimes(), waker(), host, deadline, secrets())
+
+
+@cache
+def _prober_of(host: str) -> Prober:
+    """One for all passes over a host: what one pass sent, a later one judges."""
+    return Prober(f"probes of {host}")
+
+
+def probe_pass(host: str) -> ProbePass:
+    """A new pass over the running replicas of a host, or of EXTERNAL."""
+    return ProbePass(engine(), runtimes(), waker(), redis_client(), host, _prober_of(host))
+
+
+@cache
+def courier() -> Courier:
+    """Sends events to subscribers."""
+    return Courier(engine(), webhook_targets, _send_to_other_system, settings().webhook_seconds, stopping)
+
+
+@cache
+def coordinator() -> DeploymentCoordinator:
+    """The generic path of every deployment event, over the seven handlers."""
+    return DeploymentCoordinator(
+        engine=engine(),
+        slots=slots(),
+        waker=waker(),
+        handlers=HANDLERS,
+        chunk=settings().chunk,
+        work_seconds=settings().work_seconds,
+        stopping=stopping,
+    )

@@ -1,0 +1,64 @@
+"""What a worker tells of a task, where somebody listens: nothing of a tick, of a refused command that it was.
+
+Of none its arguments. Celery makes three messages of each task for Flower, a fifth of a worker's time.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import celery
+from celery.events import EventDispatcher
+from celery.worker import request
+from celery.worker.strategy import default
+
+from tasks.wire.shown import is_shown
+
+_REFUSED = repr({"ok": False})[:-1]
+"""How the answer begins that `tasks.asked.commands` gives to a refused command."""
+
+
+class Task(celery.Task):
+    """What every task of ours is."""
+
+    Request = "tasks.worker.task_events:Request"
+    Strategy = "tasks.worker.task_events:take"
+
+
+class Request(request.Request):
+    """A message that was taken, told of by what its headers show, and never with the arguments themselves."""
+
+    def info(self, **_: object) -> dict[str, Any]:
+        """For who asks this worker what it does, as `celery inspect` and Flower do."""
+        return dict(super().info(safe=True))
+
+    def send_event(self, type: str, **fields: object) -> None:  # noqa: A002  (Celery's)
+        """For Celery a refused command went well, since it has an answer; Flower shows it as REFUSED.
+
+        Nothing is sent while nobody listens; who begins to listen is heard of with the next heartbeat.
+        """
+        if not _may_be_heard(self.eventer):
+            return
+        is_refused = type == "task-succeeded" and str(fields["result"]).startswith(_REFUSED)
+        super().send_event("task-refused" if is_refused else type, **fields)
+
+
+def take(task: celery.Task, app: celery.Celery, consumer: Any) -> Callable[..., object]:  # noqa: ANN401  (Celery's)
+    """What a worker does with a message of this task: what Celery does, but some are told to nobody.
+
+    That a task was received Celery tells past the request, so whether anybody listens is asked here too.
+    """
+    untold = type(task)()
+    untold.send_events = False
+    tell, keep_quiet = default(task, app, consumer), default(untold, app, consumer)
+
+    def taken(message: Any, *more: object) -> object:  # noqa: ANN401  (Kombu's)
+        is_told = is_shown(message.headers) and _may_be_heard(consumer.event_dispatcher)
+        return (tell if is_told else keep_quiet)(message, *more)
+
+    return taken
+
+
+def _may_be_heard(dispatcher: EventDispatcher | None) -> bool:
+    """False where the worker tells nothing at all, too: then there is no producer."""
+    producer = dispatcher.producer if dispatcher else None
+    return producer is not None and producer.channel.may_be_heard

@@ -1,0 +1,131 @@
+"""A replica that hangs or hangs up is left alone by Envoy, before any prober has noticed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from stack.home.folder import project_root
+from tests.support.people.asking import page
+from tests.support.proxies import plain_http
+from tests.support.proxies.edge import Edge
+from tests.support.rows.deployments import Made, write
+from tests.support.stack.ports import free_port
+from tests.support.stack.server_process import suspend
+from tests.support.stack.waiting import eventually
+
+HEDGE_AFTER = 0.5
+
+
+@dataclass
+class Service:
+    """A replica of the example service, as a process."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
+@pytest.fixture(scope="module")
+def services() -> Iterator[list[Service]]:
+    script = project_root() / "examples" / "http_service.py"
+    started = []
+    for number in range(4):
+        port = free_port()
+        env = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "VERSION": str(number)}
+        started.append(
+            Service(port, subprocess.Popen([sys.executable, str(script)], env=env, stderr=subprocess.DEVNULL))
+        )
+    for service in started:
+        eventually(lambda at=service.address: plain_http.get(f"http://{at}/health").status_code == 200)  # type: ignore[misc]
+    yield started
+    for service in started:
+        service.process.kill()
+        service.process.wait()
+
+
+@pytest.fixture
+def web(edge: Edge, services: list[Service]) -> Made:
+    made = edge.make("■" * 4, *[service.address for service in services])
+    wait_for_all(edge, made)
+    hedge_after(edge, made, HEDGE_AFTER)
+    return made
+
+
+def hedge_after(edge: Edge, made: Made, seconds: float | None) -> None:
+    """From when this returns on; requests are answered before and after alike."""
+    before = page(edge.api.url, "/v1/traffic").json()["version"]
+    write(edge.routes.engine, "UPDATE deployments SET hedge_after_seconds = %s WHERE id = %s", seconds, made.id)
+    edge.routes.tell()
+
+    def is_taken_over() -> bool:
+        told = page(edge.api.url, "/v1/traffic").json()
+        return told["version"] != before and all(proxy["is_current"] for proxy in told["proxies"])
+
+    eventually(is_taken_over)
+
+
+def wait_for_all(edge: Edge, made: Made) -> None:
+    eventually(lambda: {who(ask(edge, made)) for _ in range(40)} == {"0", "1", "2", "3"})
+
+
+def ask(edge: Edge, made: Made, method: str = "GET", path: str = "") -> httpx.Response:
+    return plain_http.request(method, f"{edge.envoy.url}/{made.name}/{path}", timeout=20)
+
+
+def who(answer: httpx.Response) -> str:
+    return str(answer.json()["version"]) if answer.status_code == 200 else str(answer.status_code)
+
+
+@contextmanager
+def frozen(service: Service) -> Iterator[None]:
+    suspend(service.process.pid)
+    try:
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+
+
+def test_requests_to_a_frozen_replica_are_answered_by_others_and_soon_none_goes_there(
+    edge: Edge, web: Made, services: list[Service]
+) -> None:
+    with frozen(services[0]), ThreadPoolExecutor(8) as threads:
+
+        def is_left_alone() -> bool:
+            asked = [threads.submit(ask, edge, web) for _ in range(60)]
+            assert {who(future.result()) for future in asked} <= {"1", "2", "3"}, "late, and none lost"
+            return edge.envoy.stat(f"cluster.{web.name}.outlier_detection.ejections_active") == 1
+
+        # the more it holds, the less it is asked: three in a row may take a hundred requests
+        eventually(is_left_alone)
+        later = [threads.submit(ask, edge, web, "POST", "what-is-there-not") for _ in range(24)]
+        assert {future.result().status_code for future in later} == {404}, "nobody hedges these, and none went there"
+
+
+def test_a_slow_answer_is_no_hung_replica(edge: Edge, web: Made) -> None:
+    """The first request goes on when the second is sent, so that an answer takes as long as it takes."""
+    assert who(ask(edge, web, path=f"slow?seconds={3 * HEDGE_AFTER}")) in {"0", "1", "2", "3"}
+
+
+def test_without_hedging_requests_wait_for_the_hung_replica(edge: Edge, web: Made, services: list[Service]) -> None:
+    hedge_after(edge, web, None)
+    wait_for_all(edge, web)
+    asked = 40
+    with ThreadPoolExecutor(asked) as threads:  # each has a thread of its own, so that none waits for one that waits
+        with frozen(services[0]):
+            sent = [threads.submit(ask, edge, web) for _ in range(asked)]
+            eventually(lambda: sum(future.done() for future in sent) >= asked / 2)
+            time.sleep(3 * HEDGE_AFTER)
+            assert not all(future.done() for future in sent), "those wait for it"
+        assert {who(future.result()) for future in sent} <= {"0", "1", "2", "3"}

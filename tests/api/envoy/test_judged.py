@@ -1,0 +1,114 @@
+"""A judged canary while proxies and their servers are killed: the judge sees what the replicas saw, once."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.proxies.edge import Edge, api_process
+from tests.support.rows.deployments import read, write
+from tests.support.stack.server_process import running
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import cycling
+from tests.support.worlds.rolling import Rolling, rolling, served
+
+AT_LEAST = 100
+"""Requests of the canary before it may go on: more than a test has sent when it kills something."""
+
+
+def judged(at_least: int) -> dict[str, Any]:
+    judge = {"at_least": {"requests": at_least, "seconds": 0}, "errors": {"allowed": "40%"}}
+    return {"strategy": "canary", "spec": {"steps": ["50%"], "judge": judge}}
+
+
+@contextmanager
+def judging(edge: Edge, at_least: int) -> Iterator[Rolling]:
+    """A canary that has its weight, which every proxy knows, and a coordinator that goes on."""
+    with rolling(edge, policy=judged(at_least)) as this:
+        unhedged = "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s"
+        write(edge.routes.engine, unhedged, this.made.id)  # or a slow machine asks a replica for another's answer too
+        write(edge.routes.engine, "UPDATE rollouts SET weight = 0 WHERE id = %s", this.made.rollout_id)
+        edge.routes.tell()
+        with cycling(edge.routes.engine):
+            eventually(lambda: is_judged(this))
+            yield this
+
+
+def rollout(this: Rolling) -> dict[str, Any]:
+    query = "SELECT weight, weight_known_at IS NOT NULL AS known, outcome FROM rollouts WHERE id = %s"
+    (row,) = read(this.edge.routes.engine, query, this.made.rollout_id)
+    return row
+
+
+def is_judged(this: Rolling) -> bool:
+    return bool(rollout(this)["weight"] == 5000 and rollout(this)["known"])
+
+
+def ended(this: Rolling, outcome: str) -> bool:
+    """Whether it has ended so, after ten more requests."""
+    this.ask(10)
+    return bool(rollout(this)["outcome"] == outcome)
+
+
+def all_is_counted(this: Rolling, before: tuple[int, int], came: Any) -> None:
+    """What the replicas have served since then, and no more of it a second later."""
+    served_since = served(this)[0] - before[0], served(this)[1] - before[1]
+    assert min(served_since) > 0, "both were asked"
+    eventually(lambda: tuple(answers.done for answers in came()) == served_since)
+    this.looked_at()
+    assert tuple(answers.done for answers in came()) == served_since
+
+
+def test_of_two_servers_one_is_killed_and_the_judge_has_every_answer_once_and_lets_the_canary_go_on(
+    edge: Edge, redis_url: str, module_database: str, tmp_path: Path
+) -> None:
+    with judging(edge, AT_LEAST) as this, running(api_process(module_database, redis_url, tmp_path)):
+        came, before = this.came(), served(this)
+        this.ask(30)
+        edge.api.end(kill=True)
+        try:
+            this.ask(30)
+            all_is_counted(this, before, came)
+            assert rollout(this)["outcome"] is None
+        finally:
+            edge.api.start()  # an Envoy that nobody tells is counted for 10 s, in which a slow machine asks too little
+        eventually(lambda: ended(this, "completed"))
+
+
+def test_a_canary_that_fails_after_its_proxy_and_its_server_began_anew_is_taken_back(edge: Edge) -> None:
+    with judging(edge, 10_000) as this:
+        came, before = this.came(), served(this)
+        this.ask(40)
+        this.looked_at()
+        edge.envoy.end(kill=True)
+        edge.api.end(kill=True)
+        edge.api.start()  # first: an Envoy alone waits for it for half a minute
+        edge.envoy.start()
+        eventually(lambda: this.ask()[0].status_code == 200)
+        this.ask(40)
+        all_is_counted(this, before, came)
+        assert rollout(this)["outcome"] is None
+        this.new.status = 500
+        eventually(lambda: ended(this, "rolled_back"))
+        assert came()[0].failed == 0
+        assert 0 < came()[1].failed <= came()[1].done
+
+
+def test_its_server_is_killed_with_requests_under_way_and_the_judge_has_every_answer_once(edge: Edge) -> None:
+    with judging(edge, 10_000) as this:
+        this.old.seconds = this.new.seconds = 0.1  # so that some are under way whenever it is killed
+        came, before = this.came(), served(this)
+        with edge.asked_all_the_time(f"/{this.made.name}/") as statuses:
+            answered_further(statuses)
+            edge.api.end(kill=True)
+            answered_further(statuses)
+            edge.api.start()
+            answered_further(statuses)
+        assert set(statuses) == {200}
+        all_is_counted(this, before, came)
+
+
+def answered_further(statuses: Counter[int]) -> None:
+    so_far = statuses.total()
+    eventually(lambda: statuses.total() > so_far + 10)

@@ -1,0 +1,40 @@
+"""What Prometheus scrapes of the server for proxies: its own numbers are open, those of the fleet need a token."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine
+
+from domain.traffic.nodes import token_of
+from tests.support.people.asking import KEY
+from tests.support.proxies import plain_http
+from tests.support.rows.deployments import make_deployment, read
+from tests.support.stack.server_process import Process
+from tests.support.stack.waiting import eventually
+
+USER = ("prometheus", token_of("prometheus", KEY))
+
+
+@pytest.mark.parametrize(("user", "code"), [(None, 401), (("prometheus", "wrong"), 403), (("other", USER[1]), 403)])
+def test_the_fleet_is_told_to_who_shows_a_token_alone(
+    api: Process, user: tuple[str, str] | None, code: int, engine: Engine
+) -> None:
+    make_deployment(engine, "■■", name="secret-project")
+    answer = plain_http.get(f"{api.url}/metrics/fleet", auth=user)
+    assert (answer.status_code, "secret-project" in answer.text) == (code, False)
+    eventually(lambda: "secret-project" in plain_http.get(f"{api.url}/metrics/fleet", auth=USER).text)
+    assert "secret-project" not in plain_http.get(f"{api.url}/metrics").text
+
+
+def test_however_many_ask_the_fleet_is_read_once_a_second_at_most(api: Process, engine: Engine) -> None:
+    def reads() -> int:
+        scans = "SELECT seq_scan + coalesce(idx_scan, 0) AS n FROM pg_stat_user_tables WHERE relname = 'rollout_counts'"
+        return int(read(engine, scans)[0]["n"])
+
+    before = reads()
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: plain_http.get(f"{api.url}/metrics/fleet", auth=USER), range(100)))
+    seconds = max(answer.elapsed.total_seconds() for answer in answers) * 100 / 8
+    assert {answer.status_code for answer in answers} == {200}
+    eventually(lambda: reads() > before)
+    assert reads() - before <= 2 + seconds

@@ -1,0 +1,45 @@
+"""`rollway undo` against a real Postgres, with a coordinator and no worker hosts."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.cli.conftest import Rollway
+from tests.support.pictures.promoted import promoted_to_v2
+from tests.support.rows.deployments import drawn, read
+from tests.support.workers.coordinators import cycling
+
+pytestmark = pytest.mark.usefixtures("servers")
+
+
+def test_an_undo_of_a_manual_blue_green_rollout_moves_the_traffic_without_a_second_word(
+    rollway: Rollway, engine: Engine
+) -> None:
+    promoted_to_v2(engine)
+    with cycling(engine):
+        ended = rollway("undo", "web", "--wait", "--timeout", "20")
+    assert ended.code == 0
+    assert ended.out.startswith("web goes back to v1\n")
+    assert "promoted: 3 green in, 3 blue out" in ended.out
+    (web,) = read(engine, "SELECT id FROM deployments")
+    assert drawn(engine, web["id"]) == "□□□|■■■"
+    (record,) = read(engine, "SELECT message FROM deployment_history WHERE phase = 'undo'")
+    assert record["message"] == "back to v1: begun"
+
+
+def test_a_second_undo_says_what_is_undone_already_and_what_would_go_further(rollway: Rollway, engine: Engine) -> None:
+    promoted_to_v2(engine)
+    with cycling(engine):
+        rollway("undo", "web", "--wait", "--timeout", "20")
+        ended = rollway("undo", "web", "--json")
+    error = json.loads(ended.out)["error"]
+    assert (ended.code, error["code"]) == (1, "already_undone")
+    assert error["message"] == "the rollout of web to v2 is undone already, and web runs v1"
+
+
+def test_an_undo_while_an_undo_is_under_way_changes_nothing(rollway: Rollway, engine: Engine) -> None:
+    promoted_to_v2(engine)
+    rollway("undo", "web")
+    ended = rollway("undo", "web")
+    assert (ended.code, ended.out) == (0, "web is going back already\n")

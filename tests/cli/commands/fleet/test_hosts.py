@@ -1,0 +1,26 @@
+"""`rollway hosts`: how far each host's clock is off, and which contract its worker knows."""
+
+import json
+
+import pytest
+from sqlalchemy import Engine
+
+from db.connection.engine import transaction
+from db.replicas.hosts import show_sign_of_life
+from domain.installation.contract import CONTRACT
+from tests.cli.conftest import Rollway
+
+
+@pytest.mark.usefixtures("servers")
+def test_hosts_are_shown_with_their_clocks_and_their_contracts(rollway: Rollway, engine: Engine) -> None:
+    offsets = {"ahead": 2.5, "behind": -7200.0, "right": 0.9}
+    with transaction(engine) as connection:
+        for host, offset in offsets.items():
+            show_sign_of_life(connection, host, "10.0.0.1", offset)
+    head, *rows = rollway("hosts").out.splitlines()
+    assert head.split() == ["HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS"]
+    for row, clock in zip(rows, ("2.5 s ahead", "2 h behind", "right"), strict=True):
+        assert " ".join(row.split()).endswith(f"ago {clock} {CONTRACT} none")
+    told = json.loads(rollway("hosts", "--json").out)
+    assert {host["name"]: host["clock_offset_seconds"] for host in told} == offsets
+    assert {host["contract"] for host in told} == {CONTRACT}

@@ -1,0 +1,118 @@
+"""`rollway units`: what systemd reads there, and that it starts what the stack starts."""
+
+import json
+import shlex
+import shutil
+import stat
+import subprocess
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from api.people.settings import PeopleSettings
+from api.settings import ApiSettings
+from db.connection.settings import DatabaseSettings
+from stack.parts.command_lines import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
+from tasks.settings import TaskSettings
+from tasks.worker.owners import WRONG_INSTALLATION
+from tests.cli.conftest import Rollway
+
+SERVICES = {
+    "rollway-worker@.service",
+    "rollway-beat.service",
+    "rollway-api.service",
+    "rollway-people.service",
+    "rollway-flower.service",
+}
+
+
+@pytest.fixture
+def folder(rollway: Rollway, tmp_path: Path) -> Path:
+    folder = tmp_path / "units"
+    ended = rollway("units", "--to", str(folder), "--user", "web", "--environment-file", "/etc/web")
+    assert (ended.code, ended.err) == (0, "")
+    return folder
+
+
+def section(unit: Path, name: str = "Service") -> dict[str, str]:
+    parser = ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read_string(unit.read_text(encoding="utf-8"))
+    return dict(parser[name])
+
+
+def test_every_service_reads_the_file_runs_as_the_user_and_is_not_started_again_where_that_changes_nothing(
+    folder: Path,
+) -> None:
+    assert {file.name for file in folder.iterdir()} == {*SERVICES, "rollway.target", "rollway.environment"}
+    for name in SERVICES:
+        service = section(folder / name)
+        assert (service["User"], service["Group"], service["EnvironmentFile"]) == ("web", "web", "/etc/web")
+        assert (service["Restart"], service["RestartPreventExitStatus"]) == ("always", str(WRONG_INSTALLATION))
+        assert int(service["LogRateLimitBurst"]) > 0
+        assert section(folder / name, "Unit")["PartOf"] == section(folder / name, "Install")["WantedBy"]
+
+
+def test_of_a_worker_alone_only_the_main_process_is_ended(folder: Path) -> None:
+    modes = {name: section(folder / name).get("KillMode") for name in SERVICES}
+    assert modes == {**dict.fromkeys(SERVICES), "rollway-worker@.service": "process"}
+    worker_unit = section(folder / "rollway-worker@.service")
+    assert worker_unit["OOMPolicy"] == "continue", "one replica that takes too much must not end the worker"
+    assert not [key for key in worker_unit if key.startswith(("Private", "Protect"))]
+
+
+def test_what_is_started_is_what_the_stack_starts(folder: Path) -> None:
+    def command(name: str) -> list[str]:
+        line = section(folder / name)["ExecStart"].replace("%i", "1").replace("%%", "%")
+        return shlex.split(line)
+
+    assert command("rollway-worker@.service") == list(worker("worker1"))
+    assert command("rollway-beat.service") == list(BEAT)
+    assert command("rollway-api.service") == list(API)
+    assert command("rollway-people.service") == list(PEOPLE)
+    assert command("rollway-flower.service")[-len(FLOWER_OPTIONS) :] == list(FLOWER_OPTIONS)
+
+
+def test_the_environment_file_is_for_its_owner_alone_and_names_variables_that_there_are(folder: Path) -> None:
+    file = folder / "rollway.environment"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    lines = [line.lstrip("#") for line in file.read_text(encoding="utf-8").splitlines()]
+    named = {line.partition("=")[0] for line in lines if line and not line.startswith(" ")}
+    models = (DatabaseSettings, TaskSettings, ApiSettings, PeopleSettings)
+    fields = [field for model in models for field in model.model_fields.values()]
+    assert {"DATABASE_URL", "REDIS_URL"} < named <= {field.validation_alias for field in fields}
+
+
+def test_systemd_finds_no_fault_with_them(folder: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("NO SYSTEMD, SO THE UNITS ARE ONLY PARSED HERE: there is no systemd-analyze")
+    names = [*SERVICES, "rollway.target"]
+    verified = subprocess.run(
+        [analyze, "verify", "--man=no", *names], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+def test_without_a_folder_all_of_it_is_printed(rollway: Rollway) -> None:
+    printed = rollway("units").out
+    told = json.loads(rollway("units", "--json").out)
+    assert all(f"# {name}\n{text}" in printed for name, text in told["files"].items())
+    assert "EnvironmentFile=/etc/rollway/environment" in printed
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--user", ""), ("--user", "a b"), ("--environment-file", "etc/web"), ("--environment-file", "/etc/%n")],
+)
+def test_what_systemd_would_misread_is_refused(rollway: Rollway, option: str, value: str) -> None:
+    ended = rollway("units", option, value)
+    assert ended.code == 2
+    assert ended.err.startswith(f"{option} must be ")
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(rollway: Rollway, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = rollway("units", "--to", str(tmp_path / "file"))
+    assert (ended.code, ended.err) == (2, f"--to {tmp_path / 'file'}: File exists.\n")

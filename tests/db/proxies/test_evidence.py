@@ -1,0 +1,76 @@
+"""What a cycle reads for the judge of a canary, and what it decides from it."""
+
+import json
+from datetime import timedelta
+
+from sqlalchemy import Engine
+
+from db.connection.engine import transaction
+from db.cycle.claim import claim_these
+from db.cycle.load import load
+from db.proxies.answers import record_interval
+from domain.cycle.recording import inputs_json
+from domain.foresight.plan.world import cycle
+from domain.handlers.replay import replay_step
+from domain.model.answers import Answers, Copies, Interval
+from domain.model.deployment import Verdict
+from domain.model.evidence import Evidence
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.pictures.policies import BASELINE
+from tests.support.rows.deployments import make_deployment, write
+
+JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
+
+
+def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_back(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■|■", n=3, status=PROVISIONING, policy=JUDGED)
+    weigh = "UPDATE rollouts SET weight = 500, stage = 1, weight_known_at = clock_timestamp() WHERE id = %s"
+    write(engine, weigh, made.rollout_id)
+    assert made.rollout_id
+    with transaction(engine) as connection:
+        claim = claim_these(connection, [made.id])
+        answers = {made.v1: Answers(90, 0), made.v2: Answers(10, 10)}
+        quiet, told = (
+            Interval(number, claim.now + timedelta(seconds=number), 1.0, of, 1, 2)
+            for number, of in ((1, {}), (2, answers))
+        )
+        for interval in (quiet, told):
+            record_interval(connection, made.rollout_id, interval, {})
+        (deployment,) = load(connection, claim.deployments)
+    assert deployment.rollout
+    assert deployment.rollout.evidence == (
+        Evidence(quiet.at, Answers(), Answers(), 1, 2),
+        Evidence(told.at, Answers(10, 10), Answers(90, 0), 1, 2),
+    )
+    decision = cycle(deployment, claim.now)
+    assert decision.verdict is Verdict.GIVE_UP
+    assert decision.reason.startswith("canary 10 of 10 failed, control 0 of 90; if it were no worse, the chance")
+    stored = json.loads(inputs_json(deployment, claim.now))
+    again = replay_step(stored, "deploying_provisioning")
+    assert (again["verdict"], again["reason"]) == ("give_up", decision.reason)
+
+
+def test_with_a_fresh_baseline_a_judge_compares_with_its_answers_alone(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■■|■", n=3, status=PROVISIONING, policy=BASELINE)
+    write(engine, "UPDATE rollouts SET weight = 500, stage = 1 WHERE id = %s", made.rollout_id)
+    assert made.rollout_id
+    with transaction(engine) as connection:
+        claim = claim_these(connection, [made.id])
+        answers = {made.v1: Answers(90, 9), made.v2: Answers(10, 1), made.rollout_id: Answers(12, 2)}
+        interval = Interval(1, claim.now, 1.0, answers, 1, 1, copies=Copies(7, 3))
+        record_interval(connection, made.rollout_id, interval, {})
+        (deployment,) = load(connection, claim.deployments)
+    assert deployment.rollout
+    assert deployment.rollout.evidence == (
+        Evidence(claim.now, Answers(10, 1), Answers(12, 2), 1, 1, Copies(7, 3), old_failed=9),
+    )
+
+
+def test_without_a_judge_nothing_is_read(engine: Engine) -> None:
+    policy = {"strategy": "canary", "spec": {"steps": ["5%"]}}
+    made = make_deployment(engine, "■|■", n=1, status=PROVISIONING, policy=policy)
+    write(engine, "UPDATE rollouts SET weight = 500, stage = 1 WHERE id = %s", made.rollout_id)
+    with transaction(engine) as connection:
+        (deployment,) = load(connection, claim_these(connection, [made.id]).deployments)
+    assert deployment.rollout
+    assert deployment.rollout.evidence == ()

@@ -1,0 +1,109 @@
+"""Every command of a person in every state of a canary: what it comes to, and what the next cycles make of it.
+
+The world stands still: nothing starts, and what drains is gone. A cell is the weight and the picture then, old|new:
+"rest" past all weights, "held" while paused, "back" on the way back, "ready" when it has ended; "=" where there was
+nothing to do, and "-" where it is refused.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from domain.cycle.rollout import ROLLING_BACK
+from domain.model.deployment import Deployment
+from domain.model.picture import picture
+from domain.steering.steered import Steered
+from domain.steering.verbs import promote
+from domain.words.errors import WrongStateError
+from tests.domain.canary.test_baseline import beside
+from tests.domain.canary.test_canary import FIRST, SECOND, SHORT, at_stage
+from tests.support.people.people import activate_revision, ask
+from tests.support.pictures.pictures import NOW, V3
+from tests.support.pictures.simulation import until_it_waits
+
+COMMANDS: dict[str, Callable[[Deployment], Steered]] = {
+    "promote": promote,
+    "promote --full": lambda canary: promote(canary, full=True),
+    "pause": lambda canary: ask("pause", canary, NOW),
+    "resume": lambda canary: ask("resume", canary, NOW),
+    "abort": lambda canary: ask("abort", canary, NOW),
+    "supersede": lambda canary: activate_revision(canary, V3, SHORT, NOW, supersede=True),
+    "scale to 5": lambda canary: ask("scale to 5", canary, NOW),
+    "scale to 0": lambda canary: ask("scale to 0", canary, NOW),
+}
+STARTS = at_stage("■■■|◇", 3)
+THERE = at_stage("■■■|■", 3)
+UNKNOWN = at_stage("■■■|■", 3, **{**FIRST, "weight_known_at": None})
+GROWING = at_stage("■■|■◇", 3, **{**FIRST, "promote_requested": True})
+LOOKED_AT = at_stage("■■■|■", 3, **FIRST)
+PAUSED = replace(at_stage("■■■|■", 3, **FIRST, clock_stopped_at=NOW), paused_at=NOW)
+BACK = replace(at_stage("■■|■", 3, stage=1), status=ROLLING_BACK)
+TABLE: list[tuple[str, Deployment, tuple[str, ...]]] = [
+    # promote, --full, pause, resume, abort, supersede, scale to 5, scale to 0
+    (
+        "its first replica starts",
+        STARTS,
+        ("0 % ■■■|◇", "rest ■■■|◇", "held ■■■|◇", "-", "ready ■■■", "0 % ■■■|◇", "0 % ■■■◇◇|◇", "0 % ■■■|◇"),
+    ),
+    (
+        "proxies learn of it",
+        THERE,
+        ("0 % ■■■|■", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
+    ),
+    (
+        "proxies learn its weight",
+        UNKNOWN,
+        ("5 % ■■|■◇", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
+    ),
+    (
+        "it is looked at",
+        LOOKED_AT,
+        ("5 % ■■|■◇", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
+    ),
+    (
+        "more of it start",
+        GROWING,
+        ("=", "rest ■■|■◇", "held ■■|■◇", "-", "back ■■◇|■", "0 % ■■■|◇", "5 % ■■◇|■◇◇", "5 % ■■|■◇"),
+    ),
+    (
+        "at its last weight",
+        at_stage("■■|■■", 3, **SECOND),
+        ("rest ■|■■◇", "rest ■|■■◇", "held ■■|■■", "-", "back ■■◇|■", "0 % ■■■|◇", "50 % ■■◇|■■◇", "ready "),
+    ),
+    (
+        "the rest is rolled",
+        at_stage("■|■■◇", 3, stage=3, weight=None),
+        ("=", "=", "held ■|■■◇", "-", "back ■◇|■■", "0 % ■■■|◇", "rest ■|■■◇", "rest ■|■■◇"),
+    ),
+    ("paused", PAUSED, ("-", "-", "=", "5 % ■■■|■", "ready ■■■", "0 % ■■■|◇", "held ■■■|■", "held ■■■|■")),
+    ("on its way back", BACK, ("-", "-", "held ■■|■", "-", "=", "0 % ■■■|◇", "back ■■◇◇◇|■", "ready ")),
+    (
+        "with a fresh baseline",
+        beside("■■■/■|■", **FIRST),
+        ("5 % ■■◇|■◇", "rest ■■|■◇◇", "held ■■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■■◇◇|■", "ready "),
+    ),
+]
+
+
+def cell(canary: Deployment, command: Callable[[Deployment], Steered]) -> str:
+    try:
+        steered = command(canary)
+    except WrongStateError:
+        return "-"
+    if steered.already:
+        return "="
+    left = until_it_waits(steered.deployment, NOW)
+    drawn = picture(left.routes, left.current_revision_id, left.deploying_revision_id)
+    if left.rollout is None:
+        return f"ready {drawn}"
+    if left.paused_at is not None or left.status == ROLLING_BACK:
+        return f"{'held' if left.paused_at else 'back'} {drawn}"
+    return f"{'rest' if left.rollout.weight is None else f'{left.rollout.weight / 100:g} %'} {drawn}"
+
+
+@pytest.mark.parametrize(("state", "canary", "expected"), TABLE, ids=[state for state, *_ in TABLE])
+def test_each_command_in_each_state(state: str, canary: Deployment, expected: tuple[str, ...]) -> None:
+    found = {name: cell(canary, command) for name, command in COMMANDS.items()}
+    assert found == dict(zip(COMMANDS, expected, strict=True)), state
+    assert cell(canary, lambda canary: ask("undo", canary, NOW)) == found["abort"], "it names no revision"

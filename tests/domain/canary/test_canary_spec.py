@@ -1,0 +1,58 @@
+"""What a canary's policy may say, and how it is refused."""
+
+from typing import Any
+
+import pytest
+
+from domain.judge.settings import AtMost, Judge, part, times
+from domain.strategies.canary.steps import CanarySpec
+from domain.words.errors import InvalidInputError
+from tests.support.pictures.policies import canary
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "right"),
+    [
+        ({"steps": ["5"]}, "steps", 'such as "5%"'),
+        ({"steps": [5]}, "steps.0", "must be fields"),
+        ({"steps": [{"weight": 5}]}, "steps.0.weight", 'such as "5%"'),
+        ({"steps": ["0%"]}, "steps", 'from "0.01%"'),
+        ({"steps": []}, "steps", "at least 1"),
+        ({"steps": [f"{weight}%" for weight in range(1, 22)]}, "steps", "at most 20"),
+        ({"steps": [{"weight": "5%", "colour": "red"}]}, "steps.0.colour", "there is no such field"),
+        ({"steps": ["50%", "5%"]}, "", "rising weights"),
+        ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
+        ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
+        ({"judge": {"errors": None}}, "judge", "nothing would be judged"),
+        ({"judge": {"errors": {"allowed": "0%"}}}, "judge.errors.allowed", "above 0"),
+        ({"judge": {"errors": {"allowed": "100%"}}}, "judge.errors.allowed", "below 100"),
+        ({"judge": {"errors": {"allowed": "1.0001%"}}}, "judge.errors.allowed", "below 100"),
+        ({"judge": {"errors": {"worse_than": "0.5x"}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"errors": {"worse_than": "1.234x"}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"errors": {"worse_than": 2}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"chance_of_false_abort": 0.01}}, "judge.chance_of_false_abort", 'such as "1%"'),
+        ({"judge": {"if_undecided": "wait"}}, "judge.if_undecided", "promote"),
+    ],
+)
+def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        canary(**spec)
+    assert field in refused.value.message
+    assert right in refused.value.message
+
+
+def test_left_out_its_steps_are_three_and_the_least_weight_is_one_request_of_ten_thousand() -> None:
+    assert CanarySpec().stages == ((500, None), (2500, None), (5000, None))
+    assert CanarySpec.model_validate({"steps": ["0.01%"]}).stages == ((1, None),)
+
+
+def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:
+    steps = [{"weight": "5%", "seconds": 60}]
+    with pytest.raises(InvalidInputError, match="a judge says when they are over"):
+        canary(steps=steps, judge={})
+    assert canary(steps=steps, judge={"dry_run": True})
+    assert Judge(at_most=AtMost(seconds=60)).at_most.seconds == 60
+
+
+def test_a_part_and_how_many_times_are_numbers() -> None:
+    assert [part("12.5%"), part("0.001%"), times("1x"), times("12.25x")] == [0.125, 0.00001, 1, 12.25]

@@ -1,0 +1,176 @@
+"""The judge of a canary: what numbers come to which verdict, and how it is said."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.recording import decision_json, inputs_json
+from domain.cycle.rollout import is_judged
+from domain.foresight.why import why
+from domain.handlers import HANDLERS
+from domain.handlers.replay import replay_step
+from domain.judge.evidence import slow_ones
+from domain.judge.judged import Found, judge
+from domain.judge.settings import Errors, Judge, Slow
+from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.model.deployment import Deployment, Verdict
+from domain.model.evidence import Evidence
+from domain.strategies import parse_policy
+from domain.strategies.base import GoesOn
+from tests.support.pictures.pictures import NOW, deploying
+
+SINCE = NOW - timedelta(seconds=60)
+BUCKETS = len(FIRST_BYTE_MS) + 1
+
+
+def seen(
+    canary: tuple[int, int] = (0, 0),
+    control: tuple[int, int] = (0, 0),
+    reporting: int = 1,
+    live: int = 1,
+    late: tuple[int, int] = (0, 0),
+) -> Evidence:
+    """Each side as (done, failed). `late`: how many first bytes of each side took two seconds; the others 1 ms."""
+    new, old = (
+        Answers(*given, _first_byte(given[0], slow)) for given, slow in zip((canary, control), late, strict=True)
+    )
+    return Evidence(NOW, new, old, reporting, live)
+
+
+def _first_byte(done: int, slow: int) -> tuple[int, ...]:
+    late = FIRST_BYTE_MS.index(2_000)
+    return tuple(slow if place == late else done - slow if place == 0 else 0 for place in range(BUCKETS))
+
+
+ONLY_ERRORS = Judge(errors=Errors(worse_than="1x"))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "found"),
+    [
+        # nothing is no evidence, and neither is one side alone
+        ([], Found.UNDECIDED),
+        ([seen((0, 0), (5000, 40))], Found.UNDECIDED),
+        ([seen((50, 50))], Found.UNDECIDED),
+        # three canary answers that all fail are enough beside a control without failures
+        ([seen((1, 1), (19, 0))] * 2, Found.UNDECIDED),
+        ([seen((1, 1), (19, 0))] * 3, Found.HARM),
+        # errors that hit both alike are nobody's fault
+        ([seen((50, 15), (950, 285))] * 20, Found.GOOD),
+        # 354 clean answers for 1 % and a chance of 5 %, fewer where the control fails more
+        ([seen((353, 0), (0, 0))], Found.UNDECIDED),
+        ([seen((1000, 0), (0, 0))], Found.GOOD),
+        ([seen((1000, 30), (19_000, 570))], Found.GOOD),
+        ([seen((1000, 60), (19_000, 570))], Found.HARM),
+    ],
+)
+def test_the_verdict_on_errors(evidence: list[Evidence], found: Found) -> None:
+    assert judge(ONLY_ERRORS, evidence, SINCE, NOW).found is found
+
+
+def test_the_sentence_has_the_numbers() -> None:
+    evidence = [seen((206, 4), (3915, 6)), seen((206, 5), (3915, 5))]
+    assert judge(ONLY_ERRORS, evidence, SINCE, NOW).sentence == (
+        "canary 9 of 412 failed, control 11 of 7,830: 16 times as often; "
+        "if it were no worse, the chance of seeing this would be below 1 in 100,000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        ([], "no proxy has told yet what it answered"),
+        ([seen(reporting=0, live=2)], "no live proxy tells what it answers"),
+        ([seen(reporting=0, live=0)], "no live proxy tells what it answers"),
+        ([seen((10, 0), (90, 0), 3, 4)], "3 of 4 proxies report; 10 of at least 100 requests"),
+        ([seen((10, 0), (90, 0))], "canary 0 of 10 failed, control 0 of 90; 10 of at least 100 requests"),
+    ],
+)
+def test_what_is_missing_is_said(evidence: list[Evidence], said: str) -> None:
+    assert said in judge(ONLY_ERRORS, evidence, SINCE, NOW).sentence
+
+
+def test_a_weight_needs_its_own_evidence_and_its_own_time() -> None:
+    before = replace(seen((1000, 0), (9000, 0)), at=SINCE)
+    assert judge(ONLY_ERRORS, [before], SINCE, NOW).found is Found.UNDECIDED
+    assert judge(ONLY_ERRORS, [before, seen((1000, 0))], SINCE, NOW).found is Found.GOOD
+    early = judge(ONLY_ERRORS, [seen((1000, 0))], NOW - timedelta(seconds=5), NOW)
+    assert (early.found, early.sentence.rpartition("; ")[2]) == (Found.UNDECIDED, "5 of at least 30 s")
+    harmful = [replace(seen((10, 10), (90, 0)), at=SINCE), seen((1000, 0))]
+    assert judge(ONLY_ERRORS, harmful, SINCE, NOW).found is Found.HARM, "harm at an earlier weight is harm"
+
+
+def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
+    settings = Judge(errors=None, slow=Slow())
+    usual = seen((50, 0), (950, 0), late=(0, 10))
+    worse = seen((50, 0), (950, 0), late=(25, 10))
+    assert judge(settings, [usual] * 20, SINCE, NOW).found is Found.GOOD
+    assert judge(settings, [usual, worse, worse], SINCE, NOW).found is Found.HARM
+    assert "canary 50 of 100 were slow, control 20 of 1,900: 48 times as often" in (
+        judge(settings, [usual, worse, worse], SINCE, NOW).sentence
+    )
+    # the first interval shows what is slow, and is not judged by it itself
+    assert [counts.canary for counts in slow_ones([worse, worse], 95)] == [0, 50]
+    # an answer that takes a minute and begins after 50 ms is a fast one: only first bytes are looked at
+    both = Judge(slow=Slow())
+    assert judge(both, [usual] * 20, SINCE, NOW).found is Found.GOOD
+
+
+def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 60) -> Deployment:
+    policy = parse_policy({"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": spec}})
+    rollout = {"stage": 1, "weight": 500, "weight_known_at": NOW - timedelta(seconds=seconds)}
+    return deploying("■■■|■", policy=policy, rollout={**rollout, "evidence": tuple(evidence)})
+
+
+@pytest.mark.parametrize(
+    ("spec", "evidence", "seconds", "verdict", "said"),
+    [
+        ({}, [seen((10, 10), (90, 0))], 60, Verdict.GIVE_UP, "canary 10 of 10 failed"),
+        ({}, [seen((10, 0), (90, 0))], 60, Verdict.SKIPPED, "10 of at least 100 requests"),
+        ({}, [seen((1000, 0), (90, 0))], 60, Verdict.NEED_RETRY, "draining 1"),
+        (
+            {},
+            [],
+            1800,
+            Verdict.SKIPPED,
+            "undecided after 30 min: no proxy has told yet",
+        ),
+        ({"if_undecided": "abort"}, [], 1800, Verdict.GIVE_UP, "undecided after 30 min"),
+        ({"if_undecided": "promote"}, [], 1800, Verdict.NEED_RETRY, "draining 1"),
+        (
+            {"dry_run": True},
+            [seen((10, 10), (90, 0))],
+            60,
+            Verdict.SKIPPED,
+            "on a dry run, finds: harm, canary 10",
+        ),
+    ],
+)
+def test_what_a_verdict_leads_to(
+    spec: dict[str, Any], evidence: list[Evidence], seconds: float, verdict: Verdict, said: str
+) -> None:
+    deployment = at_weight(spec, evidence, seconds)
+    (handler,) = (known for known in HANDLERS.values() if known.name == "deploying_provisioning")
+    (decision,) = handler.execute([deployment], NOW).decisions
+    assert (decision.verdict, said in decision.reason) == (verdict, True), decision.reason
+    replayed = replay_step(json.loads(inputs_json(deployment, NOW)), "deploying_provisioning")
+    assert replayed == json.loads(decision_json(decision)), "the same numbers to the last digit"
+
+
+def test_a_judge_is_waited_for_and_not_a_person() -> None:
+    told = why(at_weight({}, [seen((10, 0), (90, 0))]), NOW)
+    assert (str(told.waits_for), told.then, told.left_seconds) == ("time", "its judge is undecided for good", 1740)
+    assert str(why(at_weight({}, [], 1800), NOW).waits_for) == "person"
+    rollout = at_weight({}, []).rollout
+    assert rollout
+    given_up = NOW + timedelta(seconds=1740)
+    found = EVALUATOR.goes_on(rollout, NOW)
+    assert found == GoesOn(NOW - timedelta(seconds=30), given_up, "its judge is undecided for good")
+    assert EVALUATOR.goes_on(rollout, given_up) is None
+    assert EVALUATOR.goes_on(replace(rollout, policy=parse_policy({"strategy": "blue_green"})), NOW) is None
+    assert is_judged(rollout)
+    assert not is_judged(replace(rollout, weight=None))

@@ -1,0 +1,82 @@
+"""A canary judged by its answers to copies of requests, before its first weight."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.cycle.rollout import is_judged
+from domain.model.answers import Answers, Copies
+from domain.model.changes import Decision
+from domain.model.deployment import Rollout, Verdict
+from domain.model.evidence import Evidence
+from domain.strategies import STRATEGIES, parse_policy
+from tests.support.pictures.pictures import NOW, deploying
+
+KNOWN_AT = NOW - timedelta(seconds=30)
+
+
+def told(done: int, failed: int, old_failed: int = 0, **when: Any) -> Evidence:
+    """Copies that were answered, and what the old revision failed meanwhile."""
+    given = {"at": NOW, "copies": Copies(done, failed), "old_failed": old_failed, **when}
+    return Evidence(canary=Answers(), control=Answers(), reporting=1, live=1, **given)
+
+
+def looked_at(judge: dict[str, Any] | None, *evidence: Evidence, mirror: str | None, **rollout: Any) -> Decision:
+    spec = {"mirror": mirror, "steps": ["5%", "50%"], "judge": judge, "replicas": 1}
+    policy = parse_policy({"strategy": "canary", "spec": spec})
+    found = {"stage": 1, "weight": 0, "weight_known_at": KNOWN_AT, "evidence": evidence, **rollout}
+    deployment = deploying("■■■|■", policy=policy, rollout=found)
+    return STRATEGIES["canary"].evaluate_cycle(deployment, policy.spec, NOW)
+
+
+def decided(
+    judge: dict[str, Any] | None, *evidence: Evidence, mirror: str | None = "10%", **rollout: Any
+) -> tuple[Verdict, str]:
+    decision = looked_at(judge, *evidence, mirror=mirror, **rollout)
+    return decision.verdict, decision.reason
+
+
+def test_while_copies_are_answered_it_is_looked_at_once_a_second() -> None:
+    assert looked_at({}, told(20, 1), mirror="10%").recheck_at == NOW + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("judge", "evidence", "verdict", "said"),
+    [
+        # three failed copies of a tenth are enough beside an old revision that does not fail
+        ({}, [told(20, 1)], Verdict.SKIPPED, "; 1 of 20 copies failed"),
+        ({}, [told(20, 4)], Verdict.GIVE_UP, "4 of 20 copies failed, and 0 of all requests; if it were no worse, the"),
+        # what the old revision fails speaks for it, all of it
+        ({}, [told(20, 4, 40)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
+        ({}, [told(20, 4, 4)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
+        # half of the chance is for what comes after: this would do for the whole of it
+        ({}, [told(20, 4, 1)], Verdict.SKIPPED, "; 4 of 20 copies failed"),
+        # what came before every proxy knew is not looked at
+        ({}, [told(20, 20, at=KNOWN_AT)], Verdict.SKIPPED, "no proxy has told yet"),
+        # without a judge for errors, or on a dry run, it is said and decides nothing
+        (None, [told(20, 20)], Verdict.SKIPPED, "; 20 of 20 copies failed"),
+        ({"errors": None, "slow": {}}, [told(20, 20)], Verdict.SKIPPED, "; 20 of 20 copies failed"),
+        ({"dry_run": True}, [told(20, 20)], Verdict.SKIPPED, "on a dry run, finds: harm, 20 of 20 copies failed"),
+    ],
+)
+def test_harm_that_copies_show(
+    judge: dict[str, Any] | None, evidence: list[Evidence], verdict: Verdict, said: str
+) -> None:
+    found, reason = decided(judge, *evidence)
+    assert (found, said in reason) == (verdict, True), reason
+
+
+def test_copies_are_no_evidence_at_a_weight_and_leave_less_of_the_chance() -> None:
+    at_weight: dict[str, Any] = {"stage": 2, "weight": 5000}
+    assert decided({}, told(20, 20), **at_weight)[0] is Verdict.SKIPPED
+    seen = Evidence(NOW, Answers(3, 3), Answers(39, 0), 1, 1)
+    assert decided({}, seen, **at_weight)[0] is Verdict.SKIPPED
+    assert decided({}, seen, mirror=None, **at_weight)[0] is Verdict.GIVE_UP
+
+
+def test_what_proxies_count_is_looked_at_while_copies_are_answered() -> None:
+    policy = parse_policy({"strategy": "canary", "spec": {"mirror": "10%", "steps": ["5%"]}})
+    stages = [{}, {"stage": 1}, {"stage": 2, "weight": 500}]
+    rollouts = [deploying("■■■|■", policy=policy, rollout={"weight": 0, **stage}).rollout for stage in stages]
+    assert [isinstance(rollout, Rollout) and is_judged(rollout) for rollout in rollouts] == [False, True, False]

@@ -1,0 +1,188 @@
+"""Commands that people send: of each field the last value that is taken and the first that is refused."""
+
+from typing import Any
+
+import pytest
+
+from domain.commands import COMMANDS
+from domain.commands.base import Command
+from domain.commands.messages import MOST_COMMAND_BYTES, parse_command, parse_query
+from domain.commands.queries import QUERIES
+from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
+from tests.support.workers.payloads import RULE, ask, check, docker, expect_a_limit, external, rule
+
+NIGHT: dict[str, Any] = {"cron": "0 22 * * *", "duration_seconds": 3600}
+ONCE: dict[str, Any] = {
+    **dict.fromkeys(NIGHT),
+    "starts_at": "2026-12-24T18:00:00+01:00",
+    "ends_at": "2027-01-02T09:00:00+01:00",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "taken", "refused"),
+    [
+        ("pause", {"request_id": "r"}, {"request_id": ""}),
+        ("pause", {"request_id": "r" * 200}, {"request_id": "r" * 201}),
+        ("pause", {"actor": "a"}, {"actor": ""}),
+        ("pause", {"actor": "a" * 200}, {"actor": "a" * 201}),
+        ("pause", {"reason": "r" * 1000}, {"reason": "r" * 1001}),
+        ("pause", {"schema_version": 1}, {"schema_version": 2}),
+        ("pause", {"schema_version": 1}, {"schema_version": 0}),
+        ("pause", {"deployment": "w" * 54}, {"deployment": "w" * 55}),
+        ("undo", {"revision": "v" * 63}, {"revision": "v" * 64}),
+        ("create_deployment", {"desired_replicas": 0}, {"desired_replicas": -1}),
+        ("create_deployment", {"desired_replicas": 10_000}, {"desired_replicas": 10_001}),
+        ("activate_revision", {"desired_replicas": 0}, {"desired_replicas": -1}),
+        ("scale", {"desired_replicas": 10_000}, {"desired_replicas": 10_001}),
+        ("scale", {"desired_replicas": 1}, {"desired_replicas": "1"}),
+        ("scale", {"desired_replicas": 1}, {"desired_replicas": True}),
+        ("promote", {"full": True, "reason": "it is night"}, {"full": True}),
+        ("promote", {"full": False}, {"full": True, "reason": ""}),
+        ("set_freeze", NIGHT, {**NIGHT, "cron": None}),
+        ("set_freeze", NIGHT, {**NIGHT, "duration_seconds": None}),
+        ("set_freeze", ONCE, {**ONCE, "starts_at": None}),
+        ("set_freeze", ONCE, {**ONCE, "ends_at": None}),
+        ("set_freeze", ONCE, {**ONCE, **NIGHT}),
+        ("set_freeze", ONCE, {**ONCE, "ends_at": ONCE["starts_at"]}),
+        ("forget_host", {"host": "h"}, {"host": ""}),
+        ("forget_host", {"host": "h" * 63}, {"host": "h" * 64}),
+        ("report_route", {"address": "10.0.0.7:80"}, {"address": "a." * 150 + "b:80"}),
+        ("report_route", {"detail": "d" * 1000}, {"detail": "d" * 1001}),
+        ("report_route", {"status": "stopped"}, {"status": "degraded"}),
+        ("set_traffic", {"hosts": ["*.example.com"] * 100}, {"hosts": ["*.example.com"] * 101}),
+        ("set_traffic", {"request_timeout_seconds": 0.001}, {"request_timeout_seconds": 0.0004}),
+        ("set_traffic", {"request_timeout_seconds": 86_400}, {"request_timeout_seconds": 86_400.1}),
+        ("set_autoscaling_rules", {"rules": [RULE] * 20}, {"rules": [RULE] * 21}),
+        ("push_metric", {"metric": "m" * 200}, {"metric": "m" * 201}),
+        ("push_metric", {"value": -1.5}, {"value": float("nan")}),
+    ],
+)
+def test_the_limits_of_a_command(command: str, taken: dict[str, Any], refused: dict[str, Any]) -> None:
+    expect_a_limit(command, taken, refused)
+
+
+def test_every_command_that_is_declared_can_be_sent() -> None:
+    def declared(command: type[Command]) -> set[type[Command]]:
+        return {command}.union(*map(declared, command.__subclasses__()))
+
+    assert set(COMMANDS.values()) == {command for command in declared(Command) if "task" in vars(command)}
+
+
+def test_what_a_command_leaves_open() -> None:
+    everywhere = {"request_id": "r", "actor": "unknown", "reason": "", "schema_version": 1, "deployment": "web"}
+    assert ask("create_deployment").model_dump() == {**everywhere, "desired_replicas": 1, "policy": None}
+    assert ask("activate_revision").model_dump() == {
+        **everywhere,
+        "expected_version": None,
+        "revision": "v1",
+        "supersede": False,
+        "desired_replicas": None,
+        "through_freeze": False,
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_what_it_does_not_know(command: str) -> None:
+    with pytest.raises(InvalidInputError, match="colour: there is no such field; "):
+        ask(command.removeprefix("rollway."), colour="red")
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_query_refuses_what_it_does_not_know(query: str) -> None:
+    with pytest.raises(InvalidInputError, match="colour: there is no such field; "):
+        parse_query(query, {"colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("command", "given"),
+    [
+        ("add_revision", {"spec": {"command": ["serve"], "colour": "red"}}),
+        ("add_revision", check(colour="red")),
+        ("add_revision", docker(colour="red")),
+        ("add_revision", docker(resources={"colour": "red"})),
+        ("add_revision", external(task="t", colour="red")),
+        ("set_autoscaling_rules", rule(colour="red")),
+    ],
+)
+def test_every_section_refuses_what_it_does_not_know(command: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="colour: there is no such field; "):
+        ask(command, **given)
+
+
+def test_a_command_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(UnknownCommandError, match=r"rollway.destory is no command; .* rollway.destroy, "):
+        parse_command("rollway.destory", {})
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "given"),
+    [
+        ("pause", "request_id", {"request_id": "\0"}),
+        ("create_deployment", "policy.spec.name", {"policy": {"spec": {"name": "\0"}}}),
+        ("create_deployment", "policy.steps.1", {"policy": {"steps": ["a", "\0", "b"]}}),
+        ("create_deployment", "policy.a\ufffd", {"policy": {"a\0": 1}}),
+        ("add_revision", "spec.env.KEY", {"spec": {"command": ["serve"], "env": {"OTHER": "", "KEY": "\0"}}}),
+        ("add_revision", "spec.command.1", {"spec": {"command": ["serve", "\0"]}}),
+    ],
+)
+def test_a_text_with_the_character_nul_is_refused_at_its_field(command: str, field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="cannot contain the character NUL") as refused:
+        ask(command, **given)
+    assert refused.value.detail == {"field": field}
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "given"),
+    [
+        ("pause", "\ufffd", {"\udc00": 1}),
+        ("create_deployment", "policy.spec.\ufffd", {"policy": {"spec": {"\ud800": "a"}}}),
+        ("add_revision", "spec.env.\ufffd", {"spec": {"command": ["serve"], "env": {"\ud800": ""}}}),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_at_its_field(command: str, field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="half of a surrogate pair") as refused:
+        ask(command, **given)
+    assert refused.value.detail == {"field": field}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return {"a": nested(levels - 1)} if levels else {}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    assert ask("create_deployment", policy=nested(31))
+    for levels in (32, 300, 900):
+        with pytest.raises(InvalidInputError, match="nested more than 32 levels deep"):
+            ask("create_deployment", policy=nested(levels))
+
+
+def test_numbers_that_json_does_not_know_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"policy.spec.most: must be a finite number"):
+        ask("create_deployment", policy={"spec": {"most": float("inf")}})
+
+
+def test_a_command_that_is_too_large_is_refused_by_the_name_of_its_largest_part() -> None:
+    room = MOST_COMMAND_BYTES - len(
+        ask("add_revision", spec={"command": ["serve"], "env": {"A": ""}}).model_dump_json()
+    )
+    assert ask("add_revision", spec={"command": ["serve"], "env": {"A": "x" * room}})
+    said = r"^spec.env.A: the command has 262,145 bytes, and 262,144 are the most"
+    with pytest.raises(TooLargeError, match=said) as refused:
+        ask("add_revision", spec={"command": ["serve"], "env": {"A": "x" * (room + 1)}})
+    assert refused.value.detail == {"field": "spec.env.A"}
+    many = {f"NAME_{number}": "x" * 10 for number in range(100_000)}
+    with pytest.raises(TooLargeError, match=r"^spec.env: the command has ") as refused:
+        ask("add_revision", spec={"command": ["serve"], "env": many})
+    assert refused.value.as_json()["code"] == "too_large"
+
+
+def test_words_for_people_are_kept_without_what_cannot_be_stored_or_shown() -> None:
+    words = {"actor": "ann\0", "reason": "\x1b]0;owned\x07 \ud800\r\nfor the sale"}
+    paused = ask("pause", **words)
+    assert (paused.actor, paused.reason) == ("ann\ufffd", "\ufffd]0;owned\ufffd \ufffd\nfor the sale")
+    assert ask("report_route", detail="\0").detail == "\ufffd"
+
+
+def test_numbers_and_nothing_are_no_texts() -> None:
+    assert ask("create_deployment", policy={"a": 0, "b": None, "c": [1.5], "d": ""}).policy["c"] == [1.5]

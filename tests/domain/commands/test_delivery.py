@@ -1,0 +1,147 @@
+"""How events are sent: the document, the signature, the pauses between tries, the file of targets."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from domain.commands.messages import parse_command
+from domain.outbox.delivery import Pending, body_of, cloud_event, failure, signed_headers
+from domain.outbox.targets import parse_targets
+from domain.words.errors import InvalidInputError
+from tests.support.pictures.pictures import NOW
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+PENDING = Pending(
+    position=42,
+    id=UUID(int=7),
+    type="rollway.rollout.begun",
+    deployment="web",
+    at=NOW,
+    data={"sentence": "größer"},
+    installation=UUID(int=1),
+    subscription="ci",
+    webhook="ci",
+    task=None,
+    queue=None,
+    give_up_after=timedelta(days=1),
+    tries=1,
+    tried_at=NOW,
+)
+
+
+def test_the_document_is_a_cloud_event_and_the_same_in_each_try() -> None:
+    document = cloud_event(PENDING)
+    assert document == {
+        "specversion": "1.0",
+        "id": "00000000-0000-0000-0000-000000000007",
+        "source": "/rollway/00000000-0000-0000-0000-000000000001",
+        "type": "rollway.rollout.begun",
+        "subject": "web",
+        "time": "2026-03-14T12:00:00+00:00",
+        "sequence": "00000000000000000042",
+        "datacontenttype": "application/json",
+        "data": {"sentence": "größer"},
+    }
+    assert json.loads(body_of(document)) == document
+    assert body_of(cloud_event(replace(PENDING, tries=9, tried_at=NOW + timedelta(hours=1)))) == body_of(document)
+
+
+def test_a_signature_is_that_of_standard_webhooks_one_for_each_key() -> None:
+    """The example of their libraries, whose message id is no UUID."""
+    (key, other) = parse_targets(f"ci = https://h/ {SECRET} whsec_{'A' * 32}")["ci"].keys
+    at = NOW.fromtimestamp(1614265330, NOW.tzinfo)
+    headers = signed_headers(b'{"test": 2432232314}', "msg_p5jXN8AQM9LWM0D4loKWxJek", at, [key, other])  # type: ignore[arg-type]
+    assert headers["webhook-timestamp"] == "1614265330"
+    first, second = headers["webhook-signature"].split(" ")
+    assert first == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert second.startswith("v1,")
+    assert second != first
+
+
+@pytest.mark.parametrize(
+    ("tries", "hours", "wanted", "pause"),
+    [
+        (1, 0, True, 1),
+        (2, 0, True, 2),
+        (9, 1, True, 256),
+        (10, 1, True, 300),
+        (10_000, 23.9, True, 300),
+        (10, 24, True, None),
+        (1, 0, False, None),
+    ],
+)
+def test_a_try_that_failed_is_repeated_ever_more_slowly_until_it_is_given_up(
+    tries: int, hours: float, *, wanted: bool, pause: int | None
+) -> None:
+    tried = replace(PENDING, tries=tries, tried_at=NOW + timedelta(hours=hours))
+    expected = None if pause is None else timedelta(seconds=pause)
+    assert failure(tried, "away", wanted=wanted).pause == expected
+
+
+def test_targets_are_lines_and_comments() -> None:
+    targets = parse_targets(
+        f"# ours\n\nci = https://h:1/a?b=c {SECRET}\npager=http://127.0.0.1:9000 {SECRET} {SECRET}\n"
+    )
+    assert {name: (target.url, len(target.keys)) for name, target in targets.items()} == {
+        "ci": ("https://h:1/a?b=c", 1),
+        "pager": ("http://127.0.0.1:9000", 2),
+    }
+    assert SECRET not in repr(targets)
+    assert "https" not in repr(targets)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ci",
+        "ci =",
+        "ci = https://h",
+        f"ci = ftp://h {SECRET}",
+        f"ci = https:// {SECRET}",
+        f"ci = https://h:0 {SECRET}",
+        f"ci = https://h:x {SECRET}",
+        f"c i = https://h {SECRET}",
+        "ci = https://h whsec_short",
+        "ci = https://h whsec_!",
+        f"ci = https://h {SECRET}!!!!",
+        f"ci = https://h {SECRET.removeprefix('whsec_')}",
+        f"ci = https://h whsec_{'A' * 128}",
+        f"other = https://h {SECRET}",
+    ],
+)
+def test_a_wrong_line_is_named_and_no_secret_with_it(line: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^line 2 must be 'name = URL whsec_\.\.\.'") as refused:
+        parse_targets(f"other = https://h {SECRET}\n{line}")
+    assert SECRET not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "needs one of webhook"),
+        ({"webhook": "ci", "celery_task": "shop.told"}, "needs one of webhook"),
+        ({"webhook": "ci", "queue": "shop"}, "queue belongs to celery_task"),
+        ({"celery_task": "rollway.destroy"}, "celery_task must be one of yours"),
+        (
+            {"webhook": "ci", "types": ["rollway.rollout.burst"]},
+            r"types\.0: input should be 'rollway\.deployment\.created'",
+        ),
+        ({"webhook": "ci", "give_up_after_seconds": 0}, "give_up_after_seconds: input should be greater"),
+    ],
+)
+def test_a_subscription_says_one_way_and_what_exists(given: dict[str, object], why: str) -> None:
+    with pytest.raises(InvalidInputError, match=why):
+        parse_command("rollway.set_subscription", {"request_id": "r", "subscription": "ci", **given})
+
+
+@pytest.mark.parametrize("given", [{"webhook": "ci"}, {"celery_task": "shop.told", "queue": "shop"}])
+def test_either_way_alone_is_taken(given: dict[str, object]) -> None:
+    command = parse_command("rollway.set_subscription", {"request_id": "r", "subscription": "ci", **given})
+    assert command.model_dump().items() >= given.items()
+
+
+def test_a_body_is_compact_and_sorted_and_says_every_letter_as_it_is() -> None:
+    assert body_of({"b": 1, "a": "größer"}) == '{"a":"größer","b":1}'.encode()

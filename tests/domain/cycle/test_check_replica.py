@@ -1,0 +1,72 @@
+"""check_replica asks the rules of a deployment that is as it should be."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+from domain.cycle.recording import inputs_from_json, inputs_json
+from domain.foresight.plan.world import cycle
+from domain.handlers.check_replica import CheckReplicaHandler
+from domain.handlers.reconcile import ReconcileHandler
+from domain.model.deployment import Verdict
+from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
+from tests.support.pictures.pictures import NOW, READY, SCALING, resting
+
+NEW = {"rules", "metrics", "last_autoscaled_at"}
+"""What snapshots of before there were rules do not hold."""
+
+
+def test_a_rule_that_fires_leads_to_scaling_with_the_new_count() -> None:
+    decision = cycle(resting("■■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 41.5),)), NOW)
+    assert (decision.verdict, decision.to) == (Verdict.SUCCESS, SCALING)
+    assert (decision.desired_replicas, decision.due_at) == (5, NOW)
+    assert decision.reason == "requests_in_flight is 41.5 > 30: from 3 to 5 replicas (at most 8)"
+    assert not decision.changes
+
+
+def test_a_quiet_rule_is_told_and_looked_at_again() -> None:
+    quiet = resting("■■■", 3, READY, rules=(rule(), rule(DOWN)), metrics=(seen(rule(), 12),))
+    decision = cycle(quiet, NOW)
+    assert (decision.verdict, decision.desired_replicas) == (Verdict.SKIPPED, 3)
+    assert decision.reason == (
+        "3 of 3 replicas healthy; requests_in_flight is 12, not > 30; requests_in_flight is 12, not < 5"
+    )
+    assert decision.due_at == NOW + timedelta(seconds=30)
+
+
+def test_a_rule_that_cools_down_is_looked_at_when_it_may_fire() -> None:
+    cooling = resting("■■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),), last_autoscaled_at=ago(50))
+    assert cycle(cooling, NOW).due_at == NOW + timedelta(seconds=10)
+
+
+def test_what_is_off_is_put_right_before_any_rule_is_asked() -> None:
+    decision = cycle(resting("■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),)), NOW)
+    assert (decision.to, decision.desired_replicas) == (SCALING, 3)
+
+
+def test_replicas_that_fall_ill_under_the_load_do_not_hold_back_a_rule() -> None:
+    decision = cycle(resting("■■▲", 3, READY, status_for=5, rules=(rule(),), metrics=(seen(rule(), 50),)), NOW)
+    assert (decision.to, decision.desired_replicas) == (SCALING, 5)
+
+
+def test_what_was_given_up_is_not_autoscaled_before_it_may_be_tried_again() -> None:
+    given_up = resting(
+        "■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),), degraded_reason="x", retry_at=ago(-60)
+    )
+    decision = cycle(given_up, NOW)
+    assert (decision.to, decision.desired_replicas, decision.due_at) == (READY, 3, ago(-60))
+
+
+def test_only_check_replica_asks_the_rules() -> None:
+    ready = resting("■■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),))
+    assert cycle(ready, NOW, CheckReplicaHandler()).desired_replicas == 5
+    assert cycle(ready, NOW, ReconcileHandler()).desired_replicas == 3
+    assert cycle(replace(ready, status=SCALING), NOW).desired_replicas == 3
+
+
+def test_a_snapshot_with_rules_survives_json() -> None:
+    ready = resting("■■■", 3, READY, rules=(rule(labels={"a": "b"}),), metrics=(seen(rule(), 50),))
+    stored = json.loads(inputs_json(ready, NOW))
+    assert inputs_from_json(stored) == (ready, NOW)
+    without = {key: value for key, value in stored["deployment"].items() if key not in NEW}
+    assert inputs_from_json({"deployment": without, "now": NOW})[0] == replace(ready, rules=(), metrics=())

@@ -1,0 +1,83 @@
+"""A rollout held against its plan: what is named, and what is not."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.foresight.plan.foreseen import Plan, plan
+from domain.foresight.plan.subject import Subject
+from domain.foresight.receipts.deviation import deviations
+from domain.foresight.rehearsal.learned import Learned
+from domain.foresight.rehearsal.measured import RecordedStep
+from domain.model.deployment import Deployment
+from domain.strategies import parse_policy
+from tests.support.pictures.pictures import NOW, blue_green, deploying
+from tests.support.worlds.recorded import steps_of
+
+LEARNED = Learned(starts=(1.0, 1.0, 2.0), stops=(1.0,))
+
+
+def planned() -> Plan:
+    return plan(Subject(deploying("■■■|")), NOW, LEARNED, lambda: 0.5)
+
+
+def later(steps: list[RecordedStep], seconds: float) -> list[RecordedStep]:
+    """The second wave takes so much longer: all after it comes later."""
+    late = timedelta(seconds=seconds)
+    return [*steps[:2], *(replace(step, at=step.at + late) for step in steps[2:])]
+
+
+def test_a_rollout_that_goes_as_planned_has_no_deviation() -> None:
+    assert list(deviations(planned(), steps_of(deploying("■■■|")))) == []
+    assert list(deviations(planned(), steps_of(deploying("■■■|"))[:2])) == [], "what is still to come is none"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.5, []), (40, ["wave 2 took 41 s, planned 1.0 s: route {} started slowly"])]
+)
+def test_a_wave_that_takes_much_longer_is_named_with_the_replica_that_started_slowly(
+    seconds: float, said: list[str]
+) -> None:
+    steps = later(steps_of(deploying("■■■|")), seconds)
+    slow = max(steps[2].deployment.routes, key=lambda route: route.created_at).id.hex[-8:]
+    assert list(deviations(planned(), steps)) == [each.format(slow) for each in said]
+
+
+def test_what_took_long_before_may_take_half_as_long_again() -> None:
+    slow = plan(Subject(deploying("■■■|")), NOW, Learned(starts=(4.0,), stops=(1.0,)), lambda: 0.5)
+    assert list(deviations(slow, later(steps_of(deploying("■■■|")), 5))) == [], "6 s instead of 4 s"
+    assert len(list(deviations(slow, later(steps_of(deploying("■■■|")), 5.1)))) == 1
+
+
+def canary(judge: dict[str, Any] | None) -> Deployment:
+    policy = parse_policy({"strategy": "canary", "spec": {"steps": ["50%"], "judge": judge}})
+    return deploying("■|", 1, policy=policy, rollout={"weight": 0})
+
+
+@pytest.mark.parametrize("deployment", [canary(None), canary({}), deploying("■|", 1, policy=blue_green())])
+def test_what_waits_for_a_person_or_a_judge_is_not_slow_however_long_they_take(deployment: Deployment) -> None:
+    """The steps are those of the plan's own world, after each of which an hour passes."""
+    foreseen = plan(Subject(deployment), NOW, LEARNED, lambda: 0.5)
+    (asked,) = [wave.number for wave in foreseen.waves if wave.waits_for_person or wave.waits_for_judge]
+    step = steps_of(deployment)[0]
+    steps = [
+        replace(step, number=wave.number, at=NOW + timedelta(hours=wave.number), decision={**step.decision})
+        for wave in foreseen.waves[:asked]
+    ]
+    slow = [said for said in deviations(replace(foreseen, is_certain=False), steps) if " took " in said]
+    assert len(slow) == asked - 2, "all before, but not the wait"
+
+
+def test_what_was_not_planned_is_named() -> None:
+    steps = steps_of(deploying("■■■|"))
+    more = replace(steps[-1], number=5, decision={**steps[-1].decision, "reason": "expired: too long"})
+    assert list(deviations(planned(), [*steps, more])) == ["wave 5 was not planned: expired: too long"]
+
+
+def test_a_wave_that_did_something_else_is_named() -> None:
+    steps = steps_of(deploying("■■■|", 3, 2, 1))
+    assert next(deviations(planned(), steps)) == "wave 1 did create 2, drain 1, planned create 1, drain 1"
+    said = deviations(replace(planned(), is_certain=False), steps)
+    assert not [each for each in said if " did " in each], "the plan had said that its waves depend on chance"

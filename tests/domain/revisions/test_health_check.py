@@ -1,0 +1,64 @@
+"""Health checks in HTTP/2 and of gRPC: what they ask and what is refused; they rename no revision."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from domain.revisions.revision import RevisionSpec
+
+OF_HTTP2: dict[str, Any] = {"protocol": "http2", "path": "/up"}
+OF_GRPC: dict[str, Any] = {"protocol": "grpc", "service": "shop.Cart"}
+
+
+def checked(**check: Any) -> RevisionSpec:
+    return RevisionSpec.model_validate({"command": ["serve"], "health_check": check})
+
+
+@pytest.mark.parametrize(
+    ("check", "asked"),
+    [
+        ({}, "GET /health"),
+        (OF_HTTP2, "GET /up"),
+        ({"protocol": "grpc"}, "gRPC health check"),
+        (OF_GRPC, "gRPC health check of shop.Cart"),
+    ],
+)
+def test_a_check_says_what_it_asks(check: dict[str, Any], asked: str) -> None:
+    spec = checked(**check)
+    assert spec.health_check
+    assert spec.health_check.asked == asked
+
+
+@pytest.mark.parametrize("check", [OF_HTTP2, OF_GRPC, {"protocol": "grpc"}])
+def test_it_reads_back_and_means_something_else_than_plain_http(check: dict[str, Any]) -> None:
+    spec = checked(**check)
+    assert RevisionSpec.model_validate_json(spec.canonical_json()) == spec
+    assert RevisionSpec.model_validate(spec.model_dump()) == spec
+    plain = {name: value for name, value in check.items() if name == "path"}
+    assert spec.canonical_json() != checked(**plain).canonical_json()
+
+
+def test_a_check_of_plain_http_is_written_as_before_there_was_any_other() -> None:
+    said = checked(protocol="http1", service=None)
+    assert said.canonical_json() == checked().canonical_json()
+    assert not {"protocol", "service"} & said.model_dump()["health_check"].keys()
+
+
+@pytest.mark.parametrize(
+    ("check", "field", "said"),
+    [
+        ({"protocol": "h2"}, "protocol", "'http1', 'http2' or 'grpc'"),
+        ({"protocol": "grpc", "path": "/up"}, "protocol", "grpc asks for no path, and path is '/up': leave path out"),
+        ({"service": "shop.Cart"}, "service", "belongs to protocol grpc: leave it out, or set protocol: grpc"),
+        ({"protocol": "http2", "service": "a"}, "service", "belongs to protocol grpc"),
+        ({"protocol": "grpc", "service": ""}, "service", "should match pattern"),
+        ({"protocol": "grpc", "service": "a b"}, "service", "should match pattern"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_at_its_field(check: dict[str, Any], field: str, said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        checked(**check)
+    (fault,) = refused.value.errors()
+    assert fault["loc"] == ("health_check", field)
+    assert said in fault["msg"]

@@ -1,0 +1,106 @@
+"""Two worker hosts under two names, with homes and addresses of their own; one of them is lost in mid-rollout."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+import pytest
+
+from runtime.process.runtime import stop_all
+from tasks.hosts.log_asking import ask_hosts
+from tests.support.stack.stack import Fleet
+from tests.support.stack.waiting import eventually
+from tests.support.workers.runtimes import environments_of, processes_of
+
+pytestmark = pytest.mark.e2e
+
+ADDRESSES = {"east": "127.0.0.1", "west": "127.0.0.2"}
+SILENCE_SECONDS = "4"
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Iterator[dict[str, Path]]:
+    homes = {host: tmp_path / f"home-{host}" for host in ADDRESSES}
+    yield homes
+    for home in homes.values():
+        stop_all(home, grace_seconds=2)
+
+
+@pytest.fixture
+def two_hosts(homes: dict[str, Path], fleet: Fleet) -> Fleet:
+    """Four replicas of v1, two on each host, each host with one worker."""
+    for host in ADDRESSES:
+        start(fleet, homes, host)
+    eventually(lambda: len(fleet.rows("SELECT FROM hosts")) == 2, what="both to be known, or one gets all replicas")
+    fleet.start_beat()
+    fleet.deploy_first(replicas=4)
+    return fleet
+
+
+def start(fleet: Fleet, homes: dict[str, Path], host: str, name: str | None = None) -> None:
+    """A worker of this host."""
+    fleet.start_workers(
+        name or f"worker-{host}",
+        host=host,
+        ROLLWAY_HOME=str(homes[host]),
+        ROLLWAY_HOST_ADDRESS=ADDRESSES[host],
+        ROLLWAY_HOST_SILENCE_SECONDS=SILENCE_SECONDS,
+    )
+
+
+def placed(fleet: Fleet, statuses: str = "healthy") -> Counter[tuple[str, str]]:
+    return Counter((route["host"], route["revision"]) for route in fleet.routes("web", statuses))
+
+
+def running_routes(home: Path) -> set[UUID]:
+    """The routes of the replicas that run in a host's home."""
+    return {UUID(carried["ROLLWAY_ROUTE"]) for _, carried in environments_of(home) if "ROLLWAY_ROUTE" in carried}
+
+
+def test_replicas_are_spread_and_reached_where_their_host_is(two_hosts: Fleet, homes: dict[str, Path]) -> None:
+    assert placed(two_hosts) == {("east", "v1"): 2, ("west", "v1"): 2}
+    for route in two_hosts.routes("web"):
+        assert route["address"].startswith(f"{ADDRESSES[route['host']]}:")
+        assert route["id"] in running_routes(homes[route["host"]])
+    asked = {host: dict.fromkeys(running_routes(home)) for host, home in homes.items()}
+    logs = ask_hosts(two_hosts.waker.client, asked, 10, patience_seconds=20)
+    assert {host: pieces.keys() for host, pieces in logs.items()} == {
+        host: places.keys() for host, places in asked.items()
+    }
+
+
+def test_a_rollout_ends_as_promised_though_a_host_dies_in_the_middle(two_hosts: Fleet, homes: dict[str, Path]) -> None:
+    two_hosts.add_revision("web", "v2", STARTUP_SECONDS="0.7")
+    two_hosts.activate("web", "v2")
+    eventually(lambda: placed(two_hosts)["west", "v2"], what="a new replica on the host that dies")
+    two_hosts.kill("worker-west")
+    for pid in processes_of(homes["west"]):
+        psutil.Process(pid).kill()
+    two_hosts.wait_until_ready("web", "v2", 4, within=60)
+    assert placed(two_hosts) == {("east", "v2"): 4}
+    (rollout,) = two_hosts.rollouts("web")
+    assert (rollout["outcome"], rollout["failed_routes"]) == ("completed", 0), "a lost host is no revision's fault"
+    lost = two_hosts.routes("web", "failed")
+    assert {route["host"] for route in lost} == {"west"}
+    assert all("its host west has been silent for" in route["status_reason"] for route in lost)
+
+
+def test_a_host_that_comes_back_stops_what_was_replaced_and_adopts_nothing_twice(
+    two_hosts: Fleet, homes: dict[str, Path]
+) -> None:
+    cut_off = running_routes(homes["west"])
+    two_hosts.kill("worker-west")
+    eventually(lambda: placed(two_hosts) == {("east", "v1"): 4}, what="the other host to have all")
+    assert running_routes(homes["west"]) == cut_off, "nobody could stop them"
+    start(two_hosts, homes, "west", "worker-west-again")
+    eventually(lambda: not running_routes(homes["west"]), what="what was replaced to be stopped")
+    stopped = [route for route in two_hosts.routes("web", "failed") if route["id"] in cut_off]
+    eventually(lambda: all(route["stopped_at"] for route in two_hosts.routes("web", "failed")), what="to be noted")
+    assert len(stopped) == 2
+    assert placed(two_hosts) == {("east", "v1"): 4}
+    two_hosts.ask("scale", deployment="web", desired_replicas=6)
+    eventually(lambda: placed(two_hosts) == {("east", "v1"): 4, ("west", "v1"): 2}, what="new ones on the emptier host")
+    live = {route["id"] for route in two_hosts.routes("web")}
+    assert running_routes(homes["east"]) | running_routes(homes["west"]) == live

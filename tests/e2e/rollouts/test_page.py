@@ -1,0 +1,194 @@
+"""The live page in a real browser, over real workers, replicas and Postgres."""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, expect
+
+from domain.commands.tokens import Role
+from tests.support.people.browser import MISSING, browser, chromium, fits, log_in, look_at, press, serious
+from tests.support.people.people_api import People, people_process
+from tests.support.stack.stack import Fleet
+
+pytestmark = pytest.mark.e2e
+CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Browser]:
+    program = chromium()
+    if program is None:
+        pytest.skip(MISSING)
+    with browser(program) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
+    folder = tmp_path_factory.mktemp("people")
+    served = people_process(running_fleet.database, running_fleet.environment["REDIS_URL"], folder)
+    made = People(served, running_fleet.database)
+    made.server.start()
+    yield made
+    made.server.end(kill=True)
+    made.engine.dispose()
+
+
+@pytest.fixture
+def context(chrome: Browser) -> Iterator[BrowserContext]:
+    """The tabs of one browser, which have one login."""
+    made = chrome.new_context(viewport={"width": 1280, "height": 900})
+    made.set_default_timeout(20_000)
+    expect.set_options(timeout=20_000)
+    yield made
+    made.close()
+
+
+def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("shop", 2, CAREFUL)
+    running_fleet.add_revision("shop", "v2", STARTUP_SECONDS="2")
+    page = log_in(context, people.server.url, people.token(Role.OPERATOR, name="ann"), "/deployments/shop")
+
+    press(page, "Roll out", "ticket 7", Revision="v2")
+    expect(page.get_by_role("heading", name=re.compile("Rollout: v1 → v2"))).to_be_visible()
+    press(page, "Pause", "looking at the logs")
+    expect(page.get_by_text("Waits for you to resume it.")).to_be_visible()
+    press(page, "Resume", "all is well")
+    running_fleet.wait_until_ready("shop", "v2", 2)
+    expect(page.get_by_role("region", name="v2 completed")).to_contain_text(re.compile("waves in(?s:.*)no proxy told"))
+    press(page, "Undo", "it is slow")
+    running_fleet.wait_until_ready("shop", "v1", 2)
+    expect(page.get_by_role("heading", name=re.compile("Way back: v2 → v1"))).to_be_visible()
+    history = page.get_by_role("region", name="History")
+    for reason in ("ticket 7", "looking at the logs", "it is slow"):
+        expect(history.get_by_text(reason)).to_be_visible()
+    expect(history.get_by_text("ann").first).to_be_visible()
+
+
+def test_what_waits_for_a_person_stands_on_top_and_is_promoted_and_the_next_one_aborted(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("blue", 1, BLUE_GREEN)
+    running_fleet.deploy_first("alpha", 1, CAREFUL)
+    for revision in ("v2", "v3"):
+        running_fleet.add_revision("blue", revision)
+    fleet = log_in(context, people.server.url, people.token(Role.OPERATOR, name="bob"))
+    expect(fleet.get_by_role("link", name="alpha")).to_be_visible()
+    running_fleet.activate("blue", "v2")
+    waiting = fleet.get_by_role("region", name="Waits for a person")
+    expect(waiting.get_by_role("img", name="old: 1 healthy; new: 1 healthy, without traffic")).to_be_visible()
+
+    waiting.get_by_role("link", name="blue").click()
+    press(fleet, "Promote", "the look was good")
+    running_fleet.wait_until_ready("blue", "v2", 1)
+    press(fleet, "Roll out", "ticket 8", Revision="v3")
+    expect(fleet.get_by_text("Waits for you to promote it.")).to_be_visible()
+    press(fleet, "Abort", "not today")
+    running_fleet.wait_until_ready("blue", "v2", 1)
+    expect(fleet.get_by_text("rolled back", exact=True)).to_be_visible()
+
+
+def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("quiet", 1, CAREFUL)
+    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/quiet")
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
+    page.keyboard.type("to see")
+    with page.expect_response("**/undo") as refused:
+        page.keyboard.press("Enter")
+    assert refused.value.status == 409
+    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_label("Token").fill(people.token(Role.VIEWER))
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="quiet").click()
+    expect(page.get_by_role("heading", name="quiet", exact=True)).to_be_visible()
+    expect(page.get_by_role("group", name="What you can do")).to_have_count(0)
+    page.goto(f"{people.server.url}/deployments/no-such")
+    expect(page.get_by_text("there is no deployment called no-such")).to_be_visible()
+
+
+def test_ten_tabs_share_one_stream_and_each_is_up_to_date(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("tabs", 1, CAREFUL)
+    first = log_in(context, people.server.url, people.token(Role.VIEWER))
+    streams: list[str] = []
+    context.on("request", lambda request: streams.append(request.url) if "/v1/events" in request.url else None)
+    tabs = [first, *(context.new_page() for _ in range(9))]
+    for tab in tabs[1:]:
+        tab.goto(people.server.url)
+        tab.get_by_text("live", exact=True).wait_for()
+    running_fleet.ask("scale", deployment="tabs", desired_replicas=2)
+    for tab in tabs:
+        row = tab.get_by_role("listitem").filter(has_text="tabs")
+        expect(row.get_by_text("2/2")).to_be_visible()
+    assert streams == []
+
+
+def test_focus_and_selection_survive_updates_and_a_page_that_was_away_catches_up(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("focus", 1, CAREFUL)
+    page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/focus")
+    scale = page.get_by_role("button", name="Scale")
+    scale.focus()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.route code'))")
+    selected = page.evaluate("String(getSelection())")
+    running_fleet.ask("scale", deployment="focus", desired_replicas=2)
+    expect(page.get_by_text("2/2 serving")).to_be_visible()
+    expect(scale).to_be_focused()
+    assert page.evaluate("String(getSelection())") == selected
+
+    look_at(page, "hidden")
+    running_fleet.ask("scale", deployment="focus", desired_replicas=1)
+    running_fleet.wait_until_ready("focus", "v1", 1)
+    expect(page.get_by_text("2/2 serving")).to_be_visible()
+    look_at(page, "visible")
+    expect(page.get_by_text("1/1 serving")).to_be_visible()
+
+    people.server.end(kill=True)
+    expect(page.get_by_text("no connection, trying again")).to_be_visible()
+    running_fleet.ask("scale", deployment="focus", desired_replicas=3)
+    people.server.start()
+    expect(page.get_by_text("3/3 serving")).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_axe_finds_nothing_serious(
+    running_fleet: Fleet, people: People, context: BrowserContext, colours: Literal["light", "dark"]
+) -> None:
+    running_fleet.deploy_first(f"axe-{colours}", 2, CAREFUL)
+    running_fleet.add_revision(f"axe-{colours}", "v2", STARTUP_SECONDS="60")
+    running_fleet.activate(f"axe-{colours}", "v2")
+    page = context.new_page()
+    page.emulate_media(color_scheme=colours)
+    page.goto(f"{people.server.url}/login")
+    found = [serious(page)]
+    page.get_by_label("Token").fill(people.token(Role.OPERATOR))
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name=f"axe-{colours}").wait_for()
+    found.append(serious(page))
+    page.get_by_role("link", name=f"axe-{colours}").click()
+    page.get_by_text("create 1").first.wait_for()
+    found.append(serious(page))
+    page.get_by_role("button", name="Abort").click()
+    found.append(serious(page))
+    assert found == [[]] * 4
+    assert fits(page)
+    page.keyboard.press("Escape")
+    assert fits(page)
+    page.get_by_role("link", name="Deployments").click()
+    page.get_by_role("link", name=f"axe-{colours}").wait_for()
+    assert fits(page)

@@ -1,0 +1,149 @@
+"""What must hold at every step that a handler takes. Each law is the sentence that is printed when it is broken."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from domain.cycle.after import outcome_of, routes_after
+from domain.cycle.rollout import guard_of, is_judged
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.model.deployment import Deployment, Lifecycle, Rollout, Route, RouteStatus, Verdict
+from domain.model.policy import StrategySpec
+from domain.strategies.backoff import next_start_at
+from domain.strategies.budget import Budget
+from domain.strategies.canary.judge import EVERY_SECONDS
+from tests.prove.laws.every_state import broken_by_row
+from tests.prove.state import State
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.pictures.safety import budget_of, counted, is_parked, target_of
+
+
+def broken_by_decision(state: State, decision: ClassifiedDecision, after: State) -> str | None:
+    """The first law that this step breaks: by what it changes, by how it ends, by when it looks again."""
+    if decision.verdict is Verdict.ERROR:
+        return f"a decision never fails: {decision.reason}"
+    for sentence in (*_by_changes(state, decision), *_by_end(decision, after), *_by_next_look(state, after, decision)):
+        return sentence
+    return broken_by_row(after.deployment)
+
+
+def _by_changes(state: State, decision: ClassifiedDecision) -> Iterator[str]:
+    """Judged as Postgres would: against the routes as they are now, whatever the decision was made from."""
+    before, changes = state.deployment, decision.changes
+    if not changes:
+        return
+    match before.status.lifecycle:
+        case Lifecycle.SCALING | Lifecycle.DEPLOYING:
+            yield from _within_budgets(state, decision)
+        case Lifecycle.DESTROYING:
+            if changes.created:
+                yield "nothing is created while destroying"
+        case _:
+            yield f"nothing is created or drained while {before.status}"
+
+
+def _within_budgets(state: State, decision: ClassifiedDecision) -> Iterator[str]:
+    before, changes, now = state.deployment, decision.changes, state.now
+    budgets = [budget_of(before)]
+    if before.rollout is not None:
+        yield from _by_percents(before.rollout.policy.spec, budgets[0])
+        budgets.append(guard_of(before))
+    if changes.created:
+        yield from _by_creations(before, decision, budgets, now)
+    drained = [route for route in before.routes if route.id in changes.drain_route_ids]
+    kept = not budgets[0].alone and before.status != ROLLING_BACK
+    if kept and any(is_parked(route, target_of(before), now) for route in drained):
+        yield "what is parked runs until its time is over"
+    taken = {route.id for route in before.routes if route.is_serving}
+    if taken & {*changes.drain_route_ids, *changes.park_route_ids}:
+        serving = sum(route.is_serving for route in routes_after(before.routes, changes, now))
+        for budget in budgets:
+            if serving < budget.keep:
+                yield f"our own drains leave at least {budget.keep} serving, not {serving}"
+
+
+def _by_percents(spec: StrategySpec, budget: Budget) -> Iterator[str]:
+    """A percent of unavailable rounds down, one of surge rounds up, both 0 allow 1."""
+    surge, unavailable = (str(getattr(spec, name, "")) for name in ("max_surge", "max_unavailable"))
+    n = budget.desired
+    if unavailable.endswith("%") and 100 * (n - budget.keep) > max(
+        int(unavailable[:-1]) * n, 100 * (budget.ceiling == n)
+    ):
+        yield f"{unavailable} of {n} may be missing, not {n - budget.keep}"
+    if surge.endswith("%") and 100 * (budget.ceiling - n) >= int(surge[:-1]) * n + 100:
+        yield f"{surge} of {n} may be added, not {budget.ceiling - n}"
+
+
+def _by_creations(
+    before: Deployment, decision: ClassifiedDecision, budgets: list[Budget], now: datetime
+) -> Iterator[str]:
+    live, target, created = counted(before, now), target_of(before), decision.changes.created
+    for budget in budgets:
+        if live + created > budget.ceiling:
+            yield f"{live} + {created} replicas are more than the {budget.ceiling} allowed"
+    if any(spec.revision_id != target for spec in decision.changes.rollout_specs) and not _keeps_blue(before, decision):
+        yield "only replicas of the revision that should run are created"
+    others = (route.revision_id != target and _runs(route) for route in before.routes)
+    if budgets[0].alone and any(others):
+        yield "no replica starts before every one of another revision has stopped"
+    failures = before.start_failures
+    too_early = failures is not None and failures.came_up_at is None and now < next_start_at(failures)
+    if (
+        failures
+        and too_early
+        and any(spec.revision_id == failures.revision_id for spec in decision.changes.rollout_specs)
+    ):
+        yield "a start that failed is not tried again before its time"
+
+
+def _keeps_blue(before: Deployment, decision: ClassifiedDecision) -> bool:
+    """Blue-green: what blue loses before the promotion is replaced."""
+    known = (before.current_revision_id, before.deploying_revision_id)
+    replaces = before.rollout is not None and before.rollout.policy.strategy in ("blue_green", "canary")
+    return replaces and all(spec.revision_id in known for spec in decision.changes.rollout_specs)
+
+
+def _runs(route: Route) -> bool:
+    return route.is_active or route.status is RouteStatus.TERMINATING
+
+
+def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
+    before, deployment = decision.deployment, after.deployment
+    if (before.rollout is not None and deployment.rollout is None) != (outcome_of(decision) is not None):
+        yield "a rollout that ends has an outcome, and only that"
+    if decision.revision is RevisionMove.KEEP or before.rollout is None:
+        return
+    wanted, current = deployment.desired_replicas, deployment.current_revision_id
+    serving = sum(route.is_serving and route.revision_id == current for route in deployment.routes)
+    if serving < wanted:
+        yield f"a rollout that ends is complete: {serving} of {wanted} serve"
+    foreign = [route for route in deployment.active_routes if route.revision_id != current]
+    if any(not is_parked(route, target_of(deployment), after.now) for route in foreign):
+        yield "a rollout that ends leaves no other revision running"
+    policy, asked = before.rollout.policy, before.rollout.promote_requested
+    by_hand = not getattr(policy.spec, "auto_promote", True)
+    if decision.revision is RevisionMove.SWAP and by_hand and not asked:
+        yield "what waits for a person is not promoted by itself"
+
+
+def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> Iterator[str]:
+    due_at, rollout = decision.due_at, after.deployment.rollout
+    if decision.verdict is Verdict.SKIPPED and due_at is not None and due_at <= state.now:
+        yield "what waits is not looked at again at once"
+    runs = rollout is not None and (rollout.clock_stopped_at is None or due_at == rollout.deadline > state.now)
+    if decision.clock_stopped and runs:
+        yield "no clock runs while a person is waited for"
+    if rollout is not None and _is_judged(after.deployment, rollout) and (due_at is None or due_at > _soon(state)):
+        yield "a canary that is judged is looked at once a second"
+    before = decision.deployment.rollout
+    if before is None or before.clock_stopped_at is None or before.policy.limits.progress_timeout_seconds is not None:
+        return
+    if decision.verdict is Verdict.EXPIRED and before.clock_stopped_at < before.deadline:
+        yield "time that a person took is not held against the rollout"
+
+
+def _is_judged(deployment: Deployment, rollout: Rollout) -> bool:
+    return is_judged(rollout) and deployment.status == PROVISIONING and deployment.paused_at is None
+
+
+def _soon(state: State) -> datetime:
+    return state.now + timedelta(seconds=EVERY_SECONDS)

@@ -1,0 +1,74 @@
+"""What must hold in every state, after every command and in the end. Each law is the sentence that is printed."""
+
+from datetime import datetime
+
+from domain.foresight.plan.world import cycle
+from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome, TrafficStatus
+from domain.steering.steered import Steered
+from tests.prove.state import State
+from tests.support.pictures.pictures import DESTROYED, READY, ROLLING_BACK
+
+
+def broken_by_waiting(deployment: Deployment, at: datetime) -> str | None:
+    """At a moment for which no look was asked there is nothing to do: else it would have to be asked for."""
+    if deployment.status == DESTROYED:
+        return None
+    decision = cycle(deployment, at)
+    if decision.changes_anything:
+        return f"nobody looks when time alone allows the next step: {decision.reason}"
+    return None
+
+
+def broken_by_row(deployment: Deployment) -> str | None:
+    """Of the row alone, whatever led to it."""
+    rollout, deploying = deployment.rollout, deployment.status.lifecycle is Lifecycle.DEPLOYING
+    signs = (rollout is not None, deployment.deploying_revision_id is not None, deployment.status.sub_step is not None)
+    if any(sign != deploying for sign in signs):
+        return "deploying means: a rollout, a deploying revision and a sub-step"
+    if deployment.status == DESTROYED and deployment.routes:
+        return "what is destroyed has no replicas"
+    if deployment.paused_at is not None and (rollout is None or rollout.clock_stopped_at is None):
+        return "what is paused is a rollout, and its clock stands still"
+    if (deployment.degraded_reason is None) != (deployment.retry_at is None):
+        return "what was given up is tried again later"
+    if any(route.parked_until is not None and route.traffic is TrafficStatus.ACTIVE for route in deployment.routes):
+        return "what is parked is out of traffic"
+    if rollout is None:
+        return None
+    if rollout.from_revision_id != deployment.current_revision_id:
+        return "a rollout leads away from the current revision"
+    if rollout.to_revision_id != deployment.deploying_revision_id or rollout.to_revision_id == rollout.from_revision_id:
+        return "a rollout leads to the deploying revision"
+    if deployment.status == ROLLING_BACK and deployment.desired_replicas != rollout.desired_at_start:
+        return "the way back leads to the size from before"
+    return None
+
+
+def broken_by_command(state: State, name: str, steered: Steered) -> str | None:
+    """What a command leaves behind."""
+    before, after = state.deployment.rollout, steered.deployment.rollout
+    replaced = before is not None and (after is None or after.id != before.id)
+    if replaced != (steered.ended is not None):
+        return "a rollout that ends has an outcome, and only that"
+    if name == "retry" and after is not None and (before is None or after.id != before.id):
+        size = before.desired_with_revision if before else (state.rolled_back or (None, None))[1]
+        if after.desired_with_revision != size:
+            return "a retry begins with the size that came with the rollout"
+    superseded = before and after and steered.ended is RolloutOutcome.SUPERSEDED
+    if superseded and before and after and after.desired_at_start != before.desired_at_start:
+        return "a rollout that takes the place of another begins with the size from before it"
+    return broken_by_row(steered.deployment)
+
+
+def rests(state: State) -> bool:
+    """Ready, complete and alone, with nothing to come; or destroyed."""
+    deployment = state.deployment
+    if deployment.status == DESTROYED:
+        return not deployment.routes
+    whole = [(deployment.current_revision_id, True)] * deployment.desired_replicas
+    return (
+        deployment.status == READY
+        and state.due_at is None
+        and deployment.degraded_reason is None
+        and [(route.revision_id, route.is_serving) for route in deployment.routes] == whole
+    )

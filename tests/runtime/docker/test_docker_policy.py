@@ -1,0 +1,74 @@
+"""What a container is created with, and what of its host it may reach: as the engine is told, without an engine."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.revisions.revision import RevisionSpec
+from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.docker.container import container_config
+from runtime.docker.policy import DockerPolicy
+
+
+def asked(**docker: Any) -> ReplicaRequest:
+    spec = RevisionSpec.model_validate({"runtime": "docker", "docker": {"image": "web:1", **docker}})
+    return ReplicaRequest(UUID(int=7), "web", "web-2", spec)
+
+
+def test_a_container_has_safe_limits_without_being_asked_for() -> None:
+    assert container_config(asked(), "here:/home", "127.0.0.1", None)["HostConfig"] == {
+        "PortBindings": {"8080/tcp": [{"HostIp": "127.0.0.1", "HostPort": ""}]},
+        "NetworkMode": "default",
+        "RestartPolicy": {"Name": "no"},
+        "SecurityOpt": ["no-new-privileges"],
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
+        "Binds": [],
+        "PidsLimit": 4096,
+    }
+
+
+def test_what_a_revision_asks_for_is_told_and_volumes_are_never_writable() -> None:
+    request = asked(resources={"memory": "1g", "cpus": 1.5, "pids": 64}, volumes={"/srv/models": "/models"})
+    host = container_config(request, "here:/home", "127.0.0.1", None)["HostConfig"]
+    assert (host["Memory"], host["NanoCpus"], host["PidsLimit"]) == (2**30, 1_500_000_000, 64)
+    assert host["Binds"] == ["/srv/models:/models:ro"]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "source"),
+    [
+        ((), "/srv/models"),
+        ((), "models"),
+        (("/srv/models",), "/srv/models-of-others"),
+        (("/srv/models",), "/srv/models/../../etc"),
+        (("/srv/models",), "/srv"),
+        (("/srv/models",), "//var/run/docker.sock"),
+        (("models",), "/models"),
+        (("/srv/models", "other"), "models"),
+    ],
+)
+def test_a_volume_that_nobody_named_is_refused(volumes: tuple[str, ...], source: str) -> None:
+    with pytest.raises(ReplicaStartError, match=r"revision 'web-2' mounts .* ROLLWAY_DOCKER_VOLUMES .* does not name"):
+        DockerPolicy(volumes).check(asked(volumes={source: "/x"}))
+
+
+@pytest.mark.parametrize(
+    ("volumes", "source"),
+    [
+        (("/srv/models",), "/srv/models"),
+        (("/srv/models/",), "/srv/models/llama//8b"),
+        (("/",), "/etc"),
+        (("models",), "models"),
+    ],
+)
+def test_a_volume_that_is_named_is_mounted_with_what_is_in_it(volumes: tuple[str, ...], source: str) -> None:
+    DockerPolicy(volumes).check(asked(volumes={source: "/x"}))
+
+
+@pytest.mark.parametrize("network", ["host", "container:postgres"])
+def test_the_network_of_the_host_and_of_other_containers_takes_a_setting(network: str) -> None:
+    with pytest.raises(ReplicaStartError, match="takes ROLLWAY_DOCKER_HOST_NETWORK=on"):
+        DockerPolicy().check(asked(network=network))
+    DockerPolicy(host_network=True).check(asked(network=network))
+    DockerPolicy().check(asked(network="web"))

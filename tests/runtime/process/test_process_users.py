@@ -1,0 +1,153 @@
+"""As whom replicas run, and whose processes are taken for replicas."""
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.revisions.revision import RevisionSpec
+from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.process.runtime import ProcessRuntime
+from tests.support.stack.waiting import eventually
+from tests.support.workers.runtimes import (
+    ROOT,
+    SLEEPER,
+    ended,
+    is_running,
+    log_of,
+    pid_of,
+    processes_of,
+    python,
+    request,
+)
+
+NOBODY = "nobody"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
+
+
+def as_user(user: str | None, command: tuple[str, ...] = SLEEPER) -> ReplicaRequest:
+    return ReplicaRequest(uuid4(), "web", "web-1", RevisionSpec(command=command, user=user))
+
+
+@pytest.fixture
+def foreign() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes of somebody else."""
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@needs_root
+def test_a_replica_runs_as_its_user_who_reads_its_files_and_no_secret_of_the_home(home: Path) -> None:
+    secret = home / "stack.json"
+    secret.write_text("hunter2")
+    secret.chmod(0o600)
+    home.chmod(0o700)
+    code = f"""
+import json, os
+def reads(path):
+    try:
+        return open(path, "rb").read(1) is not None
+    except PermissionError:
+        return False
+print(json.dumps([os.getuid(), os.getgroups(), os.environ["HOME"], os.environ["USER"], reads("/etc/hostname"),
+                  reads({str(secret)!r}), reads("/proc/{os.getpid()}/environ")]))
+"""
+    runtime = ProcessRuntime(home, users=(NOBODY,))
+    replica = runtime.start(as_user(NOBODY, ("python3", "-c", code)))
+    assert ended(runtime, replica.route_id).exit_code == 0, runtime.log_tail(replica.route_id, 20)
+    known = pwd.getpwnam(NOBODY)
+    uid, groups, folder, name, *read = json.loads(runtime.log_tail(replica.route_id, 1))
+    assert (uid, groups) == (known.pw_uid, os.getgrouplist(NOBODY, known.pw_gid))
+    assert (folder, name, read) == (known.pw_dir, NOBODY, [True, False, False])
+
+
+@needs_root
+def test_a_replica_of_another_user_is_found_again_without_its_record_and_ended(home: Path) -> None:
+    runtime = ProcessRuntime(home, users=(NOBODY,))
+    replica = runtime.start(as_user(NOBODY))
+    eventually(lambda: processes_of(home) == [pid_of(replica)])
+    (home / "replicas" / f"{replica.route_id}.json").unlink()
+    assert list(ProcessRuntime(home).everyone()) == [], "it runs as somebody who is not named"
+    again = ProcessRuntime(home, users=(NOBODY,))
+    assert [found.route_id for found in again.everyone()] == [replica.route_id]
+    again.kill(replica.route_id)
+    eventually(lambda: not is_running(pid_of(replica)))
+
+
+@pytest.mark.parametrize(
+    ("user", "users", "sentence"),
+    [
+        ("daemon", (), "runs as the user 'daemon', whom ROLLWAY_REPLICA_USERS of this host does not name"),
+        ("daemon", (NOBODY,), "does not name"),
+        ("nosuchuser", ("nosuchuser",), "the user 'nosuchuser' of revision 'web-1' is not known on this host"),
+    ],
+)
+def test_a_user_who_is_not_allowed_or_not_known_is_refused(
+    home: Path, user: str, users: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(ReplicaStartError, match=sentence):
+        ProcessRuntime(home, users=users).start(as_user(user))
+    assert list(ProcessRuntime(home).everyone()) == []
+
+
+@needs_root
+def test_a_worker_that_is_not_root_says_that_it_may_not_change_the_user() -> None:
+    code = """
+import os
+from runtime.process.accounts import account_of
+from runtime.base import ReplicaStartError
+from tests.runtime.process.test_process_users import as_user
+os.setuid(65534)
+assert account_of(as_user("nobody"), ("nobody",)) is None  # it is that user already
+try:
+    account_of(as_user("daemon"), ("daemon",))
+except ReplicaStartError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert "only a worker that runs as root can start it so" in said.stdout, said.stderr
+
+
+def carrying(home: Path, route_id: UUID | str, port: str) -> dict[str, str]:
+    return {**os.environ, "ROLLWAY_HOME": str(home), "ROLLWAY_ROUTE": str(route_id), "PORT": port}
+
+
+@needs_root
+def test_somebody_elses_process_is_no_replica_whatever_it_carries(
+    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
+) -> None:
+    own = runtime.start(request(python("import time; print('up', flush=True); time.sleep(60)")))
+    log_of(runtime, own.route_id, "up")
+    for route_id in (uuid4(), own.route_id):
+        carried = carrying(home, route_id, "8080")
+        foreign.append(subprocess.Popen(SLEEPER, env=carried, start_new_session=True, user=NOBODY))
+    eventually(lambda: len(processes_of(home)) == 3)
+    assert [found.route_id for found in runtime.everyone()] == [own.route_id]
+    runtime.kill(own.route_id)
+    ended(runtime, own.route_id)
+    runtime.forget(own.route_id)
+    assert [process.poll() for process in foreign] == [None, None]
+    for process in foreign:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("port", ["tcp://10.0.0.1:80", "", "8080.5"])
+def test_an_odd_environment_of_a_foreign_process_breaks_nothing(
+    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]], port: str
+) -> None:
+    own = runtime.start(request())
+    foreign.append(subprocess.Popen(SLEEPER, env=carrying(home, uuid4(), port), start_new_session=True))
+    eventually(lambda: len(processes_of(home)) == 2)
+    assert [found.route_id for found in runtime.everyone()] == [own.route_id]
+    foreign[0].kill()
+    foreign[0].wait()

@@ -1,0 +1,161 @@
+"""Secrets of a host: what a replica gets, what is allowed, and that no fault tells anything of what was read."""
+
+import json
+import os
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import SecretReference
+from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.docker.runtime import DockerRuntime
+from runtime.process.runtime import ProcessRuntime
+from runtime.secrets.host_secrets import MOST_BYTES, HostSecrets, SecretFaultError, UnreadSecretError
+from tests.support.docker.docker_images import asked, body
+from tests.support.workers.runtimes import ended, python
+from tests.support.workers.secrets import VALUE, fault, read
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The one that is allowed, beside one that is not."""
+    for name in ("secrets", "private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "db").write_text(f"{VALUE}\n")
+    return tmp_path / "secrets"
+
+
+@pytest.fixture
+def secrets(folder: Path, tmp_path: Path) -> HostSecrets:
+    file = tmp_path / "variables"
+    file.write_text(f"# of this host\n\nDB = not this\nDB={VALUE}\nEMPTY=\nWITH=a=b 'c'\n")
+    return HostSecrets("here", (f"file:{folder}",), file)
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [("hunter2", "hunter2"), ("hunter2\n", "hunter2"), ("a\nb\n\n", "a\nb\n"), (" é ", " é "), ("x" * MOST_BYTES,) * 2],
+    ids=["bare", "a newline", "one newline of two", "spaces and letters", "the largest"],
+)
+def test_a_file_is_its_content_without_one_newline(
+    secrets: HostSecrets, folder: Path, content: str, value: str
+) -> None:
+    (folder / "db").write_text(content)
+    assert read(secrets, f"file:{folder}/db") == value
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "it is empty"),
+        (b"\n", "it is empty"),
+        (b"hunter2\0", "it has a NUL, which no variable can hold"),
+        (b"hunter2\xff", "it is no UTF-8 text"),
+        (b"x" * (MOST_BYTES + 1), "it has more than 65,536 bytes"),
+    ],
+)
+def test_what_no_variable_can_hold_is_no_secret(
+    secrets: HostSecrets, folder: Path, content: bytes, sentence: str
+) -> None:
+    (folder / "db").write_bytes(content)
+    assert fault(secrets, f"file:{folder}/db") == sentence
+
+
+def test_a_file_that_is_none_says_so_and_nobody_waits_for_it(secrets: HostSecrets, folder: Path) -> None:
+    assert fault(secrets, f"file:{folder}/none") == "it cannot be read: No such file or directory"
+    assert fault(secrets, f"file:{folder}") == "it cannot be read: Is a directory"
+    os.mkfifo(folder / "pipe")
+    assert fault(secrets, f"file:{folder}/pipe") == "it is no file"
+    (folder / "loop").symlink_to(folder / "loop")
+    assert fault(secrets, f"file:{folder}/loop").startswith("it cannot be read: ")
+
+
+@pytest.mark.parametrize("path", ["../private/db", "link", "linked/db", "../secrets-too/db"])
+def test_files_outside_of_what_is_allowed_are_not_read_be_it_through_links(
+    secrets: HostSecrets, folder: Path, path: str
+) -> None:
+    (folder / "link").symlink_to(folder.parent / "private/db")
+    (folder / "linked").symlink_to(folder.parent / "private")
+    (folder.parent / "secrets-too").symlink_to(folder.parent / "private")
+    told = fault(secrets, f"file:{os.path.normpath(folder / path) if '..' in path else folder / path}")
+    assert told.startswith(
+        "it is a file, which ROLLWAY_SECRETS_ALLOW in the environment of this host's workers does not"
+    )
+
+
+def test_links_within_what_is_allowed_are_followed_and_so_is_one_to_it(secrets: HostSecrets, folder: Path) -> None:
+    (folder / "now").symlink_to(folder / "db")
+    assert read(secrets, f"file:{folder}/now") == VALUE
+    (folder.parent / "run").symlink_to(folder)
+    assert (
+        HostSecrets(allow=(f"file:{folder.parent}/run",)).fault_of(SecretReference(secret=f"file:{folder}/db")) is None
+    )
+
+
+# --- variables
+
+
+def test_a_variable_is_read_from_the_hosts_file_and_not_from_the_worker(
+    secrets: HostSecrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_WORKER", VALUE)
+    assert read(secrets, "env:DB") == VALUE
+    assert read(secrets, "env:WITH") == "a=b 'c'"
+    assert fault(secrets, "env:OF_THE_WORKER") == "ROLLWAY_SECRETS_ENV_FILE has no line for it"
+    assert fault(secrets, "env:EMPTY") == "it is empty"
+    assert fault(HostSecrets(), "env:DB").startswith("ROLLWAY_SECRETS_ENV_FILE is not set")
+    gone = HostSecrets(variables=Path("/no/such"))
+    assert fault(gone, "env:DB") == "the file of ROLLWAY_SECRETS_ENV_FILE cannot be read: No such file or directory"
+
+
+def test_a_host_that_allows_nothing_gives_nothing(folder: Path) -> None:
+    for reference in (f"file:{folder}/db", "command:/bin/echo 1", "env:PATH"):
+        with pytest.raises(SecretFaultError, match="ROLLWAY_SECRETS_"):
+            read(HostSecrets(), reference)
+
+
+# --- replicas
+
+
+def revision(**env: object) -> RevisionSpec:
+    code = "import json, os; print(json.dumps(dict(os.environ)))"
+    return RevisionSpec.model_validate({"command": python(code), "env": env})
+
+
+def test_a_process_gets_its_secrets_beside_its_plain_variables(
+    secrets: HostSecrets, folder: Path, runtime: ProcessRuntime
+) -> None:
+    spec = revision(PLAIN="1", DB={"secret": f"file:{folder}/db"}, AGAIN={"secret": f"file:{folder}/db"})
+    request = ReplicaRequest(uuid4(), "web", "web-12345678", spec)
+    with pytest.raises(ReplicaStartError, match="the secrets of revision 'web-12345678' were not read"):
+        runtime.start(request)
+    request = ReplicaRequest(uuid4(), "web", "web-12345678", spec, secrets.of(request))
+    assert VALUE not in repr(request)
+    replica = runtime.start(request)
+    ended(runtime, replica.route_id)
+    told = json.loads(runtime.log_tail(replica.route_id, 1))
+    assert [told[name] for name in ("PLAIN", "DB", "AGAIN")] == ["1", VALUE, VALUE]
+
+
+def test_a_container_gets_its_secrets(docker_runtime: DockerRuntime, secrets: HostSecrets, folder: Path) -> None:
+    code = "mkdir -p /www; echo $DB > /www/index.html; exec httpd -f -p $PORT -h /www"
+    request = asked(code, env={"DB": {"secret": f"file:{folder}/db"}})
+    given = ReplicaRequest(request.route_id, request.deployment, request.revision, request.spec, secrets.of(request))
+    assert body(docker_runtime.start(given)) == VALUE
+
+
+def test_what_is_missing_is_named_with_its_variable_its_reference_and_the_host(
+    secrets: HostSecrets, folder: Path
+) -> None:
+    request = ReplicaRequest(uuid4(), "web", "v1", revision(DB={"secret": f"file:{folder}/none"}))
+    with pytest.raises(UnreadSecretError) as missing:
+        secrets.of(request)
+    assert str(missing.value) == (
+        f"host here cannot have the secret file:{folder}/none of variable DB: "
+        "it cannot be read: No such file or directory"
+    )

@@ -1,0 +1,110 @@
+"""People without a database: what they ask with, and what a database would remember of past rollouts for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.model.deployment import Deployment, Rollout, RolloutOutcome
+from domain.model.policy import DeploymentPolicy
+from domain.steering.activation import ActivationRequest, activate
+from domain.steering.past import EndedRollout, KnownRevision, way_back
+from domain.steering.steered import Asking, Steered
+from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A rollout that is over."""
+
+    rollout: Rollout
+    outcome: RolloutOutcome
+
+
+def asking(deployment: Deployment, now: datetime) -> Asking:
+    """Somebody, with an id for the next rollout that no earlier one has had."""
+    return Asking("by ann", now, UUID(int=0xE00000 + deployment.version))
+
+
+def ask(command: str, deployment: Deployment, now: datetime) -> Steered:
+    """A command in words: "pause", "scale to 5"."""
+    who = asking(deployment, now)
+    match command.split():
+        case ["pause"]:
+            return pause(deployment, who)
+        case ["resume"]:
+            return resume(deployment, who)
+        case ["promote"]:
+            return promote(deployment)
+        case ["abort"]:
+            return abort(deployment, who)
+        case ["undo"]:
+            return undo(deployment, None, who)
+        case ["retry"]:
+            return retry(deployment, None, None, who)
+        case ["destroy"]:
+            return destroy(deployment, who)
+        case ["scale", "to", count]:
+            return scale(deployment, int(count))
+    raise AssertionError(command)
+
+
+def request(
+    deployment: Deployment,
+    revision: UUID,
+    policy: DeploymentPolicy | None,
+    *,
+    supersede: bool = False,
+    desired: int | None = None,
+) -> ActivationRequest:
+    """To activate that revision."""
+    deploying = str(deployment.deploying_revision_id) if deployment.deploying_revision_id else None
+    return ActivationRequest(revision, str(revision), deploying, policy, supersede, desired)
+
+
+def activate_revision(
+    deployment: Deployment,
+    revision: UUID,
+    policy: DeploymentPolicy | None,
+    now: datetime,
+    *,
+    supersede: bool = False,
+    desired: int | None = None,
+) -> Steered:
+    wanted = request(deployment, revision, policy, supersede=supersede, desired=desired)
+    return activate(deployment, wanted, asking(deployment, now))
+
+
+def undo_rollout(
+    deployment: Deployment, policy: DeploymentPolicy | None, ended: Sequence[Ended], now: datetime
+) -> Steered:
+    """To where the rollouts that ended lead back, or by turning the one that runs."""
+    if deployment.rollout is not None:
+        return undo(deployment, None, asking(deployment, now))
+    remembered = (RolloutOutcome.COMPLETED, RolloutOutcome.ROLLED_BACK)
+    back = way_back(deployment, [told(last) for last in ended if last.outcome in remembered])
+    return undo(
+        deployment, request(deployment, back.revision.id, policy, desired=back.desired), asking(deployment, now)
+    )
+
+
+def told(ended: Ended) -> EndedRollout:
+    """As the database tells it; each revision has a content of its own."""
+    rollout = ended.rollout
+    came_from, went_to = (
+        KnownRevision(revision, str(revision), str(revision))
+        for revision in (rollout.from_revision_id, rollout.to_revision_id)
+    )
+    return EndedRollout(
+        came_from, went_to, ended.outcome, rollout.is_undo, rollout.desired_at_start, rollout.desired_with_revision
+    )
+
+
+def retry_rollout(
+    deployment: Deployment, policy: DeploymentPolicy | None, ended: Sequence[Ended], now: datetime
+) -> Steered:
+    """The rollout that runs, or the last one that ended."""
+    last = deployment.rollout or (ended[-1].rollout if ended else None)
+    outcome = None if deployment.rollout or not ended else ended[-1].outcome
+    again = request(deployment, last.to_revision_id, policy, desired=last.desired_with_revision) if last else None
+    return retry(deployment, again, outcome, asking(deployment, now))

@@ -1,0 +1,59 @@
+"""The server for people in a process of its own, and clients that show it tokens."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+from sqlalchemy import Engine
+
+from db.connection.engine import in_transaction
+from db.tokens import create_token
+from domain.commands.tokens import NewToken, Role
+from tests.support.rows.databases import engine_on
+from tests.support.stack.ports import free_port
+from tests.support.stack.server_process import Process
+
+
+def people_process(database: str, redis_url: str, folder: Path, **environment: str) -> Process:
+    port = free_port()
+    environment = {
+        "DATABASE_URL": database,
+        "REDIS_URL": redis_url,
+        "ROLLWAY_PEOPLE_PORT": str(port),
+        "ROLLWAY_HOME": str(folder),
+        "ROLLWAY_PEOPLE_RATE": "1000",
+        **environment,
+    }
+    command = [sys.executable, "-m", "api.people"]
+    return Process(command, port, folder / "people.log", f"http://127.0.0.1:{port}/livez", environment)
+
+
+@dataclass
+class People:
+    """A running server, its database, and who asks it."""
+
+    server: Process
+    database: str
+    engine: Engine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.engine = engine_on(self.database)
+
+    def token(self, role: Role, *deployments: str, name: str = "", days: float | None = None) -> str:
+        """The secret of a new one."""
+        secret = uuid4().hex
+        name = name or f"{role}-{secret[:6]}"
+        new = NewToken(name=name, role=role, deployments=deployments, days=days, actor="test")
+        in_transaction(self.engine, lambda connection: create_token(connection, new, secret))
+        return secret
+
+    def client(self, role: Role, *deployments: str, name: str = "") -> httpx.Client:
+        """Whoever shows a new token."""
+        shown = {"authorization": f"Bearer {self.token(role, *deployments, name=name)}"}
+        return httpx.Client(base_url=self.server.url, headers=shown, trust_env=False, timeout=20)
+
+    def stranger(self) -> httpx.Client:
+        """Who shows none."""
+        return httpx.Client(base_url=self.server.url, trust_env=False, timeout=20)

@@ -1,0 +1,51 @@
+"""A deployment without a database, moved by hand: decisions applied, replicas started and stopped."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from domain.cycle.after import after
+from domain.cycle.rollout import weight_known
+from domain.cycle.transitions import ClassifiedDecision
+from domain.foresight.plan.world import Fate, Fates, World, cycle, with_status
+from domain.model.deployment import Deployment, RouteStatus
+from tests.support.pictures.pictures import NOW
+
+
+def applied(decision: ClassifiedDecision, now: datetime, *, stopping: bool = False) -> Deployment:
+    """The next snapshot, whose weight proxies know. `stopping`: drained routes stay until `stopped`, as they do."""
+    deployment = weight_known(after(decision, now), now)
+    return deployment if stopping else stopped(deployment)
+
+
+def stopped(deployment: Deployment) -> Deployment:
+    """Every replica that was stopping is gone."""
+    left = tuple(route for route in deployment.routes if route.status is not RouteStatus.TERMINATING)
+    return replace(deployment, routes=left)
+
+
+def all_started(deployment: Deployment, now: datetime) -> Deployment:
+    """Every provisioning route becomes healthy."""
+    starting = [route.id for route in deployment.routes if route.status is RouteStatus.PROVISIONING]
+    return with_status(deployment, starting, RouteStatus.HEALTHY, now)
+
+
+def until_it_waits(deployment: Deployment, now: datetime, most: int = 50) -> Deployment:
+    """Cycles while the world stands still and something is due at once."""
+    for _ in range(most):
+        classified = cycle(deployment, now)
+        deployment = applied(classified, now)
+        if classified.due_at is None or classified.due_at > now:
+            return deployment
+    raise AssertionError(f"still moving after {most} cycles in which nothing happened: {classified.reason}")
+
+
+def world_of(
+    deployment: Deployment,
+    *,
+    start_seconds: float = 1.0,
+    stop_seconds: float | None = None,
+    starts_fail: bool = False,
+    lives_seconds: float | None = None,
+) -> World:
+    """A world at NOW in which all replicas have one fate."""
+    return World(deployment, NOW, Fates(Fate(start_seconds, starts_fail, stop_seconds, lives_seconds)))

@@ -1,0 +1,78 @@
+"""Who is probed: real services, and sockets that say what they like."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
+from uuid import uuid4
+
+from domain.revisions.health_check import HealthCheck
+from runtime.base import Replica
+from runtime.probing.probes import Prober, ProbeTarget
+from runtime.probing.question import ProbeAnswer
+from runtime.process.runtime import ProcessRuntime
+from tests.support.workers.runtimes import HTTP_SERVICE, log_of, request
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+def answer(address: str | None, **check: object) -> ProbeAnswer:
+    assert address is not None
+    target = ProbeTarget(uuid4(), address, HealthCheck.model_validate(check))
+    with closing(Prober()) as prober:
+        prober.submit([target])
+        return prober.answers(10)[target.route_id]
+
+
+def service(runtime: ProcessRuntime, **env: str) -> Replica:
+    replica = runtime.start(request(HTTP_SERVICE, env=env))
+    log_of(runtime, replica.route_id, "listens")
+    return replica
+
+
+def post(replica: Replica, path: str) -> None:
+    assert replica.address is not None
+    connection = HTTPConnection(replica.address)
+    connection.request("POST", path)
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+@contextmanager
+def counting() -> Iterator[tuple[str, list[socket.socket]]]:
+    """A server that accepts and never says a word, and the connections that were made to it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections: list[socket.socket] = []
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connections.append(server.accept()[0])
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}", connections
+        server.shutdown(socket.SHUT_RDWR)
+        for connection in connections:
+            connection.close()
+
+
+@contextmanager
+def says(reply: bytes | None) -> Iterator[str]:
+    """A server that sends `reply` to every connection and closes it; None: accepts and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(reply or b"")
+
+        if reply is not None:
+            threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)

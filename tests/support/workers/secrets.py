@@ -1,0 +1,54 @@
+"""A secret to look for, and what a host says of references."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from sqlalchemy import Engine
+
+from domain.revisions.secrets import SecretReference
+from runtime.secrets.host_secrets import HostSecrets
+from tasks.hosts.secret_checks import keep_answering
+from tests.support.rows.deployments import read as rows_of
+from tests.support.workers.replicas import SERVICE
+
+VALUE = "hunter2"
+NONE = "it cannot be read: No such file or directory"
+
+
+def read(secrets: HostSecrets, reference: str) -> str:
+    """The value."""
+    return secrets.read(SecretReference(secret=reference))
+
+
+def fault(secrets: HostSecrets, reference: str) -> str:
+    """Why there is none, which never tells anything of what was read."""
+    told = secrets.fault_of(SecretReference(secret=reference))
+    assert told is not None
+    assert VALUE not in told
+    return told
+
+
+@contextmanager
+def answering(engine: Engine, secrets: HostSecrets) -> Iterator[None]:
+    """A worker of the host, as far as secrets go."""
+    until = Event()
+    thread = keep_answering(engine, secrets, until)
+    try:
+        yield
+    finally:
+        until.set()
+        thread.join()
+
+
+def checks(engine: Engine) -> list[tuple[object, ...]]:
+    """Each host, whether it has looked since it was asked, and why it cannot have the secret."""
+    rows = rows_of(engine, "SELECT host, checked_at IS NOT NULL AS looked, fault FROM host_secrets ORDER BY host")
+    return [tuple(row.values()) for row in rows]
+
+
+def referring(folder: Path, **more: Any) -> dict[str, Any]:
+    """A service that says what it got as VERSION."""
+    return {**SERVICE, "env": {"VERSION": {"secret": f"file:{folder}/db"}}, **more}

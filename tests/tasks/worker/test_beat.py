@@ -1,0 +1,62 @@
+"""Beat: it sends no tick where nobody reads, and the machine's clock may be set while it counts."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+import redis
+from celery import Celery
+
+from tasks.redis.wake import MOST_WAITING
+from tasks.seen.log import configure_logging
+from tasks.settings import KEY_PREFIX, TaskSettings, settings
+from tasks.wire.queues import LIFECYCLE_QUEUE, celery_settings
+from tasks.wire.schedule import ALARM_TASK, beat_schedule
+from tasks.worker import connections
+from tasks.worker.beat import MemoryScheduler
+from tests.support.stack.waiting import eventually
+from tests.support.workers.queues import drop_all, waiting
+
+
+@pytest.fixture
+def beat(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryScheduler]:
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    made = (settings, connections.redis_client, connections.waker)
+    for each in made:
+        each.cache_clear()
+    app = Celery("test", set_as_current=False)
+    app.conf.update(celery_settings(TaskSettings(redis_url=redis_url)))
+    app.conf.beat_schedule = {"alarm": {**beat_schedule()["alarm"], "schedule": 0.05}}
+    yield MemoryScheduler(app)
+    app.close()
+    connections.redis_client().close()
+    for each in made:
+        each.cache_clear()
+
+
+def test_a_tick_is_no_news(
+    beat: MemoryScheduler, client: redis.Redis, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(logging.INFO)
+    with caplog.at_level(logging.INFO):
+        eventually(lambda: beat.tick() is not None and client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") > 1)
+    assert caplog.messages == []
+    assert "alarm" not in capsys.readouterr().err
+
+
+def test_a_tick_is_sent_in_each_interval_but_not_to_a_queue_that_nobody_reads(
+    beat: MemoryScheduler, client: redis.Redis
+) -> None:
+    def alarms() -> int:
+        beat.tick()
+        return [task for task, _ in waiting(client, LIFECYCLE_QUEUE)].count(ALARM_TASK)
+
+    eventually(lambda: alarms() == 3)
+    drop_all(client, LIFECYCLE_QUEUE)
+    for _ in range(MOST_WAITING):
+        client.lpush(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}", "somebody else's")
+    runs = beat.schedule["alarm"].total_run_count
+    eventually(lambda: beat.tick() is not None and beat.schedule["alarm"].total_run_count >= runs + 3)
+    assert client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") == MOST_WAITING
+    drop_all(client, LIFECYCLE_QUEUE)
+    eventually(lambda: alarms() == 1)

@@ -1,0 +1,1 @@
+"""Envoy: its configuration, and what it counts."""

@@ -1,0 +1,52 @@
+"""The bootstrap of an Envoy that serves Rollway's deployments: bootstrap.yaml, which has its reasons, filled in."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+
+from domain.model.answers import FIRST_BYTE_MS
+from domain.traffic.nodes import token_of
+from traffic.envoy.clusters import XDS_CLUSTER
+from traffic.envoy.counted import LONGEST_MS
+from traffic.envoy.routes import ROUTE_CONFIGURATION
+
+
+def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another in
+    *,
+    node_id: str,
+    key: str | None,
+    listen: tuple[str, int],
+    admin: tuple[str, int],
+    xds: tuple[str, int],
+    stats: tuple[str, int],
+    admin_paths: Sequence[str] = (),
+) -> str:
+    """The YAML for `envoy --config-path`. Addresses are (IP address or, for `xds`, host name; port).
+
+    `node_id` names this proxy: two proxies with one id could not be told apart, and a drain might miss one of them.
+    `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's stream.
+    `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
+    `admin_paths`: what the paths of its own pages must begin with; with none given, all of them are open.
+    """
+    template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        node_id=json.dumps(node_id),
+        metadata=json.dumps(
+            {"rollway_stats_port": stats[1]} | ({"rollway_token": token_of(node_id, key)} if key else {})
+        ),
+        listen_host=json.dumps(listen[0]),
+        listen_port=listen[1],
+        admin_host=json.dumps(admin[0]),
+        admin_port=admin[1],
+        admin_own_host=json.dumps({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(admin[0], admin[0])),  # noqa: S104
+        admin_paths=json.dumps([{"prefix": path} for path in admin_paths]),
+        stats_host=json.dumps(stats[0]),
+        stats_port=stats[1],
+        first_byte_ms=json.dumps([*FIRST_BYTE_MS, LONGEST_MS]),
+        xds_host=json.dumps(xds[0]),
+        xds_port=xds[1],
+        xds_cluster=XDS_CLUSTER,
+        route_configuration=ROUTE_CONFIGURATION,
+        types="type.googleapis.com/envoy.extensions",
+    )

@@ -1,0 +1,180 @@
+"""The table as Envoy's resources: a cluster and its endpoints for each deployment, and one route configuration."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from domain.model.deployment import RouteStatus
+from domain.traffic.published import Protocol
+from traffic.envoy.routes import (
+    MIRROR_STATISTICS,
+    ROUTE_CONFIGURATION,
+    baseline_cluster,
+    canary_cluster,
+    mirror_cluster,
+    preview_cluster,
+    route_configuration,
+)
+from traffic.resources import NO_RESOURCES, Named, Resource, ResourceKind, Resources, resource, together
+from traffic.table import Service, TrafficTable, Upstream
+
+XDS_CLUSTER = "rollway-xds"
+"""The name under which the bootstrap knows the server that these resources come from."""
+_HTTP = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_NO_LIMIT = 1_000_000
+_HEALTH = {
+    RouteStatus.HEALTHY: "HEALTHY",
+    RouteStatus.UNHEALTHY: "UNHEALTHY",
+    RouteStatus.DEGRADED: "DEGRADED",
+    RouteStatus.TERMINATING: "DRAINING",
+}
+
+
+def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] | None = None) -> Resources:
+    """Everything that Envoy is told. `before`: an older table, whose unchanged parts are kept."""
+    old, kept = before or (TrafficTable("", ()), NO_RESOURCES)
+    if before is not None and old.services is table.services:
+        return kept
+    was = {service.name: service for service in old.services}
+    gone = was.keys() - {service.name for service in table.services}
+    changed = [service for service in table.services if not _is_same(service, was.get(service.name))]
+    if before is not None and not gone and not changed:
+        return kept
+    left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
+    made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
+    clusters = {name: resource(_cluster_of(name, service)) for name, (service, _) in made.items()}
+    endpoints = {name: resource(load_assignment(name, upstreams)) for name, (_, upstreams) in made.items()}
+    without = {name for service in left for name in clusters_of(service)}
+    return together(
+        {
+            ResourceKind.CLUSTERS: _patched(kept.by_kind[ResourceKind.CLUSTERS], without, clusters),
+            ResourceKind.ENDPOINTS: _patched(kept.by_kind[ResourceKind.ENDPOINTS], without, endpoints),
+            ResourceKind.ROUTES: _routes(table, kept.by_kind[ResourceKind.ROUTES], was, changed, gone),
+        }
+    )
+
+
+def _routes(
+    table: TrafficTable, kept: Named, was: Mapping[str, Service], changed: Iterable[Service], gone: Collection[str]
+) -> Named:
+    """The route configuration: only routes to deployments that are reached in another way are made again."""
+    others = {
+        service.name for service in changed if service.name not in was or _way(service) != _way(was[service.name])
+    }
+    before = kept.get(ROUTE_CONFIGURATION)
+    if before is not None and not gone and not others:
+        return kept
+    return {ROUTE_CONFIGURATION: route_configuration(table, before, others)}
+
+
+def _is_same(service: Service, before: Service | None) -> bool:
+    return service is before or service == before
+
+
+def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -> Named:
+    """Those that are kept and those that were made; the same object where that is no change."""
+    if all(name in made for name in without) and all(kept.get(name) == found for name, found in made.items()):
+        return kept
+    return {name: found for name, found in kept.items() if name not in without} | made
+
+
+def _way(service: Service) -> tuple[Service, bool]:
+    """How a deployment is reached and whether it has a preview: all that the route configuration says of it."""
+    return replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview)
+
+
+def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
+    """The clusters of a deployment with their endpoints; those but the first only while there are such."""
+    preview = {preview_cluster(service.name): service.preview} if service.preview else {}
+    canary = {canary_cluster(service.name): service.canary} if service.canary is not None else {}
+    baseline = {baseline_cluster(service.name): service.baseline} if service.baseline is not None else {}
+    mirror = {mirror_cluster(service.name): service.canary or ()} if service.mirrored else {}
+    sides = {service.name: service.live, **canary, **baseline}
+    return {name: (*upstreams, *service.draining) for name, upstreams in sides.items()} | preview | mirror
+
+
+def _cluster_of(name: str, service: Service) -> dict[str, Any]:
+    """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
+    made = cluster(name, service.rules.protocol)
+    if name != mirror_cluster(service.name):
+        return made
+    return {**made, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
+
+
+def cluster(name: str, protocol: Protocol = Protocol.HTTP1) -> dict[str, Any]:
+    """A cluster whose endpoints, and their health, are a resource of their own on the same stream."""
+    return {
+        "name": name,
+        "type": "EDS",
+        "eds_cluster_config": {"service_name": name, "eds_config": {"resource_api_version": "V3", "ads": {}}},
+        "connect_timeout": "1s",
+        "lb_policy": "LEAST_REQUEST",
+        # health is a hint: when no replica is healthy (or degraded), requests go to those that are not
+        # and a change is applied when it is acknowledged, not up to a second later
+        "common_lb_config": {"healthy_panic_threshold": {"value": 1}, "update_merge_window": "0s"},
+        # not even then do requests go to a replica that leaves
+        "lb_subset_config": {"fallback_policy": "NO_FALLBACK", "subset_selectors": [{"keys": ["serving"]}]},
+        # a replica that left takes no new request, whatever its health was; what it answers now it may finish
+        "ignore_health_on_host_removal": True,
+        "per_connection_buffer_limit_bytes": 1_048_576,
+        "circuit_breakers": {
+            "thresholds": [
+                {
+                    "max_connections": _NO_LIMIT,
+                    "max_pending_requests": _NO_LIMIT,
+                    "max_requests": _NO_LIMIT,
+                    "max_retries": _NO_LIMIT,
+                }
+            ]
+        },
+        "outlier_detection": _OUTLIERS,
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": _UPSTREAM[protocol]
+        },
+    }
+
+
+_OUTLIERS = {
+    # Ejected after five 502, 503 or 504 in a row, or three requests in a row without connection or answer in time: for
+    # 5 s, and 5 s longer each time, by when the prober has seen it too. Half of the replicas stay whatever happens:
+    # what fails everywhere is no fault of one of them.
+    "split_external_local_origin_errors": True,
+    "consecutive_gateway_failure": 5,
+    "enforcing_consecutive_gateway_failure": 100,
+    "consecutive_local_origin_failure": 3,
+    "enforcing_consecutive_local_origin_failure": 100,
+    "enforcing_consecutive_5xx": 0,
+    "enforcing_success_rate": 0,
+    "enforcing_local_origin_success_rate": 0,
+    "interval": "0.5s",
+    "base_ejection_time": "5s",
+    "max_ejection_time": "30s",
+    "max_ejection_percent": 50,
+}
+
+_UPSTREAM = {
+    protocol: {
+        "@type": _HTTP,
+        "explicit_http_config": {options: {}},
+        # many servers close an idle connection after 2 s (gunicorn) or 5 s (uvicorn, Node.js); a POST that is sent just
+        # then cannot be sent again, so the proxy closes first
+        "common_http_protocol_options": {"idle_timeout": "1.5s"},
+    }
+    for protocol, options in {Protocol.HTTP1: "http_protocol_options", Protocol.HTTP2: "http2_protocol_options"}.items()
+}
+
+
+def load_assignment(name: str, endpoints: tuple[Upstream, ...]) -> dict[str, Any]:
+    """The endpoints of a cluster."""
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": [_lb_endpoint(upstream) for upstream in endpoints]}]}
+
+
+def _lb_endpoint(upstream: Upstream) -> dict[str, Any]:
+    who = {"revision": upstream.revision, "revision_id": str(upstream.revision_id), "route": str(upstream.route_id)}
+    serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"
+    return {
+        "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},
+        "health_status": _HEALTH[upstream.status],
+        "load_balancing_weight": upstream.weight,
+        "metadata": {"filter_metadata": {"rollway": who, "envoy.lb": {"serving": serving}}},
+    }

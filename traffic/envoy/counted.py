@@ -1,0 +1,144 @@
+"""What an Envoy has counted, as its page of statistics says it; the bootstrap's access log does the counting."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
+from traffic.envoy.routes import MIRROR_STATISTICS, baseline_cluster, preview_cluster
+
+_STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
+COUNTERS_PAGE = (
+    f"{_STATS}^(rollway%5C.|server%5C.uptime$|cluster%5C.{MIRROR_STATISTICS}%5C..*upstream_rq_(completed|5..)$)"
+)
+REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
+"""What `Counted.requests` needs alone: a fraction of the other page."""
+LONGEST_MS = 86_400_000
+"""The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
+
+_NAME = re.compile(r"rollway\.(done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
+_COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
+
+
+class _Bucket(BaseModel):
+    upper_bound: float
+    cumulative: int
+
+
+class _Histogram(BaseModel):
+    name: str
+    buckets: list[_Bucket]
+
+
+class _Stat(BaseModel):
+    """A counter or gauge; or all histograms together, without a name."""
+
+    name: str = ""
+    value: int | str = 0
+    histograms: list[_Histogram] = []
+
+
+class _Page(BaseModel):
+    stats: list[_Stat]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """All that one proxy has counted since it began, `uptime` seconds ago: by cluster, then by revision id.
+
+    `refused`: by cluster, the requests that no replica was there for. `copies`: by deployment.
+    """
+
+    uptime: int
+    of: Mapping[str, Mapping[UUID, Answers]]
+    refused: Mapping[str, int]
+    copies: Mapping[str, Copies] = field(default_factory=dict)
+
+    def counters(self, deployment: str, revisions: Collection[UUID]) -> Counters:
+        """Of these revisions of a deployment, without what was answered to who asked for a preview."""
+        clusters = self._clusters(deployment)
+        none: Mapping[UUID, Answers] = {}
+        of = {
+            revision: sum((self.of.get(name, none).get(revision, Answers()) for name in clusters), Answers())
+            for revision in revisions
+        }
+        refused = sum(self.refused.get(name, 0) for name in clusters)
+        return Counters(self.uptime, of, refused, self.copies.get(deployment, Copies()))
+
+    def of_baseline(self, deployment: str, revision: UUID) -> Answers:
+        """Of the replicas of this revision that a canary is compared with: a part of the revision's."""
+        return self.of.get(baseline_cluster(deployment), {}).get(revision, Answers())
+
+    def requests(self, deployment: str) -> int:
+        """To a deployment, whichever revision answered or none, without those of who asked for a preview."""
+        none: Mapping[UUID, Answers] = {}
+        clusters = self._clusters(deployment)
+        answered = sum(answers.done for name in clusters for answers in self.of.get(name, none).values())
+        return answered + sum(self.refused.get(name, 0) for name in clusters)
+
+    def _clusters(self, deployment: str) -> list[str]:
+        return [name for name in {*self.of, *self.refused} if _is_of(name, deployment)]
+
+
+@dataclass(slots=True)
+class _Found:
+    """The values of one revision in one cluster."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first_byte: tuple[int, ...] = Answers().first_byte
+
+    @property
+    def answers(self) -> Answers:
+        return Answers(
+            self.counts.get("done", 0), self.counts.get("failed", 0), self.first_byte, self.counts.get("cut", 0)
+        )
+
+
+def counted(page: bytes) -> Counted:
+    """What is on the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
+    stats = _Page.model_validate_json(page).stats
+    found: defaultdict[tuple[str, str], _Found] = defaultdict(_Found)
+    uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)
+    if uptime is None:
+        raise ValueError("the page has no server.uptime")
+    for stat in stats:
+        if match := _NAME.fullmatch(stat.name):
+            kind, cluster, revision = match.groups()
+            found[cluster, revision].counts[kind] = int(stat.value)
+        for histogram in stat.histograms:
+            if match := _NAME.fullmatch(histogram.name):
+                found[match[2], match[3]].first_byte = _buckets(histogram.buckets)
+    of: defaultdict[str, dict[UUID, Answers]] = defaultdict(dict)
+    for (cluster, revision), values in found.items():
+        if revision:
+            of[cluster][UUID(revision)] = values.answers
+    refused = {cluster: values.answers.done for (cluster, revision), values in found.items() if not revision}
+    return Counted(uptime, of, refused, _copies(stats))
+
+
+def _copies(stats: Iterable[_Stat]) -> dict[str, Copies]:
+    found: defaultdict[str, Copies] = defaultdict(Copies)
+    for stat in stats:
+        if match := _COPIES.fullmatch(stat.name):
+            value = int(stat.value)
+            found[match[1]] += Copies(value) if match[2] == "completed" else Copies(failed=value)
+    return found
+
+
+def _buckets(cumulative: Iterable[_Bucket]) -> tuple[int, ...]:
+    """Envoy adds its buckets up: 1 1 3 becomes 1 0 2. Raises ValueError when they are not those of the bootstrap."""
+    found = list(cumulative)
+    if [bucket.upper_bound for bucket in found] != [*FIRST_BYTE_MS, LONGEST_MS]:
+        raise ValueError("the buckets of times to the first byte are not those of this release's bootstrap")
+    sums = [0, *(bucket.cumulative for bucket in found)]
+    return tuple(more - fewer for fewer, more in pairwise(sums))
+
+
+def _is_of(cluster: str, deployment: str) -> bool:
+    """No deployment's name has a slash, so what stands behind one is a further cluster of a deployment."""
+    return cluster.partition("/")[0] == deployment and cluster != preview_cluster(deployment)

@@ -1,0 +1,1 @@
+"""One proxy's stream of changes."""
