@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from api.people.resources.meanings import meanings
-from domain.commands import COMMANDS
 from domain.commands.base import Command
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from domain.installation.contract import WrongInstallationError
 from domain.words.errors import RollwayError
 from reference.markdown import page, prose, table

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import app
-from domain.commands import COMMANDS
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from domain.cycle.after import routes_after
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.model.policy import DeploymentPolicy

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from domain.commands import COMMANDS
 from domain.commands.base import Command
 from domain.commands.queries import QUERIES, Query
+from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
 from domain.words.text import storable, unstorable
 

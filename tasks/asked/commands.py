@@ -12,9 +12,9 @@ from db.connection.engine import database_now, engine, in_transaction
 from db.replicas.secrets import UnaskedSecretsError
 from db.silence import AWAY
 from db.views.documents import answer_of
-from domain.commands import COMMANDS
 from domain.commands.messages import parse_command, parse_query
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from domain.commands.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from tasks.app import app

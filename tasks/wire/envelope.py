@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from domain.commands import COMMANDS
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError, TooLargeError
 from domain.words.text import storable
 from tasks.wire.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, RETENTION_TASK

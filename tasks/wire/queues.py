@@ -4,8 +4,8 @@ from typing import Any
 
 from kombu.entity import Exchange, Queue
 
-from domain.commands import COMMANDS
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from tasks.settings import KEY_PREFIX, TaskSettings
 
 LIFECYCLE_QUEUE = "lifecycle"

@@ -121,7 +121,16 @@ def test_a_stack_that_does_not_run_is_one_sentence_and_exit_code_3(
     assert ended.err.startswith(f"No stack of Rollway runs in {tmp_path}: 'rollway up' starts one there")
 
 
-SLOW = ("alembic", "celery", "domain.commands", "domain.handlers.replay", "fastapi", "httpx", "sqlalchemy", "yaml")
+SLOW = (
+    "alembic",
+    "celery",
+    "domain.commands.registry",
+    "domain.handlers.replay",
+    "fastapi",
+    "httpx",
+    "sqlalchemy",
+    "yaml",
+)
 
 
 @pytest.mark.parametrize(

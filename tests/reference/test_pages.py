@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from api.people.resources.meanings import meanings
 from cli.apply.file import read_file
-from domain.commands import COMMANDS
+from domain.commands.registry import COMMANDS
 from domain.strategies import STRATEGIES
 from reference.environment import READERS
 from reference.file import SECTIONS

@@ -1,13 +1,22 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import redis
+from sqlalchemy import Engine
 
 import tasks.worker.composition
 import tasks.worker.connections
 from db.connection.engine import engine as engine_of_this_process
+from runtime.probing.probes import Prober
 from runtime.process.runtime import ProcessRuntime, stop_all
+from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import TASK_MODULES, app
+from tasks.redis.wake import Waker
+from tasks.replicas.probing import ProbePass
+from tests.support.rows.deployments import HERE
+from tests.support.workers.replicas import Runtimes
 from tests.support.workers.runtimes import processes_of
 
 
@@ -49,3 +58,22 @@ def this_process_is_a_worker(
     app.conf.update(broker_url=redis_url, result_backend=redis_url)
     yield
     _forget()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """For secrets: revisions may refer to what is in it."""
+    made = tmp_path / "secrets"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def secrets(folder: Path) -> HostSecrets:
+    return HostSecrets(HERE, (f"file:{folder}",))
+
+
+@pytest.fixture
+def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
+    with closing(Prober()) as prober:
+        yield ProbePass(engine, runtimes, waker, client, HERE, prober).look

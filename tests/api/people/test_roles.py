@@ -11,7 +11,7 @@ import pytest
 from api.people.resources.table import READS, WRITES, Resource, Write
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
-from domain.commands import COMMANDS
+from domain.commands.registry import COMMANDS
 from domain.commands.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read

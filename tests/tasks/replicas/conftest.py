@@ -1,7 +1,6 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import redis
@@ -10,7 +9,6 @@ from sqlalchemy import Engine
 from runtime.base import Runtime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober
-from runtime.secrets.host_secrets import HostSecrets
 from tasks.redis.wake import Waker
 from tasks.replicas.probing import ProbePass
 from tasks.replicas.start_stop import HostReplicas
@@ -45,24 +43,5 @@ def begin(engine: Engine, waker: Waker, client: redis.Redis, prober: Prober) -> 
 
 
 @pytest.fixture
-def look(engine: Engine, runtimes: Runtimes, waker: Waker, client: redis.Redis) -> Iterator[Callable[[], bool]]:
-    with closing(Prober()) as prober:
-        yield ProbePass(engine, runtimes, waker, client, HERE, prober).look
-
-
-@pytest.fixture
 def here(engine: Engine, runtimes: Runtimes, waker: Waker) -> HostReplicas:
     return HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """For secrets: revisions may refer to what is in it."""
-    made = tmp_path / "secrets"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
-def secrets(folder: Path) -> HostSecrets:
-    return HostSecrets(HERE, (f"file:{folder}",))

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 
 import tasks.worker.composition
 import tasks.worker.connections
-from domain.commands import COMMANDS
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError
 from tasks.app import app
 from tasks.asked.commands import TASKS, answer_message

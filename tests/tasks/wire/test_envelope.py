@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kombu.connection import Connection
 from kombu.transport.virtual import Message
 
-from domain.commands import COMMANDS
 from domain.commands.queries import QUERIES
+from domain.commands.registry import COMMANDS
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings
 from tasks.wire.broadcast import checked_broadcast
