@@ -57,8 +57,10 @@ def processes(pids: Iterable[int]) -> str:
 
 
 @contextmanager
-def heard(client: redis.Redis) -> Iterator[list[str]]:
+def heard(redis_url: str) -> Iterator[list[str]]:
     """All that is sent to this Valkey meanwhile: what waits there for a moment only, too."""
+    # of its own, for an answer may take as long as it likes: while a test starts something, nobody sends anything
+    client = redis.Redis.from_url(redis_url, socket_timeout=None)
     lines: list[str] = []
     end = f"the end {uuid4().hex}"
 
@@ -78,3 +80,4 @@ def heard(client: redis.Redis) -> Iterator[list[str]]:
     finally:
         client.echo(end)
         thread.join(10)
+        client.close()
