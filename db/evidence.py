@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from domain.model.answers import Answers, Copies
-from domain.model.evidence import Evidence
+from domain.model.canary import Evidence
 
 _EVIDENCE = """
     SELECT i.rollout_id, i.at, i.reporting, i.live, i.copies, i.copies_failed, coalesce(p.failed, 0),

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from cli.remote import Remote
 from cli.remote_views.asking import made, of_id, pages, path_of
-from db.cycle.rules import RuleSet
 from db.views.deployments import DeploymentView
 from db.views.fleet.entrances import ReachedView
 from db.views.progress import Progress
 from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView
+from domain.model.autoscaling import AutoscalingState
 from domain.model.deployment import Lifecycle
 from domain.revisions.revision import RevisionSpec
 from domain.steering.freezes import Frozen
@@ -61,9 +61,9 @@ def reached_at(remote: Remote, deployment_id: object) -> ReachedView:
     return made(ReachedView, remote.get(of_id(remote, deployment_id)))
 
 
-def rules_of(remote: Remote, deployment_ids: Sequence[UUID]) -> dict[UUID, RuleSet]:
+def rules_of(remote: Remote, deployment_ids: Sequence[UUID]) -> dict[UUID, AutoscalingState]:
     """The autoscaling rules by deployment, those with rules only, and no values of metrics."""
-    found = {each: made(RuleSet, remote.get(of_id(remote, each, "/autoscaling"))) for each in deployment_ids}
+    found = {each: made(AutoscalingState, remote.get(of_id(remote, each, "/autoscaling"))) for each in deployment_ids}
     return {deployment_id: rules for deployment_id, rules in found.items() if rules.rules}
 
 

@@ -10,14 +10,14 @@ from psycopg import Connection
 
 from db.commands.locked import lock_named, note, touch
 from db.connection.engine import database_now
-from db.cycle.rules import NO_RULES, replace_rules, rules_of, store_values
+from db.cycle.rules import replace_rules, rules_of, store_values
 from db.locking.locked import mark_unheld
 from domain.autoscaling.judging import evaluate_rules
 from domain.commands.deployment import SetAutoscalingRules
 from domain.commands.replicas import PushMetric
+from domain.model.autoscaling import NO_AUTOSCALING, MetricValue
 from domain.model.autoscaling_rule import AutoscalingRule
 from domain.model.deployment import Deployment
-from domain.model.metric import MetricValue
 from domain.words.errors import InvalidInputError
 
 Result = dict[str, Any]
@@ -65,7 +65,7 @@ def watched_deployments(connection: Connection) -> tuple[list[WatchedDeployment]
     rules = rules_of(connection, [deployment_id for deployment_id, *_ in rows]) if rows else {}
     deployments = []
     for deployment_id, desired, autoscaled_at, addresses in rows:
-        known = rules.get(deployment_id, NO_RULES)
+        known = rules.get(deployment_id, NO_AUTOSCALING)
         watched = WatchedDeployment(deployment_id, desired, autoscaled_at, addresses, known.rules, known.metrics)
         deployments.append(watched)
     return deployments, now
@@ -113,6 +113,6 @@ def _mark(connection: Connection, ids: Sequence[UUID]) -> frozenset[UUID]:
 
 def _fires(deployment: Deployment, value: MetricValue) -> bool:
     """Only the rules of a ready deployment are in its snapshot."""
-    metrics = (*deployment.metrics, value)
-    known = (deployment.desired_replicas, deployment.last_autoscaled_at, value.at)
-    return evaluate_rules(deployment.rules, metrics, *known) is not None
+    given = deployment.autoscaling
+    metrics = (*given.metrics, value)
+    return evaluate_rules(given.rules, metrics, deployment.desired_replicas, given.last_at, value.at) is not None

@@ -14,9 +14,8 @@ from domain.commands.rollout import ActivateRevision, Restart
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
 from domain.model.deployment import Deployment
-from domain.steering.activation import ActivationRequest
+from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.steered import Asking
-from domain.steering.verbs import restarted_revision
 from domain.strategies import stored_policy
 
 _NO_ROLLOUT_YET = UUID(int=0)

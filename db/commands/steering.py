@@ -23,10 +23,10 @@ from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Rollo
 from domain.outbox.cloud_events import told_by_command
 from domain.replicas.restarts import restarted_name
 from domain.revisions.secret_checks import SecretCheck
-from domain.steering.activation import ActivationRequest, activate
+from domain.steering.activation import ActivationRequest, activate, restarted_revision
 from domain.steering.past import EndedRollout, KnownRevision, way_back
 from domain.steering.steered import Asking, Steered
-from domain.steering.verbs import abort, destroy, pause, promote, restarted_revision, resume, retry, scale, undo
+from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
 from domain.words.errors import RevisionNotFoundError
 
 # the revision of that name, and the one that is being deployed

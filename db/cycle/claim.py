@@ -10,7 +10,6 @@ from psycopg import Connection
 
 from db.connection.engine import database_now
 from db.cycle.holds import GoingForward, read_gates
-from db.cycle.rules import NO_RULES, RuleSet
 from db.cycle.snapshots import (
     DEPLOYMENTS,
     ROLLOUTS,
@@ -24,6 +23,7 @@ from db.cycle.snapshots import (
 from db.locking.lifecycle import known_status
 from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.locking.rows import named_row
+from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
 from domain.model.counts import Glimpse
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Route
 from domain.model.hold import Hold
@@ -67,10 +67,10 @@ class Claimed(NamedTuple):
         """Where it is in its life; None where this release does not know that."""
         return known_status(self.row.lifecycle, self.row.sub_step)
 
-    def deployment(self, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES) -> Deployment:
+    def deployment(self, routes: Iterable[Route] = (), autoscaling: AutoscalingState = NO_AUTOSCALING) -> Deployment:
         """The snapshot, with these routes and rules; without them as much as can be told from its row."""
         rollout = rollout_of(self.rollout) if self.rollout else None
-        snapshot = deployment_of(self.row, rollout, routes, rules)
+        snapshot = deployment_of(self.row, rollout, routes, autoscaling)
         return replace(snapshot, hold=self.hold) if self.hold else snapshot
 
     def glimpse(self) -> Glimpse | None:

@@ -8,10 +8,11 @@ from typing import Any
 from psycopg import Connection
 
 from db.cycle.claim import Claimed
-from db.cycle.rules import NO_RULES, rules_of
+from db.cycle.rules import rules_of
 from db.evidence import evidence_of
 from db.locking.statuses import PRESENT
-from domain.cycle.rollout import is_judged
+from domain.cycle.rollout import is_judged, with_evidence
+from domain.model.autoscaling import NO_AUTOSCALING
 from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
 from domain.words.errors import UnreadableError
 
@@ -39,7 +40,9 @@ def load(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment
     ready = [each.row.id for each in claimed if each.row.lifecycle == Lifecycle.READY]
     rules = rules_of(connection, ready) if ready else {}
     routes = _routes(asked.fetchall())
-    loaded = [each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_RULES)) for each in claimed]
+    loaded = [
+        each.deployment(routes.get(each.row.id.int, ()), rules.get(each.row.id, NO_AUTOSCALING)) for each in claimed
+    ]
     return tuple(_with_evidence(connection, loaded))
 
 
@@ -65,9 +68,7 @@ def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequ
         return loaded
     evidence = evidence_of(connection, judged)
     return [
-        replace(each, rollout=replace(each.rollout, evidence=evidence[each.rollout.id]))
-        if each.rollout is not None and each.rollout.id in evidence
-        else each
+        replace(each, rollout=with_evidence(each.rollout, evidence.get(each.rollout.id, ()))) if each.rollout else each
         for each in loaded
     ]
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from psycopg import Connection
@@ -10,8 +9,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
 from db.locking.rows import columns
+from domain.model.autoscaling import AutoscalingState, MetricValue
 from domain.model.autoscaling_rule import Aggregate, AutoscalingRule, Comparator, MetricSource
-from domain.model.metric import MetricValue
 from domain.words.errors import UnreadableError
 
 _RULE = columns("""
@@ -45,18 +44,7 @@ _STORE_VALUES = f"""
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSet:
-    """The rules of one deployment in their order, and the values that they read, as far as there are any."""
-
-    rules: tuple[AutoscalingRule, ...] = ()
-    metrics: tuple[MetricValue, ...] = ()
-
-
-NO_RULES = RuleSet()
-
-
-def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUID, RuleSet]:
+def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUID, AutoscalingState]:
     """By deployment, those with rules only; one statement."""
     rows: dict[UUID, list[DictRow]] = defaultdict(list)
     cursor = connection.cursor(binary=True, row_factory=dict_row)
@@ -84,13 +72,13 @@ def store_values(connection: Connection, values: Iterable[tuple[UUID, MetricValu
     return connection.execute(_STORE_VALUES, _VALUES.arrays(rows)).rowcount if rows else 0
 
 
-def _rule_set(rows: Sequence[DictRow]) -> RuleSet:
+def _rule_set(rows: Sequence[DictRow]) -> AutoscalingState:
     values = {row["series"]: row for row in rows if row["at"] is not None}
     metrics = [
         MetricValue(series, row["value"], row["at"], row["missing"], row["proxies"], tuple(row["silent"]))
         for series, row in values.items()
     ]
-    return RuleSet(tuple(map(_rule, rows)), tuple(metrics))
+    return AutoscalingState(tuple(map(_rule, rows)), tuple(metrics))
 
 
 def _rule(row: DictRow) -> AutoscalingRule:

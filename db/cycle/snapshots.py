@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from db.cycle.rules import NO_RULES, RuleSet
 from db.failures import start_failures
 from db.locking.lifecycle import lifecycle_status
 from db.locking.statuses import ACTIVE
+from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
+from domain.model.canary import CanaryState
 from domain.model.counts import RouteCounts
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import DeploymentPolicy
@@ -100,7 +102,10 @@ ROLLOUTS = f"""
 
 
 def deployment_of(
-    row: DeploymentRow, rollout: Rollout | None = None, routes: Iterable[Route] = (), rules: RuleSet = NO_RULES
+    row: DeploymentRow,
+    rollout: Rollout | None = None,
+    routes: Iterable[Route] = (),
+    autoscaling: AutoscalingState = NO_AUTOSCALING,
 ) -> Deployment:
     """The snapshot of a deployment."""
     return Deployment(
@@ -121,9 +126,7 @@ def deployment_of(
         degraded_reason=row.degraded_reason,
         retry_at=row.retry_at,
         routes=tuple(routes),
-        rules=rules.rules,
-        metrics=rules.metrics,
-        last_autoscaled_at=row.last_autoscaled_at,
+        autoscaling=replace(autoscaling, last_at=row.last_autoscaled_at) if row.last_autoscaled_at else autoscaling,
         count_stopping=row.count_stopping,
     )
 
@@ -146,9 +149,7 @@ def rollout_of(row: RolloutRow) -> Rollout:
         promote_requested=row.promote_requested,
         is_undo=row.is_undo,
         last_failure=row.last_failure,
-        stage=row.stage,
-        weight=row.weight,
-        weight_known_at=row.weight_known_at,
+        canary=CanaryState.stored(row.stage, row.weight, row.weight_known_at),
     )
 
 

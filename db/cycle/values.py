@@ -4,6 +4,7 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from db.locking.rows import Columns, columns
+from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 
 DEPLOYMENT = columns("""
@@ -12,19 +13,32 @@ DEPLOYMENT = columns("""
     degraded_reason text, retry_at timestamptz, last_autoscaled_at timestamptz
 """)
 
-COUNTED = columns("""
+_CLOCKS = columns("""
     id uuid, last_progress_at timestamptz, deadline timestamptz, clock_stopped_at timestamptz, failed_routes int4,
-    steps int4, promote_requested bool, stage int4, weight int4, weight_known_at timestamptz
+    steps int4, promote_requested bool
 """)
+_SIZES = columns("desired_at_start int4, desired_with_revision int4")
+_CANARY = columns("stage int4, weight int4, weight_known_at timestamptz")
+
+COUNTED = _CLOCKS + _CANARY
 """What cycles change of a rollout."""
 
-ROLLOUT = COUNTED + columns("desired_at_start int4, desired_with_revision int4")
+ROLLOUT = _CLOCKS + _SIZES + _CANARY
 
-counted_values: Callable[[Rollout], tuple[object, ...]] = attrgetter(*COUNTED.types)
-"""In the order of COUNTED, whose columns are called as the fields are."""
+_clocks: Callable[[Rollout], tuple[object, ...]] = attrgetter(*_CLOCKS.types)
+_sizes: Callable[[Rollout], tuple[object, ...]] = attrgetter(*_SIZES.types)
+_canary: Callable[[CanaryState], tuple[object, ...]] = attrgetter(*_CANARY.types)
+_NO_CANARY = CanaryState(weight=None)
 
-rollout_values: Callable[[Rollout], tuple[object, ...]] = attrgetter(*ROLLOUT.types)
-"""In the order of ROLLOUT, likewise."""
+
+def counted_values(rollout: Rollout) -> tuple[object, ...]:
+    """The values of COUNTED, in its order."""
+    return _clocks(rollout) + _canary(rollout.canary or _NO_CANARY)
+
+
+def rollout_values(rollout: Rollout) -> tuple[object, ...]:
+    """The values of ROLLOUT, in its order."""
+    return _clocks(rollout) + _sizes(rollout) + _canary(rollout.canary or _NO_CANARY)
 
 
 def deployment_values(deployment: Deployment) -> tuple[object, ...]:
@@ -42,7 +56,7 @@ def deployment_values(deployment: Deployment) -> tuple[object, ...]:
         deployment.paused_at,
         deployment.degraded_reason,
         deployment.retry_at,
-        deployment.last_autoscaled_at,
+        deployment.autoscaling.last_at,
     )
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout
 from domain.strategies import stored_policy
 
@@ -61,7 +62,8 @@ class RolloutView:
     def snapshot(self) -> Rollout:
         """As decisions see it."""
         policy = stored_policy({"strategy": self.strategy, "spec": self.spec, "limits": self.limits})
-        return Rollout(policy=policy, **shared_fields(self, Rollout))
+        canary = CanaryState.stored(self.stage, self.weight, self.weight_known_at)
+        return Rollout(policy=policy, canary=canary, **shared_fields(self, Rollout))
 
 
 def rollouts_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> dict[UUID, RolloutView]:

@@ -17,7 +17,8 @@ from uuid import UUID
 
 from domain.cycle.rollout import PROVISIONING, ROLLING_BACK, with_clock_running, with_clock_stopped, without_weight
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.changes import RouteChanges
+from domain.model.canary import CanaryState
+from domain.model.changes import RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, TrafficStatus
 
 
@@ -49,9 +50,7 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
         degraded_reason=decision.degraded_reason,
         retry_at=decision.retry_at,
         routes=before.routes,
-        rules=before.rules,
-        metrics=before.metrics,
-        last_autoscaled_at=now if autoscaled else before.last_autoscaled_at,
+        autoscaling=replace(before.autoscaling, last_at=now) if autoscaled else before.autoscaling,
         count_stopping=before.count_stopping,
     )
 
@@ -83,12 +82,14 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         promote_requested=before.promote_requested and stage is None,
         is_undo=before.is_undo,
         last_failure=before.last_failure,
-        stage=stage.number if stage else before.stage,
-        weight=stage.weight if stage else before.weight,
-        weight_known_at=None if stage else before.weight_known_at,
-        evidence=before.evidence,
+        canary=_canary_at(stage, before.canary) if stage else before.canary,
     )
     return without_weight(rollout) if turns_back(decision) else rollout
+
+
+def _canary_at(stage: Stage, before: CanaryState | None) -> CanaryState:
+    """The canary at a stage that begins: no proxy knows its weight yet."""
+    return CanaryState(stage.number, stage.weight, evidence=before.evidence if before else ())
 
 
 def turns_clock(decision: ClassifiedDecision) -> bool:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
+from domain.model.canary import CanaryState, Evidence
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
@@ -54,7 +55,7 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
         desired_with_revision=begin.desired,
         promote_requested=begin.is_undo,
         is_undo=begin.is_undo,
-        weight=0 if weighs else None,
+        canary=CanaryState() if weighs else None,
     )
     return replace(
         deployment,
@@ -86,31 +87,54 @@ def turned_back(deployment: Deployment, now: datetime) -> Deployment:
 
 def without_weight(rollout: Rollout) -> Rollout:
     """On the way back a canary gets no request any more, as soon as proxies know."""
-    return replace(rollout, weight=0, weight_known_at=None) if rollout.weight else rollout
+    canary = rollout.canary
+    if canary is None or not canary.weight:
+        return rollout
+    return replace(rollout, canary=replace(canary, weight=0, weight_known_at=None))
+
+
+def past_all_weights(rollout: Rollout) -> Rollout | None:
+    """The rollout once the last weight of its canary has passed; None where no weight is left to pass."""
+    canary = rollout.canary
+    if canary is None or canary.weight is None:
+        return None
+    return replace(rollout, canary=replace(canary, weight=None, weight_known_at=None), promote_requested=False)
+
+
+def with_evidence(rollout: Rollout, evidence: tuple[Evidence, ...]) -> Rollout:
+    """The rollout, with what the judge of its canary has seen."""
+    return (
+        replace(rollout, canary=rollout.canary and replace(rollout.canary, evidence=evidence)) if evidence else rollout
+    )
 
 
 def is_judged(rollout: Rollout) -> bool:
     """Whether a judge looks at what proxies count, or copies of requests are answered."""
-    looks = "judge" if rollout.weight else "mirror" if rollout.weight == 0 and rollout.stage else None
+    canary = rollout.canary
+    if canary is None:
+        return False
+    looks = "judge" if canary.weight else "mirror" if canary.weight == 0 and canary.stage else None
     return looks is not None and getattr(rollout.policy.spec, looks, None) is not None
 
 
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:
     """No longer paused. The time of a canary's weight goes on where it stood still."""
     rollout, paused_at = deployment.rollout, deployment.paused_at
-    if rollout is None or paused_at is None or rollout.weight_known_at is None:
+    canary = rollout.canary if rollout else None
+    if rollout is None or paused_at is None or canary is None or canary.weight_known_at is None:
         return replace(deployment, paused_at=None)
-    stood_still = now - max(paused_at, rollout.weight_known_at)
-    known_at = rollout.weight_known_at + stood_still
-    return replace(deployment, paused_at=None, rollout=replace(rollout, weight_known_at=known_at))
+    stood_still = now - max(paused_at, canary.weight_known_at)
+    canary = replace(canary, weight_known_at=canary.weight_known_at + stood_still)
+    return replace(deployment, paused_at=None, rollout=replace(rollout, canary=canary))
 
 
 def weight_known(deployment: Deployment, now: datetime) -> Deployment:
     """Every live proxy has acknowledged a table with the weight of its canary; nothing to know elsewhere."""
     rollout = deployment.rollout
-    if rollout is None or rollout.weight is None or rollout.weight_known_at is not None:
+    canary = rollout.canary if rollout else None
+    if rollout is None or canary is None or canary.weight is None or canary.weight_known_at is not None:
         return deployment
-    return replace(deployment, rollout=replace(rollout, weight_known_at=now))
+    return replace(deployment, rollout=replace(rollout, canary=replace(canary, weight_known_at=now)))
 
 
 def resized(rollout: Rollout, desired: int) -> Rollout:

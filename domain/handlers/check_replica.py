@@ -36,14 +36,15 @@ class CheckReplicaHandler(DeploymentHandler):
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         found = drift(deployment, now)
-        if found.verdict is Verdict.SUCCESS or not deployment.rules or _was_given_up(deployment, now):
+        if found.verdict is Verdict.SUCCESS or not deployment.autoscaling.rules or _was_given_up(deployment, now):
             return found
         return _autoscaled(deployment, found, now)
 
 
 def _autoscaled(deployment: Deployment, found: Decision, now: datetime) -> Decision:
     """The new count of the rule that fires; otherwise the wait that was found, with what each rule says."""
-    known = (deployment.rules, deployment.metrics, deployment.desired_replicas, deployment.last_autoscaled_at, now)
+    given = deployment.autoscaling
+    known = (given.rules, given.metrics, deployment.desired_replicas, given.last_at, now)
     if (scaling := evaluate_rules(*known)) is not None:
         return replace(Decision.success(scaling.reason), desired_replicas=scaling.desired)
     quiet = [rule for rule in judge_rules(*known) if isinstance(rule, Quiet)]

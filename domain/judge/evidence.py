@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from domain.judge.evalues import Counts
 from domain.model.answers import FIRST_BYTE_MS
-from domain.model.evidence import Evidence
+from domain.model.canary import Evidence
 
 LEAST_FOR_A_PERCENTILE = 100
 """Answers of the control that must be known before any is called slow."""

@@ -16,7 +16,7 @@ from enum import StrEnum
 from domain.judge.evalues import Counts, good_enough, harm
 from domain.judge.evidence import failures, slow_ones
 from domain.judge.settings import Errors, Judge, Slow, part, times
-from domain.model.evidence import Evidence
+from domain.model.canary import Evidence
 from domain.words.numbers import WHOLE
 
 

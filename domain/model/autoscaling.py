@@ -1,7 +1,9 @@
-"""The value of a metric, as a snapshot holds it."""
+"""What a snapshot holds for autoscaling: the rules, the values that they read, and when one fired last."""
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from domain.model.autoscaling_rule import AutoscalingRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +20,15 @@ class MetricValue:
     missing: int = 0
     proxies: int = 0
     silent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalingState:
+    """The rules of a ready deployment in their order, the `metrics` that they read, and when one fired last."""
+
+    rules: tuple[AutoscalingRule, ...] = ()
+    metrics: tuple[MetricValue, ...] = ()
+    last_at: datetime | None = None
+
+
+NO_AUTOSCALING = AutoscalingState()

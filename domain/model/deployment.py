@@ -5,10 +5,9 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.model.autoscaling_rule import AutoscalingRule
-from domain.model.evidence import Evidence
+from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
+from domain.model.canary import CanaryState
 from domain.model.hold import Hold
-from domain.model.metric import MetricValue
 from domain.model.policy import DeploymentPolicy
 
 
@@ -121,9 +120,7 @@ class Rollout:
     `desired_at_start`: the size before it began and on the way back. `desired_with_revision`: one that came with it.
     `clock_stopped_at` is set while it waits for a person, or is held; the deadlines then stand still.
     `is_undo`: asked for as the way back. `last_failure`: why a new replica failed last, with the end of its log.
-    `weight`: how many of 10,000 requests the new revision gets; None: all replicas share them. `stage`: which of its
-    weights that is. `weight_known_at`: when every live proxy had acknowledged it; None: not yet. `evidence`: what its
-    judge has seen.
+    `canary`: how far its weights are; None where the strategy has none.
     """
 
     id: UUID
@@ -141,10 +138,7 @@ class Rollout:
     promote_requested: bool = False
     is_undo: bool = False
     last_failure: str | None = None
-    stage: int = 0
-    weight: int | None = None
-    weight_known_at: datetime | None = None
-    evidence: tuple[Evidence, ...] = ()
+    canary: CanaryState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +161,7 @@ class Deployment:
 
     `routes`: active and terminating ones. `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`
     and `retry_at`: scaling gave up, and nothing is tried before then. `count_stopping`: what its policy says, for the
-    time outside a rollout. `hold`: why its rollout may not go forward. `rules`, `metrics` that they read: when ready.
+    time outside a rollout. `hold`: why its rollout may not go forward. `autoscaling`: read when it is ready.
     """
 
     id: UUID
@@ -186,9 +180,7 @@ class Deployment:
     degraded_reason: str | None = None
     retry_at: datetime | None = None
     routes: tuple[Route, ...] = field(default=())
-    rules: tuple[AutoscalingRule, ...] = ()
-    metrics: tuple[MetricValue, ...] = ()
-    last_autoscaled_at: datetime | None = None
+    autoscaling: AutoscalingState = NO_AUTOSCALING
     count_stopping: bool = False
 
     @property

@@ -175,3 +175,18 @@ def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -
     policy = request.policy or rollout_of(deployment, "supersede").policy
     begin = Begin(asking.rollout_id, request.revision_id, policy, request.desired, request.is_undo)
     return begun(deployment, begin, asking.at)
+
+
+def restarted_revision(deployment: Deployment) -> UUID:
+    """The revision that a restart rolls again. Raises WrongStateError.
+
+    a rollout                            -> error: it brings new replicas anyway
+    nothing runs yet, or nothing any more -> error
+    otherwise                            -> the current one
+    """
+    current = deployment.current_revision_id
+    if deployment.rollout is not None:
+        raise WrongStateError(f"{deployment.name} is {deployment.status}; restart it when that has ended, or abort it")
+    if current is None or deployment.status.lifecycle not in (Lifecycle.READY, Lifecycle.SCALING):
+        raise WrongStateError(f"{deployment.name} is {deployment.status}; there is no revision that could be restarted")
+    return current

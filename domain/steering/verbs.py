@@ -4,31 +4,23 @@ Each gets the deployment and, where it matters, who asks, why and when. Raises t
 """
 
 from dataclasses import replace
-from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.rollout import ROLLING_BACK, resized, rollout_of, turned_back, unpaused, with_clock_stopped
+from domain.cycle.rollout import (
+    ROLLING_BACK,
+    past_all_weights,
+    resized,
+    rollout_of,
+    turned_back,
+    unpaused,
+    with_clock_stopped,
+)
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import NoRolloutError, WrongStateError
 
 DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
-
-
-def restarted_revision(deployment: Deployment) -> UUID:
-    """The revision that a restart rolls again. Raises WrongStateError.
-
-    a rollout                            -> error: it brings new replicas anyway
-    nothing runs yet, or nothing any more -> error
-    otherwise                            -> the current one
-    """
-    current = deployment.current_revision_id
-    if deployment.rollout is not None:
-        raise WrongStateError(f"{deployment.name} is {deployment.status}; restart it when that has ended, or abort it")
-    if current is None or deployment.status.lifecycle not in (Lifecycle.READY, Lifecycle.SCALING):
-        raise WrongStateError(f"{deployment.name} is {deployment.status}; there is no revision that could be restarted")
-    return current
 
 
 def pause(deployment: Deployment, asking: Asking) -> Steered:
@@ -82,10 +74,10 @@ def promote(deployment: Deployment, *, full: bool = False) -> Steered:
         raise WrongStateError(f"{deployment.name} is rolling back; 'rollway retry {deployment.name}' turns it forward")
     if deployment.paused_at is not None:
         raise WrongStateError(f"{deployment.name} is paused; resume it, then promote it")
-    if rollout.promote_requested > full or (strategy.weighs and rollout.weight is None):
+    rest = past_all_weights(rollout)
+    if rollout.promote_requested > full or (strategy.weighs and rest is None):
         return Steered.unchanged(deployment)
     if full:
-        rest = replace(rollout, weight=None, weight_known_at=None, promote_requested=False)
         return Steered.to(replace(deployment, rollout=rest), "past all weights: the rest follows")
     return Steered.to(replace(deployment, rollout=replace(rollout, promote_requested=True)), strategy.promotion)
 

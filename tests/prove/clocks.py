@@ -16,6 +16,7 @@ from domain.strategies.backoff import PROVEN_SECONDS, is_proven, next_start_at, 
 from domain.strategies.buckets import SICK_GRACE_SECONDS, grace_ends_at
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING
+from tests.support.pictures.values_within import canary_of
 
 SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
 MOST_IN_A_ROW = 2
@@ -44,32 +45,34 @@ def weight_ages(rollout: Rollout) -> tuple[float, ...]:
     """The seconds that the age of its present weight is compared with."""
     spec = rollout.policy.spec
     stages = getattr(spec, "stages", ())
-    seconds = stages[rollout.stage - 1][1] if rollout.weight is not None and 0 < rollout.stage <= len(stages) else None
-    judge = getattr(spec, "judge", None) if rollout.weight else None
+    canary = canary_of(rollout)
+    seconds = stages[canary.stage - 1][1] if canary.weight is not None and 0 < canary.stage <= len(stages) else None
+    judge = getattr(spec, "judge", None) if canary.weight else None
     judged = (judge.at_least.seconds, judge.at_most.seconds) if judge else ()
     return tuple(each for each in (seconds, *judged) if each)
 
 
 def weight_age(state: State, rollout: Rollout) -> timedelta:
     """For how long every live proxy has known the weight, without the time that it was paused."""
-    if rollout.weight_known_at is None:
+    known_at = canary_of(rollout).weight_known_at
+    if known_at is None:
         raise ValueError("no proxy knows the weight")
     now = state.deployment.paused_at or state.now
-    return max(now - rollout.weight_known_at, timedelta())
+    return max(now - known_at, timedelta())
 
 
 def told(rollout: Rollout, now: datetime) -> int:
     """What proxies have told its judge: 0 nothing that it goes by, 1 good of this weight, 2 harm of any."""
     if not is_judged(rollout):
         return 0
-    if any(seen.canary.failed for seen in rollout.evidence):
+    if any(seen.canary.failed for seen in canary_of(rollout).evidence):
         return 2
-    return int(any(seen.at > (rollout.weight_known_at or now) for seen in rollout.evidence))
+    return int(any(seen.at > (canary_of(rollout).weight_known_at or now) for seen in canary_of(rollout).evidence))
 
 
 def is_asked(rollout: Rollout | None, now: datetime) -> bool:
     """Its judge goes by what comes in from now on."""
-    known_at = rollout.weight_known_at if rollout and is_judged(rollout) else None
+    known_at = canary_of(rollout).weight_known_at if rollout and is_judged(rollout) else None
     return known_at is not None and known_at < now
 
 
@@ -109,8 +112,9 @@ def ends(state: State) -> Iterator[datetime]:
         if route.parked_until is not None:
             yield route.parked_until
     forward = deployment.status == PROVISIONING and deployment.paused_at is None
-    if forward and rollout is not None and rollout.weight_known_at is not None:
-        yield from (rollout.weight_known_at + timedelta(seconds=seconds) for seconds in weight_ages(rollout))
+    known_at = canary_of(rollout).weight_known_at
+    if forward and rollout is not None and known_at is not None:
+        yield from (known_at + timedelta(seconds=seconds) for seconds in weight_ages(rollout))
     if found := failures(state):
         yield next_start_at(found) if found.came_up_at is None else proven_at(found.came_up_at)
     if deployment.retry_at is not None:

@@ -38,6 +38,7 @@ from tests.prove.clocks import (
 )
 from tests.prove.state import State
 from tests.support.pictures.pictures import ROLLING_BACK
+from tests.support.pictures.values_within import canary_of
 
 FAR = 300
 """Seconds: everything else that is waited for is over before a limit that is further away than this."""
@@ -74,7 +75,7 @@ def key_of(state: State) -> bytes:
 def baseline_since(deployment: Deployment) -> datetime:
     """What is no older than this is of a fresh baseline; nothing is when its canary has no weight any more."""
     rollout = deployment.rollout
-    if rollout is None or rollout.weight is None or deployment.status == ROLLING_BACK:
+    if rollout is None or canary_of(rollout).weight is None or deployment.status == ROLLING_BACK:
         return NEVER
     return rollout.started_at if getattr(rollout.policy.spec, "has_baseline", False) else NEVER
 
@@ -118,9 +119,9 @@ def _forward(state: State, rollout: Rollout) -> tuple[int, ...]:
     return (
         min(MOST_FAILED, rollout.failed_routes),
         rollout.promote_requested,
-        0 if rollout.weight is None else 1 + rollout.stage,
-        0 if rollout.weight is None else 1 + bool(rollout.weight),
-        0 if rollout.weight is None else _known(state, rollout),
+        0 if canary_of(rollout).weight is None else 1 + canary_of(rollout).stage,
+        0 if canary_of(rollout).weight is None else 1 + bool(canary_of(rollout).weight),
+        0 if canary_of(rollout).weight is None else _known(state, rollout),
         is_asked(rollout, now),
         told(rollout, now),
         told_when_resumed(state.deployment, now),
@@ -131,7 +132,7 @@ def _forward(state: State, rollout: Rollout) -> tuple[int, ...]:
 
 def _known(state: State, rollout: Rollout) -> int:
     """For how long every proxy has known the weight, as far as its step takes."""
-    if rollout.weight_known_at is None:
+    if canary_of(rollout).weight_known_at is None:
         return 0
     longest = int(max(weight_ages(rollout), default=0))
     return 1 + min(longest, weight_age(state, rollout) // _SECOND)

@@ -13,6 +13,7 @@ from tests.prove.search import Search
 from tests.prove.starts import SPECS, Start
 from tests.prove.state import Left, State
 from tests.support.pictures.pictures import ROLLING_BACK
+from tests.support.pictures.values_within import canary_of
 
 
 class Watched(Search):
@@ -50,8 +51,9 @@ def without_clocks(state: State) -> tuple[object, ...]:
 
 
 def _forward(rollout: Rollout, now: datetime) -> tuple[object, ...]:
-    canary = rollout.weight is not None and (rollout.stage, rollout.weight, rollout.weight_known_at is None)
-    return rollout.failed_routes, rollout.promote_requested, canary, told(rollout, now)
+    canary = canary_of(rollout)
+    at = canary.weight is not None and (canary.stage, canary.weight, canary.weight_known_at is None)
+    return rollout.failed_routes, rollout.promote_requested, at, told(rollout, now)
 
 
 def _part(parts: dict[UUID | None, int], revision: UUID) -> int:

@@ -9,8 +9,8 @@ from domain.cycle.rollout import is_judged, weight_known
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.foresight.plan.world import cycle, with_status
 from domain.model.answers import Answers
+from domain.model.canary import Evidence
 from domain.model.deployment import Rollout, Route, RouteStatus
-from domain.model.evidence import Evidence
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.clocks import begin, ends, is_asked, told
 from tests.prove.key import FAR, LONG
@@ -18,6 +18,7 @@ from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
 from tests.prove.state import Move, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
+from tests.support.pictures.values_within import with_canary
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
 MANY = 1000
@@ -107,7 +108,7 @@ def proxies(state: State) -> Iterator[Move]:
 def _told(event: str, state: State, failed: int) -> Move:
     """No row of the deployment changes by it, and nobody is woken."""
     seen = Evidence(state.now, Answers(MANY, failed), Answers(MANY), 1, 1)
-    rollout = replace(_rollout(state), evidence=(seen,))
+    rollout = with_canary(_rollout(state), evidence=(seen,))
     return Move(event, replace(state, deployment=replace(state.deployment, rollout=rollout)), kind=True)
 
 

@@ -4,8 +4,9 @@ from psycopg import Connection
 
 from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document, named
-from db.cycle.rules import NO_RULES, rules_of
+from db.cycle.rules import rules_of
 from db.views.fleet.entrances import reached_at
+from domain.model.autoscaling import NO_AUTOSCALING
 
 
 def policy(connection: Connection, asked: Asked) -> Document:
@@ -17,7 +18,7 @@ def policy(connection: Connection, asked: Asked) -> Document:
 def autoscaling(connection: Connection, asked: Asked) -> Document:
     """The autoscaling rules of a deployment, the first of which that fires wins."""
     view = named(connection, asked)
-    found = rules_of(connection, [view.id]).get(view.id, NO_RULES)
+    found = rules_of(connection, [view.id]).get(view.id, NO_AUTOSCALING)
     rules = [rule.model_dump(mode="json") for rule in found.rules]
     return {"deployment": view.name, "version": view.version, "rules": rules}
 

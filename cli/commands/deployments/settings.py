@@ -13,11 +13,12 @@ from cli.servers import Reader
 from cli.strict_yaml import documents_of
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.cycle.rules import NO_RULES, rules_of
+from db.cycle.rules import rules_of
 from db.views.deployments import deployment_named
 from domain.commands.base import MAX_REPLICAS
 from domain.commands.deployment import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import PushMetric
+from domain.model.autoscaling import NO_AUTOSCALING
 from domain.words.errors import InvalidInputError
 
 _Set = Annotated[
@@ -95,7 +96,7 @@ def autoscaling(
         return carry_out(_SET_RULES, deployment=deployment, rules=yaml_of(given) if given else [], **asked)
     with Reader() as reader:
         view = reader.read(deployment_named, deployment)
-        found = reader.read(rules_of, [view.id]).get(view.id, NO_RULES)
+        found = reader.read(rules_of, [view.id]).get(view.id, NO_AUTOSCALING)
     rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in found.rules]
     return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=as_json)
 

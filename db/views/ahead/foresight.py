@@ -12,10 +12,10 @@ from db.failures import start_failures
 from db.locking.rows import named_row
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
-from domain.cycle.rollout import is_judged
+from domain.cycle.rollout import is_judged, with_evidence
 from domain.foresight.rehearsal.learned import Learned
+from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Route, StartFailures
-from domain.model.evidence import Evidence
 from domain.words.errors import RolloutNotFoundError
 
 _REMEMBERED = 300
@@ -65,7 +65,7 @@ class Foreseeable:
         routes = tuple(Route(**{name: getattr(route, name) for name in names}) for route in view.routes)
         rollout = view.snapshot.rollout
         if rollout is not None:
-            rollout = replace(rollout, evidence=past.evidence)
+            rollout = with_evidence(rollout, past.evidence)
         deployment = replace(view.snapshot, start_failures=past.start_failures, routes=routes, rollout=rollout)
         return cls(deployment, past.learned, view.now)
 

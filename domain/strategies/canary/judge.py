@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
 from domain.judge.settings import Judge
-from domain.model.deployment import Rollout
+from domain.model.canary import CanaryState
 from domain.strategies.base import GoesOn
 from domain.strategies.canary.steps import CanarySpec, Mirror, weight_of
 from domain.words.numbers import duration
@@ -24,9 +24,9 @@ class Judgement:
     next_at: datetime | None = None
 
 
-def _of_copies(rollout: Rollout, spec: CanarySpec, mirror: Mirror, now: datetime) -> Judgement:
-    since, next_at = rollout.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
-    found = judge_copies(spec.judge, rollout.evidence, weight_of(mirror.share), since)
+def _of_copies(canary: CanaryState, spec: CanarySpec, mirror: Mirror, now: datetime) -> Judgement:
+    since, next_at = canary.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
+    found = judge_copies(spec.judge, canary.evidence, weight_of(mirror.share), since)
     if spec.judge is None or not spec.judge.dry_run:
         return Judgement(found.sentence, gives_up=found.found is Found.HARM, next_at=next_at)
     return _on_a_dry_run(found, next_at)
@@ -36,7 +36,7 @@ def _on_a_dry_run(found: Judged, next_at: datetime) -> Judgement:
     return Judgement(f"its judge, on a dry run, finds: {found.found.value}, {found.sentence}", next_at=next_at)
 
 
-def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
+def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
     """Of a canary that has a weight, or gets copies.
 
     copies, and harm                                 -> give up
@@ -49,12 +49,12 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
     otherwise                                        -> look on
     """
     settings = spec.judge
-    if spec.mirror and rollout.stage and not rollout.weight:
-        return _of_copies(rollout, spec, spec.mirror, now)
-    if settings is None or not rollout.weight:
+    if spec.mirror and canary.stage and not canary.weight:
+        return _of_copies(canary, spec, spec.mirror, now)
+    if settings is None or not canary.weight:
         return Judgement()
-    since = rollout.weight_known_at or now
-    found = judge(settings, rollout.evidence, since, now, had_copies=spec.mirror is not None)
+    since = canary.weight_known_at or now
+    found = judge(settings, canary.evidence, since, now, had_copies=spec.mirror is not None)
     next_at = now + timedelta(seconds=EVERY_SECONDS)
     if settings.dry_run:
         return _on_a_dry_run(found, next_at)
@@ -65,10 +65,10 @@ def judgement(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
     return Judgement(sentence, then == "abort", then == "promote", decides=then == "look on", next_at=next_at)
 
 
-def judged_between(rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
+def judged_between(canary: CanaryState, spec: CanarySpec) -> GoesOn | None:
     """From when its judge may find a weight good enough until it gives up; None where none decides."""
-    settings, since = spec.judge, rollout.weight_known_at
-    if settings is None or settings.dry_run or not rollout.weight or since is None:
+    settings, since = spec.judge, canary.weight_known_at
+    if settings is None or settings.dry_run or not canary.weight or since is None:
         return None
     gives_up_at = over_at(settings, since)
     soonest = min(since + timedelta(seconds=settings.at_least.seconds), gives_up_at)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.judge.settings import Judge
+from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.strategies.budget import is_zero
 from domain.strategies.rolling_update import RollingUpdateSpec
@@ -120,17 +121,17 @@ class CanarySpec(RollingUpdateSpec):
         return self.judge is not None and self.judge.baseline == "fresh"
 
 
-def ends_at(rollout: Rollout, spec: CanarySpec) -> datetime | None:
+def ends_at(canary: CanaryState, spec: CanarySpec) -> datetime | None:
     """When the seconds of the present step are over; None: not before a person says so, or it has not begun."""
-    _, seconds = spec.stages[rollout.stage - 1] if 0 < rollout.stage <= len(spec.stages) else (0, None)
-    if seconds is None or rollout.weight_known_at is None:
+    _, seconds = spec.stages[canary.stage - 1] if 0 < canary.stage <= len(spec.stages) else (0, None)
+    if seconds is None or canary.weight_known_at is None:
         return None
-    return rollout.weight_known_at + timedelta(seconds=seconds)
+    return canary.weight_known_at + timedelta(seconds=seconds)
 
 
-def ends(rollout: Rollout, over_at: datetime | None, now: datetime) -> bool:
+def ends(rollout: Rollout, canary: CanaryState, over_at: datetime | None, now: datetime) -> bool:
     """Whether the present step is over; before the first one there is nothing to look at."""
-    return rollout.stage == 0 or rollout.promote_requested or (over_at is not None and over_at <= now)
+    return canary.stage == 0 or rollout.promote_requested or (over_at is not None and over_at <= now)
 
 
 def size_at(spec: CanarySpec, desired: int, stage: int) -> int:

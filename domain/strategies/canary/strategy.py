@@ -35,6 +35,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
+from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, RouteStatus
 from domain.model.hold import Hold
@@ -63,14 +64,16 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
 
     def goes_on(self, rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
         """At the end of its step's seconds; or when its judge may find it good enough, and gives up at last."""
-        if (at := ends_at(rollout, spec)) is not None:
+        if rollout.canary is None:
+            return None
+        if (at := ends_at(rollout.canary, spec)) is not None:
             return GoesOn(at, at, "the next step begins")
-        return judged_between(rollout, spec)
+        return judged_between(rollout.canary, spec)
 
     def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
         """Its requests go on, so its judge does: harm leads back at once."""
-        rollout = deployment.rollout
-        judged = judgement(rollout, spec, now) if rollout and rollout.weight else Judgement()
+        canary = deployment.rollout.canary if deployment.rollout else None
+        judged = judgement(canary, spec, now) if canary and canary.weight else Judgement()
         if judged.gives_up:
             return Decision.give_up(judged.sentence)
         return Decision.held(replace(hold, until=min(hold.until, judged.next_at or hold.until)))
@@ -78,17 +81,18 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
         rollout = deployment.rollout
-        if rollout is None or rollout.weight is None:
+        canary = rollout.canary if rollout else None
+        if rollout is None or canary is None or canary.weight is None:
             return _REST.evaluate_cycle(deployment, spec, now)
-        judged = judgement(rollout, spec, now)
+        judged = judgement(canary, spec, now)
         if judged.gives_up:
             return Decision.give_up(judged.sentence)
         if not deployment.desired_replicas:
             return _looked_at_again(_REST.evaluate_cycle(deployment, spec, now), judged)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
-        over_at, budget = ends_at(rollout, spec), self.budget_of(deployment, spec)
-        is_over = judged.is_over or ends(rollout, over_at, now)
-        wanted = size_at(spec, deployment.desired_replicas, rollout.stage + is_over)
+        over_at, budget = ends_at(canary, spec), self.budget_of(deployment, spec)
+        is_over = judged.is_over or ends(rollout, canary, over_at, now)
+        wanted = size_at(spec, deployment.desired_replicas, canary.stage + is_over)
         fresh = wanted if spec.has_baseline else 0
         sides = _sides(deployment, buckets, budget, (wanted, fresh), now)
         changes = _above_floor(deployment, sides[0].changes + sides[1].changes, budget)
@@ -99,12 +103,12 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
         if len(buckets.ready) < wanted or buckets.idle() or beside < fresh:
             return Decision.wait(_still_coming(buckets, wanted, beside, fresh), recheck_at)
-        if rollout.weight_known_at is None:
-            said = f"waiting: every live proxy acknowledges {percent(rollout.weight)} for the canary"
+        if canary.weight_known_at is None:
+            said = f"waiting: every live proxy acknowledges {percent(canary.weight)} for the canary"
             return Decision.wait(said, recheck_at)
         if is_over:
-            return _next(rollout, spec, judged.sentence, now)
-        what = in_words(spec, rollout.weight)
+            return _next(canary, spec, judged.sentence, now)
+        what = in_words(spec, canary.weight)
         return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
 
 
@@ -152,14 +156,14 @@ def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) 
     return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
 
 
-def _next(rollout: Rollout, spec: CanarySpec, because: str, now: datetime) -> Decision:
-    if rollout.stage >= len(spec.stages):
+def _next(canary: CanaryState, spec: CanarySpec, because: str, now: datetime) -> Decision:
+    if canary.stage >= len(spec.stages):
         said, weight = "the last step of the canary is over: the rest follows", None
     else:
-        weight, _ = spec.stages[rollout.stage]
+        weight, _ = spec.stages[canary.stage]
         said = f"the canary gets {in_words(spec, weight)}"
     said = f"{said}, for {because}" if because else said
-    return Decision.moved(said, RouteChanges(stage=Stage(rollout.stage + 1, weight)), now)
+    return Decision.moved(said, RouteChanges(stage=Stage(canary.stage + 1, weight)), now)
 
 
 def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:

@@ -11,9 +11,9 @@ from db.connection.engine import in_transaction
 from db.proxies.weights import note_known_weights
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE, CANARY, MIRRORING, STICKY
-from tests.support.pictures.weights import is_likely, set_weight, weigh
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import replicas
+from tests.support.proxies.weights import is_likely, set_weight, weigh
 from tests.support.rows.acknowledged import ack, publish, see, seen_now
 from tests.support.rows.deployments import Made, make_deployment, read, write
 from tests.support.stack.waiting import eventually

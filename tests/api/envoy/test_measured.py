@@ -11,7 +11,7 @@ from domain.judge.evidence import LEAST_FOR_A_PERCENTILE
 from domain.judge.judged import Found, Judged, judge
 from domain.judge.settings import Judge, Slow
 from domain.model.answers import Answers
-from domain.model.evidence import Evidence
+from domain.model.canary import Evidence
 from tests.support.proxies.edge import Edge, api_process
 from tests.support.rows.deployments import write
 from tests.support.stack.server_process import running

@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import CANARY
-from tests.support.pictures.weights import is_likely, set_weight
 from tests.support.proxies.edge import Edge, api_process
 from tests.support.proxies.http2_replica import http2_replica
 from tests.support.proxies.traefik import behind_traefik, traefik_process
 from tests.support.proxies.web_replicas import Replica, replicas
+from tests.support.proxies.weights import is_likely, set_weight
 from tests.support.rows.deployments import write
 from tests.support.stack.server_process import running
 from tests.support.stack.servers import EmbeddedServer

@@ -84,7 +84,7 @@ def test_a_way_back_to_the_size_of_before_is_no_autoscaling(engine: Engine) -> N
     mark(engine, made.id)
     run_until_quiet(coordinator_without_redis(engine))
     assert snapshot(engine, made.id).desired_replicas == 4
-    assert snapshot(engine, made.id).last_autoscaled_at is None
+    assert snapshot(engine, made.id).autoscaling.last_at is None
 
 
 def test_an_old_value_fires_nothing_and_says_so(engine: Engine) -> None:

@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from db.commands.autoscaling import store_and_mark, watched_deployments
 from db.connection.engine import database_now, in_transaction, transaction
 from db.cycle.rules import store_values
+from domain.model.autoscaling import MetricValue
 from domain.model.autoscaling_rule import AutoscalingRule
-from domain.model.metric import MetricValue
 from domain.words.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
 from tests.support.pictures.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled
 from tests.support.pictures.pictures import PROVISIONING
@@ -22,14 +22,14 @@ def test_rules_are_replaced_all_at_once_and_their_values_go_with_them(engine: En
     done = ask(engine, "set_autoscaling_rules", deployment="web", rules=[UP, SCRAPED, DOWN], actor="ann")
     assert done.result["version"] == 2
     assert [rule["metric"] for rule in done.result["rules"]] == ["queue", "busy", "queue"]
-    stored = snapshot(engine, made.id).rules
+    stored = snapshot(engine, made.id).autoscaling.rules
     assert stored == tuple(AutoscalingRule.model_validate(rule) for rule in (UP, SCRAPED, DOWN))
     push(engine, 7)
-    assert [value.value for value in snapshot(engine, made.id).metrics] == [7]
+    assert [value.value for value in snapshot(engine, made.id).autoscaling.metrics] == [7]
     ask(engine, "set_autoscaling_rules", deployment="web", rules=[DOWN])
-    assert [value.value for value in snapshot(engine, made.id).metrics] == [7]
+    assert [value.value for value in snapshot(engine, made.id).autoscaling.metrics] == [7]
     ask(engine, "set_autoscaling_rules", deployment="web", rules=[])
-    assert snapshot(engine, made.id).rules == ()
+    assert snapshot(engine, made.id).autoscaling.rules == ()
     assert read(engine, "SELECT 1 FROM metric_values UNION ALL SELECT 1 FROM autoscaling_rules") == []
     messages = read(engine, "SELECT message FROM deployment_history ORDER BY created_at")
     assert messages[0]["message"] == (
@@ -47,7 +47,7 @@ def test_both_commands_do_their_work_once_for_each_request_id(engine: Engine) ->
     before = read(engine, "SELECT * FROM metric_values")
     push(engine, 1)
     assert push(engine, 50, request_id="p-1")["value"] == 50
-    assert snapshot(engine, made.id).metrics[0].value == 1
+    assert snapshot(engine, made.id).autoscaling.metrics[0].value == 1
     assert read(engine, "SELECT * FROM metric_values") != before
     with pytest.raises(RequestIdReusedError):
         push(engine, 51, request_id="p-1")
@@ -72,7 +72,7 @@ def test_a_refusal_changes_nothing(engine: Engine, task: str, payload: Any, erro
     made = ruled(engine, UP, SCRAPED)
     with pytest.raises(error, match=words):
         ask(engine, task, **{"deployment": "web", **payload})
-    assert len(snapshot(engine, made.id).rules) == 2
+    assert len(snapshot(engine, made.id).autoscaling.rules) == 2
     assert read(engine, "SELECT 1 FROM metric_values") == []
     assert not is_marked(engine)
 
@@ -144,4 +144,4 @@ def test_the_time_of_a_pushed_value_is_the_databases(engine: Engine) -> None:
     made = ruled(engine, UP)
     before = in_transaction(engine, database_now)
     push(engine, 1)
-    assert before < snapshot(engine, made.id).metrics[0].at < in_transaction(engine, database_now)
+    assert before < snapshot(engine, made.id).autoscaling.metrics[0].at < in_transaction(engine, database_now)

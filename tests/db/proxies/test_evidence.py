@@ -13,10 +13,11 @@ from domain.cycle.recording import inputs_json
 from domain.foresight.plan.world import cycle
 from domain.handlers.replay import replay_step
 from domain.model.answers import Answers, Copies, Interval
+from domain.model.canary import Evidence
 from domain.model.deployment import Verdict
-from domain.model.evidence import Evidence
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE
+from tests.support.pictures.values_within import canary_of
 from tests.support.rows.deployments import make_deployment, write
 
 JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
@@ -38,7 +39,7 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
             record_interval(connection, made.rollout_id, interval, {})
         (deployment,) = load(connection, claim.deployments)
     assert deployment.rollout
-    assert deployment.rollout.evidence == (
+    assert canary_of(deployment.rollout).evidence == (
         Evidence(quiet.at, Answers(), Answers(), 1, 2),
         Evidence(told.at, Answers(10, 10), Answers(90, 0), 1, 2),
     )
@@ -61,7 +62,7 @@ def test_with_a_fresh_baseline_a_judge_compares_with_its_answers_alone(engine: E
         record_interval(connection, made.rollout_id, interval, {})
         (deployment,) = load(connection, claim.deployments)
     assert deployment.rollout
-    assert deployment.rollout.evidence == (
+    assert canary_of(deployment.rollout).evidence == (
         Evidence(claim.now, Answers(10, 1), Answers(12, 2), 1, 1, Copies(7, 3), old_failed=9),
     )
 
@@ -73,4 +74,4 @@ def test_without_a_judge_nothing_is_read(engine: Engine) -> None:
     with transaction(engine) as connection:
         (deployment,) = load(connection, claim_these(connection, [made.id]).deployments)
     assert deployment.rollout
-    assert deployment.rollout.evidence == ()
+    assert canary_of(deployment.rollout).evidence == ()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from domain.cycle.evaluator import EVALUATOR
 from domain.foresight.plan.world import Fates, World
 from domain.model.answers import Answers
+from domain.model.canary import Evidence
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Verdict
-from domain.model.evidence import Evidence
 from domain.model.picture import picture
 from domain.model.policy import DeploymentPolicy
 from domain.steering.verbs import abort, promote, scale
@@ -24,6 +24,7 @@ from tests.domain.canary.test_canary import step
 from tests.support.people.people import activate_revision, asking
 from tests.support.pictures.pictures import NOW, READY, V1, V2, V3, deploying, resting
 from tests.support.pictures.simulation import until_it_waits
+from tests.support.pictures.values_within import canary_of
 
 JUDGE: dict[str, Any] = {"baseline": "fresh"}
 FIRST: dict[str, Any] = {"stage": 1, "weight": 500, "weight_known_at": NOW - timedelta(seconds=59)}
@@ -183,7 +184,7 @@ def test_whatever_the_size_both_fit_beside_an_old_one(n: int, weight: int, surge
     world.run(60)
     deployment = world.deployment
     assert deployment.rollout
-    assert deployment.rollout.stage == 1
+    assert canary_of(deployment.rollout).stage == 1
     fresh = len(baseline(deployment, deployment.rollout))
     old, new = (sum(route.revision_id == revision for route in deployment.routes) for revision in (V1, V2))
     assert (fresh, new) == (-(-n * weight // 100),) * 2

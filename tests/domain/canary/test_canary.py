@@ -9,6 +9,7 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import weight_known
 from domain.foresight.plan.world import Fates, World, cycle
 from domain.foresight.why import why
+from domain.model.canary import CanaryState
 from domain.model.changes import Stage
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
@@ -31,6 +32,7 @@ from tests.support.pictures.pictures import (
 )
 from tests.support.pictures.policies import canary
 from tests.support.pictures.simulation import applied
+from tests.support.pictures.values_within import canary_of
 
 SHORT = canary(steps=["5%", "50%"])
 TIMED = canary(steps=[{"weight": "5%", "seconds": 60}, "50%"])
@@ -112,27 +114,27 @@ def test_a_pause_stops_the_time_of_a_step() -> None:
     assert cycle(paused, later).reason.startswith("paused")
     resumed = resume(paused, asking(paused, later)).deployment
     assert resumed.rollout
-    assert resumed.rollout.weight_known_at == later - timedelta(seconds=59)
+    assert canary_of(resumed.rollout).weight_known_at == later - timedelta(seconds=59)
 
 
 def test_a_weight_is_nobodys_on_the_way_back_and_none_is_known() -> None:
     aborted = abort(at_stage("■■■|■", 3, **FIRST), asking(at_stage("", 3), NOW)).deployment
-    assert aborted.rollout
-    assert (aborted.status, aborted.rollout.weight, aborted.rollout.weight_known_at) == (ROLLING_BACK, 0, None)
+    left = canary_of(aborted.rollout)
+    assert (aborted.status, left.weight, left.weight_known_at) == (ROLLING_BACK, 0, None)
     late = at_stage("■■■|", 3, **FIRST, deadline=NOW - timedelta(seconds=1))
     expired = applied(cycle(late, NOW), NOW)
     assert expired.rollout
-    assert (expired.status, expired.rollout.weight) == (ROLLING_BACK, 0)
+    assert (expired.status, canary_of(expired.rollout).weight) == (ROLLING_BACK, 0)
 
 
 def test_a_promotion_is_for_one_weight_and_a_full_one_for_all() -> None:
     looking = at_stage("■■|■■", 3, **{**FIRST, "promote_requested": True})
     weighed = applied(cycle(looking, NOW), NOW).rollout
     assert weighed
-    assert (weighed.stage, weighed.weight, weighed.promote_requested) == (2, 5000, False)
+    assert (canary_of(weighed).stage, canary_of(weighed).weight, weighed.promote_requested) == (2, 5000, False)
     rest = promote(at_stage("■■■|", 3, **KNOWN), full=True).deployment
     assert rest.rollout
-    assert (rest.rollout.weight, rest.rollout.weight_known_at) == (None, None)
+    assert (canary_of(rest.rollout).weight, canary_of(rest.rollout).weight_known_at) == (None, None)
     assert step(rest) == "create 1"
     assert promote(rest).already
     assert promote(rest, full=True).already
@@ -146,10 +148,10 @@ def test_an_undo_and_a_revision_without_a_rollout_have_no_weight() -> None:
     ready = resting("■■■|", 3, READY, current_revision_id=V1)
     begun = activate_revision(ready, V2, SHORT, NOW).deployment.rollout
     assert begun
-    assert (begun.stage, begun.weight, begun.weight_known_at) == (0, 0, None)
+    assert begun.canary == CanaryState(stage=0, weight=0, weight_known_at=None)
     superseded = activate_revision(at_stage("■■■|■", 3, **FIRST), V3, SHORT, NOW, supersede=True).deployment.rollout
     assert superseded
-    assert (superseded.stage, superseded.weight) == (0, 0)
+    assert superseded.canary == CanaryState(stage=0, weight=0)
     assert weight_known(ready, NOW) is ready
 
 

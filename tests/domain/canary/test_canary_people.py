@@ -21,6 +21,7 @@ from tests.domain.canary.test_canary import FIRST, SECOND, SHORT, at_stage
 from tests.support.people.people import activate_revision, ask
 from tests.support.pictures.pictures import NOW, V3
 from tests.support.pictures.simulation import until_it_waits
+from tests.support.pictures.values_within import canary_of
 
 COMMANDS: dict[str, Callable[[Deployment], Steered]] = {
     "promote": promote,
@@ -99,7 +100,8 @@ def cell(canary: Deployment, command: Callable[[Deployment], Steered]) -> str:
         return f"ready {drawn}"
     if left.paused_at is not None or left.status == ROLLING_BACK:
         return f"{'held' if left.paused_at else 'back'} {drawn}"
-    return f"{'rest' if left.rollout.weight is None else f'{left.rollout.weight / 100:g} %'} {drawn}"
+    weight = canary_of(left.rollout).weight
+    return f"{'rest' if weight is None else f'{weight / 100:g} %'} {drawn}"
 
 
 @pytest.mark.parametrize(("state", "canary", "expected"), TABLE, ids=[state for state, *_ in TABLE])

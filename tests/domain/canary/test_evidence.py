@@ -6,7 +6,7 @@ import pytest
 
 from domain.judge.evidence import slow_ones
 from domain.model.answers import FIRST_BYTE_MS, Answers
-from domain.model.evidence import Evidence
+from domain.model.canary import Evidence
 from tests.domain.foresight.test_answered import first_byte
 from tests.support.pictures.pictures import NOW
 

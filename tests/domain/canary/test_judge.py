@@ -17,11 +17,12 @@ from domain.judge.evidence import slow_ones
 from domain.judge.judged import Found, judge
 from domain.judge.settings import Errors, Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Verdict
-from domain.model.evidence import Evidence
 from domain.strategies import parse_policy
 from domain.strategies.base import GoesOn
 from tests.support.pictures.pictures import NOW, deploying
+from tests.support.pictures.values_within import with_canary
 
 SINCE = NOW - timedelta(seconds=60)
 BUCKETS = len(FIRST_BYTE_MS) + 1
@@ -173,4 +174,4 @@ def test_a_judge_is_waited_for_and_not_a_person() -> None:
     assert EVALUATOR.goes_on(rollout, given_up) is None
     assert EVALUATOR.goes_on(replace(rollout, policy=parse_policy({"strategy": "blue_green"})), NOW) is None
     assert is_judged(rollout)
-    assert not is_judged(replace(rollout, weight=None))
+    assert not is_judged(with_canary(rollout, weight=None))

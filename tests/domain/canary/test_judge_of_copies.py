@@ -7,9 +7,9 @@ import pytest
 
 from domain.cycle.rollout import is_judged
 from domain.model.answers import Answers, Copies
+from domain.model.canary import Evidence
 from domain.model.changes import Decision
 from domain.model.deployment import Rollout, Verdict
-from domain.model.evidence import Evidence
 from domain.strategies import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, deploying
 

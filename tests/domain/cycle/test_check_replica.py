@@ -8,11 +8,13 @@ from domain.cycle.recording import inputs_from_json, inputs_json
 from domain.foresight.plan.world import cycle
 from domain.handlers.check_replica import CheckReplicaHandler
 from domain.handlers.reconcile import ReconcileHandler
+from domain.model.autoscaling import NO_AUTOSCALING
 from domain.model.deployment import Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
-from tests.support.pictures.pictures import NOW, READY, SCALING, resting
+from tests.support.pictures.pictures import NOW, READY, SCALING, deploying, resting
+from tests.support.pictures.policies import canary
 
-NEW = {"rules", "metrics", "last_autoscaled_at"}
+NEW = {"autoscaling", "rules", "metrics", "last_autoscaled_at"}
 """What snapshots of before there were rules do not hold."""
 
 
@@ -35,7 +37,7 @@ def test_a_quiet_rule_is_told_and_looked_at_again() -> None:
 
 
 def test_a_rule_that_cools_down_is_looked_at_when_it_may_fire() -> None:
-    cooling = resting("■■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),), last_autoscaled_at=ago(50))
+    cooling = resting("■■■", 3, READY, rules=(rule(),), metrics=(seen(rule(), 50),), last_at=ago(50))
     assert cycle(cooling, NOW).due_at == NOW + timedelta(seconds=10)
 
 
@@ -69,4 +71,14 @@ def test_a_snapshot_with_rules_survives_json() -> None:
     stored = json.loads(inputs_json(ready, NOW))
     assert inputs_from_json(stored) == (ready, NOW)
     without = {key: value for key, value in stored["deployment"].items() if key not in NEW}
-    assert inputs_from_json({"deployment": without, "now": NOW})[0] == replace(ready, rules=(), metrics=())
+    assert inputs_from_json({"deployment": without, "now": NOW})[0] == replace(ready, autoscaling=NO_AUTOSCALING)
+
+
+def test_a_canary_told_flat_by_the_release_before_is_read_into_one_value() -> None:
+    deployment = deploying("■■|■", policy=canary(), rollout={"weight": 5})
+    stored = json.loads(inputs_json(deployment, NOW))
+    within = stored["deployment"]["rollout"].pop("canary")
+    stored["deployment"]["rollout"] |= within
+    read = inputs_from_json(stored)[0].rollout
+    assert within["weight"] == 5
+    assert read == deployment.rollout

@@ -77,15 +77,15 @@ def test_what_supersedes_begins_with_the_size_from_before_and_not_with_that_of_t
 
 
 def test_only_a_rule_that_changes_the_size_counts_as_an_autoscaling() -> None:
-    before = resting("■■■", status=READY, last_autoscaled_at=NOW - timedelta(days=1))
+    before = resting("■■■", status=READY, last_at=NOW - timedelta(days=1))
     handler = CheckReplicaHandler()
-    for desired, at in ((5, NOW), (3, before.last_autoscaled_at), (None, before.last_autoscaled_at)):
+    for desired, at in ((5, NOW), (3, before.autoscaling.last_at), (None, before.autoscaling.last_at)):
         left = after(handler.classified(Decision(Verdict.SUCCESS, "", desired_replicas=desired), before, NOW), NOW)
-        assert (left.desired_replicas, left.last_autoscaled_at) == (desired or 3, at)
+        assert (left.desired_replicas, left.autoscaling.last_at) == (desired or 3, at)
 
 
 def test_the_way_back_to_another_size_is_no_autoscaling() -> None:
     rollout = deploying("■■|■", n=5, rollout={"desired_at_start": 3})
     turning = DeployingProvisioningHandler().classified(Decision.give_up("it cannot come up"), rollout, NOW)
     left = after(turning, NOW)
-    assert (left.desired_replicas, left.last_autoscaled_at) == (3, None)
+    assert (left.desired_replicas, left.autoscaling.last_at) == (3, None)

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
-from domain.steering.verbs import destroy, restarted_revision, scale, undo
+from domain.steering.activation import restarted_revision
+from domain.steering.verbs import destroy, scale, undo
 from domain.words.errors import NoRolloutError, WrongStateError
 from tests.support.people.people import Ended, activate_revision, ask, asking, request, retry_rollout
 from tests.support.pictures.pictures import (

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.cycle.rollout import turned_back
+from domain.model.canary import CanaryState
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, StartFailures
 from domain.steering import verbs as steering
@@ -86,8 +87,8 @@ def _back_with_its_size(deployment: Deployment, now: datetime) -> Deployment:
     return replace(turned_back(deployment, now), desired_replicas=deployment.desired_replicas)
 
 
-def _seldom(rollout: Rollout, spec: CanarySpec, now: datetime) -> Judgement:
-    return replace(judgement(rollout, spec, now), next_at=None)
+def _seldom(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
+    return replace(judgement(canary, spec, now), next_at=None)
 
 
 def _at_once(failures: StartFailures) -> datetime:

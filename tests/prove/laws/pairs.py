@@ -14,6 +14,7 @@ from tests.prove.search import moves
 from tests.prove.starts import starts
 from tests.prove.state import Left, State
 from tests.support.pictures.pictures import ROLLING_BACK, V1, V2, V3
+from tests.support.pictures.values_within import canary_of, with_canary
 
 LONGEST_WALK = 40
 TWINS = 4
@@ -55,12 +56,14 @@ def _failed(state: State, ago: timedelta, named: Mapping[UUID, UUID], chance: Ra
 def _left_out(state: State, rollout: Rollout, chance: Random) -> Rollout:
     """Past its weights a canary may have come there from any of them; on the way back nothing of its way counts."""
     if state.deployment.status == ROLLING_BACK:
-        weight = None if rollout.weight is None else chance.choice((0, None))
+        weight = None if canary_of(rollout).weight is None else chance.choice((0, None))
         known_at = chance.choice((None, state.now))
-        passed = replace(rollout, weight=weight, weight_known_at=known_at, promote_requested=chance.random() < 0.5)
+        passed = with_canary(rollout, weight=weight, weight_known_at=known_at, promote_requested=chance.random() < 0.5)
         deadline = state.now + timedelta(seconds=chance.randint(-999, 999))
-        return replace(passed, failed_routes=chance.randint(0, 9), stage=chance.randint(0, 9), deadline=deadline)
-    return replace(rollout, stage=chance.randint(0, 9), evidence=()) if rollout.weight is None else rollout
+        return with_canary(passed, failed_routes=chance.randint(0, 9), stage=chance.randint(0, 9), deadline=deadline)
+    return (
+        with_canary(rollout, stage=chance.randint(0, 9), evidence=()) if canary_of(rollout).weight is None else rollout
+    )
 
 
 def twin(state: State, chance: Random) -> State:
@@ -88,7 +91,7 @@ def twin(state: State, chance: Random) -> State:
             start_failures=_failed(state, ago, named, chance),
             routes=_routes(state, ago, named, chance),
             rollout=rollout
-            and replace(
+            and with_canary(
                 rollout,
                 id=UUID(int=chance.getrandbits(64)),
                 from_revision_id=named[rollout.from_revision_id],
@@ -98,8 +101,8 @@ def twin(state: State, chance: Random) -> State:
                 deadline=rollout.deadline + ago,
                 steps=chance.randint(0, 99),
                 clock_stopped_at=_moved(rollout.clock_stopped_at, ago),
-                weight_known_at=_moved(rollout.weight_known_at, ago),
-                evidence=tuple(replace(seen, at=seen.at + ago) for seen in rollout.evidence),
+                weight_known_at=_moved(canary_of(rollout).weight_known_at, ago),
+                evidence=tuple(replace(seen, at=seen.at + ago) for seen in canary_of(rollout).evidence),
             ),
         ),
     )

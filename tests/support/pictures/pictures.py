@@ -24,6 +24,7 @@ from domain.model.deployment import (
 from domain.model.picture import symbol
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.strategies import parse_policy
+from tests.support.pictures.values_within import with_autoscaling, with_canary
 
 NOW = datetime(2026, 3, 14, 12, tzinfo=UTC)
 V1 = UUID("00000000-0000-0000-0000-0000000000a1")
@@ -89,8 +90,8 @@ RECREATE = parse_policy({"strategy": "recreate"})
 
 
 def rollout_of(policy: DeploymentPolicy, **changed: Any) -> Rollout:
-    """v1 to v2, begun at NOW."""
-    return replace(
+    """v1 to v2, begun at NOW. `changed`: fields of the rollout, or of its canary."""
+    return with_canary(
         Rollout(
             id=ROLLOUT,
             from_revision_id=V1,
@@ -153,7 +154,7 @@ def resting(
     **changed: Any,
 ) -> Deployment:
     """No rollout; v2 is current (right of the bar, or all when there is no bar), v1 is foreign (left of it)."""
-    return replace(
+    return with_autoscaling(
         Deployment(
             id=DEPLOYMENT,
             name="web",
