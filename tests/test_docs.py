@@ -162,11 +162,23 @@ def test_every_dependency_says_what_it_is_here_for() -> None:
 
 
 def test_decisions_are_numbered_without_a_gap_as_their_files_are() -> None:
-    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
     numbers = [int(page.name[:4]) for page in pages]
     assert numbers == list(range(1, len(pages) + 1))
     titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in pages]
     assert [title for number, title in zip(numbers, titles, strict=True) if not title.startswith(f"# {number}. ")] == []
+
+
+def test_every_decision_stands_once_in_the_index_under_its_title() -> None:
+    folder = ROOT / "docs/decisions"
+    titles = {
+        page.name: page.read_text("utf-8").partition("\n")[0].partition(". ")[2] for page in folder.glob("[0-9]*.md")
+    }
+    rows = re.findall(
+        r"^\| (\d+) \| \[([^]]+)\]\((\S+)\) \| .+ \|$", (folder / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert sorted((name, title) for _, title, name in rows) == sorted(titles.items())
+    assert [name for number, _, name in rows if int(name[:4]) != int(number)] == []
 
 
 def test_every_file_that_code_names_is_in_the_repository() -> None:
