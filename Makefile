@@ -101,7 +101,7 @@ bench-full: .venv/.dev ## the same in every size, with the long backlog
 	@$(BIN)/python -m bench --full $(ARGS)
 
 ## Keep
-reference: .venv/.dev ## write docs/reference/ anew from the code
+reference: .venv/.dev ## write docs/reference/ anew from the code; OpenAPI and JSON Schema into build/reference/
 	@$(BIN)/python -m reference
 
 dist: .venv/.runtime ## the wheel and the sdist, into dist/
