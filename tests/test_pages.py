@@ -100,6 +100,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [f"{path}#{anchor}" for path, anchor in to_pages if anchor not in anchors_of(path)] == []
 
 
+@every_page
+def test_a_decision_is_cited_by_its_own_number(page: Path) -> None:
+    cited = re.findall(r"\[(?:[Dd]ecision )?0*(\d+)\]\((?:[\w./-]*/)?0*(\d+)-[a-z]", page.read_text(encoding="utf-8"))
+    assert [pair for pair in cited if pair[0] != pair[1]] == []
+
+
 INDEX = ROOT / "docs/README.md"
 
 
