@@ -85,6 +85,7 @@ def test_every_page_and_every_file_that_one_links_to_has_its_place() -> None:
     assert files["extra/source/domain/model/deployment.py.txt"] == (ROOT / "domain/model/deployment.py").read_bytes()
     assert b"](source:source/examples/web.yaml.txt)" in files["policies.md"]
     assert b"](../policies.md)" not in files["policies.md"]
+    assert {"extra/reference/openapi.json", "extra/reference/tasks.json"} <= set(files)
 
 
 def test_what_the_tests_show_names_every_test() -> None:
