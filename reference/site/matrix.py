@@ -1,6 +1,7 @@
 """The page about what the tests show: every test is a sentence, below what its file is about."""
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +31,7 @@ def _file(file: Path) -> Iterator[str]:
     sentences = [name for name in tests if name.startswith("test_")]
     if sentences:
         about = (ast.get_docstring(tree) or "").partition("\n")[0]
-        yield f"**{file.name}**: `{about}`\n"
+        yield f"**{file.name}**: {_plain(about)}\n"
         yield from (f"- {sentence(name)}" for name in sentences)
         yield ""
 
@@ -38,3 +39,11 @@ def _file(file: Path) -> Iterator[str]:
 def sentence(name: str) -> str:
     """`test_trap_a_wave_waits` -> "a wave waits"."""
     return name.removeprefix("test_").removeprefix("trap_").replace("_", " ")
+
+
+def _plain(words: str) -> str:
+    """Words that Markdown shows as they are; what stands between backticks is code in both."""
+    parts = words.split("`")
+    return "`".join(
+        re.sub(r"([\\*_<\[{|])", r"\\\1", part) if number % 2 == 0 else part for number, part in enumerate(parts)
+    )
