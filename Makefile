@@ -10,7 +10,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo up down restart env migrate test unit check fmt prometheus browser images prove soak mutants zero-loss compose-test \
-	years bench bench-full reference dist platforms lock envoy-api clean
+	years bench bench-full reference docs dist platforms lock envoy-api clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } \
@@ -101,8 +101,11 @@ bench-full: .venv/.dev ## the same in every size, with the long backlog
 	@$(BIN)/python -m bench --full $(ARGS)
 
 ## Keep
-reference: .venv/.dev ## write docs/reference/ anew from the code
+reference: .venv/.dev ## write docs/reference/ anew from the code; OpenAPI and JSON Schema into build/reference/
 	@$(BIN)/python -m reference
+
+docs: .venv/.dev .venv/.docs ## the documentation as a site with a search, into build/site/; nothing in it is loaded from outside
+	@$(BIN)/python -m reference.site
 
 dist: .venv/.runtime ## the wheel and the sdist, into dist/
 	@rm -rf dist
@@ -117,6 +120,7 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) base.in embedded.in opentelemetry.in build.in dev.in -o dev.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in embedded.in build.in -o runtime.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in build.in -o base.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt docs.in -o docs.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c base.txt envoy-api.in -o envoy-api.txt
 
@@ -141,6 +145,13 @@ clean: ## remove .venv and caches; .rollway stays
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch .venv/.runtime $@
+
+# An environment of its own: Sphinx brings some thirty packages that nothing else needs.
+.venv/.docs: .venv/bin/pip requirements/docs.txt
+	@echo "installing requirements/docs.txt into .venv/docs"
+	@$(BIN)/python -m venv --clear .venv/docs
+	@.venv/docs/bin/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/docs.txt
+	@touch $@
 
 .venv/.lock: .venv/bin/pip requirements/lock.txt
 	@$(PIP_INSTALL) --require-hashes -r requirements/lock.txt

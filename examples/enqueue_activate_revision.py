@@ -1,6 +1,6 @@
 """Ask Rollway to activate a revision and wait until its rollout ended, from a process that has Celery and not Rollway.
 
-    pip install celery redis
+    pip install 'celery[redis]'
     REDIS_URL=redis://:password@host:6379/0 python enqueue_activate_revision.py --wait 600 DEPLOYMENT REVISION [REASON]
 
 Where commands must be signed, ROLLWAY_SENDER is the sender's name and ROLLWAY_KEY its key.

@@ -1,1 +1,1 @@
-"""The pages in docs/reference/, made from the code."""
+"""The pages in docs/reference/, and documents for programs, made from the code."""

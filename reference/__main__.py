@@ -1,19 +1,25 @@
-"""`make reference` writes docs/reference/ anew."""
+"""`make reference` writes docs/reference/ anew, and the documents for programs into build/reference/."""
 
 from pathlib import Path
 
-from reference.pages import FOLDER, PAGES
+from reference.pages import DOCUMENTS, FOLDER, MADE, PAGES, written
+
+ROOT = Path(__file__).parents[1]
 
 
 def main() -> None:
-    """Write each page, and remove what is none any more."""
-    folder = Path(__file__).parents[1] / FOLDER
-    folder.mkdir(exist_ok=True)
+    """Write each page and each document, and remove what is none any more."""
+    _write(ROOT / FOLDER, {name: page() for name, page in PAGES.items()})
+    _write(ROOT / MADE, {name: written(document()) for name, document in DOCUMENTS.items()})
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
-        if path.name not in PAGES:
+        if path.name not in files:
             path.unlink()
-    for name, page in PAGES.items():
-        (folder / name).write_text(page(), encoding="utf-8")
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

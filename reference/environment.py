@@ -23,7 +23,6 @@ OF_COMMANDS = (
         "on or off",
         "Whether `rollway up` starts an Envoy; off: you run a proxy.",
     ),
-    ("`ROLLWAY_URL`, `ROLLWAY_TOKEN`", "none", "a server for people, and a token", "Where `rollway` asks instead."),
     ("`ROLLWAY_TRACEBACKS`", "none", "anything", "A fault of Rollway's own shows where it happened."),
     (
         "`DOCKER_HOST`, `DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`",

@@ -1,10 +1,12 @@
 """The page about the tasks that other services send, and the same as JSON Schema."""
 
-import json
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 from pydantic import BaseModel
 
+import domain
 from api.people.resources.meanings import meanings
 from domain.commands.base import Command
 from domain.commands.queries import QUERIES
@@ -23,8 +25,8 @@ def tasks_page() -> str:
     shared = frozenset(Command.model_fields)
     return page(
         "Tasks for other services",
-        "How they are sent, answered and signed: [commands.md](../commands.md). The same as JSON Schema: "
-        "[tasks.json](tasks.json). Unknown fields are refused.",
+        "How they are sent, answered and signed: [commands.md](../commands.md). Unknown fields are refused.\n"
+        "`make reference` writes the same as JSON Schema into `build/reference/`.",
         "## Every payload\n\n" + table(HEADS, (row.cells for row in rows_of(Command))),
         *(_task(name, message, shared) for name, message in MESSAGES.items()),
         "## Refusals\n\n" + table(("code", "when"), ([f"`{code}`", said] for code, said in codes().items())),
@@ -43,6 +45,8 @@ def _task(name: str, message: type[BaseModel], shared: frozenset[str]) -> str:
 
 def codes() -> dict[str, str]:
     """Every refusal that an answer may name, with its sentence; a process that must not begin answers nobody."""
+    for module in walk_packages(domain.__path__, "domain."):
+        import_module(module.name)  # a refusal is known by its class, wherever it stands
     told = sorted((kind for kind in _kinds(RollwayError) if _is_told(kind)), key=lambda kind: kind.code)
     return {kind.code: " ".join((kind.__doc__ or "").split()) for kind in told}
 
@@ -55,8 +59,8 @@ def _is_told(kind: type[RollwayError]) -> bool:
     return kind.__module__.startswith("domain.") and kind is not WrongInstallationError
 
 
-def tasks_schema() -> str:
-    """What docs/reference/tasks.json holds: {task: {"payload": schema}, ...} and the answer that all of them give."""
+def tasks_document() -> dict[str, Any]:
+    """JSON Schema of all tasks: {task: {"payload": schema, "result": schema}, ...}, and of every refusal."""
     commands = {name: {"payload": _schema(kind), "result": _schema(kind.answer)} for name, kind in COMMANDS.items()}
     tasks = commands | {name: {"payload": _schema(kind)} for name, kind in QUERIES.items()}
     error = {
@@ -68,7 +72,7 @@ def tasks_schema() -> str:
             "detail": {"type": "object", "additionalProperties": {"type": "string"}},
         },
     }
-    return json.dumps({"tasks": tasks, "refusal": error}, indent=1) + "\n"
+    return {"tasks": tasks, "refusal": error}
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

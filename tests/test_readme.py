@@ -1,21 +1,16 @@
-"""The words are true: code in them runs, commands, files, links and tests that they name exist."""
+"""The first page is short and true: its film is what is decided, its recipes are accepted, its strategy works."""
 
-import ast
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.main import app
-from domain.commands.queries import QUERIES
-from domain.commands.registry import COMMANDS
+from cli.apply.file import read_file
 from domain.cycle.after import routes_after
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator
 from domain.model.policy import DeploymentPolicy
@@ -27,96 +22,18 @@ from tests.support.pictures.snapshots import REPLICAS, routes
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n)+)")
-_SPAN = re.compile(r"`([^`\n]+)`")
-_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
-_PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*\w\.(?:py|md|yaml|yml|toml|txt)")
-
-
-def code_of(page: Path) -> Iterator[str]:
-    """Lines of code blocks, and what stands between backticks."""
-    text = page.read_text(encoding="utf-8")
-    for _, block in _FENCE.findall(text):
-        yield from block.splitlines()
-    prose = _FENCE.sub("", text)
-    for block in _INDENTED.findall(prose):
-        yield from (line.strip() for line in block.splitlines())
-    yield from _SPAN.findall(prose)
 
 
 def python_blocks(page: Path) -> list[str]:
     return [block for language, block in _FENCE.findall(page.read_text(encoding="utf-8")) if language == "python"]
 
 
-def named(pattern: str, page: Path) -> set[str]:
-    return {match for line in code_of(page) for match in re.findall(pattern, line)}
-
-
-@every_page
-def test_every_make_target_exists(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert named(r"^make ([a-z][a-z-]*)", page) <= targets
-
-
-def options_of(command: Any) -> set[str]:
-    """Those of a command, or of all commands of a group."""
-    alone = {option for parameter in command.params for option in parameter.opts}
-    return alone.union(*map(options_of, getattr(command, "commands", {}).values()))
-
-
-@every_page
-def test_every_command_exists_with_the_options_it_is_shown_with(page: Path) -> None:
-    group: Any = typer.main.get_command(app)
-    for line in code_of(page):
-        found = re.match(r"(?:\.venv/bin/)?rollway ([a-z][a-z-]*)(.*)", line.partition("#")[0])
-        if found is None:
-            continue
-        assert found[1] in group.commands, line
-        options = options_of(group.commands[found[1]])
-        assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", found[2])) <= options | {"--help"}, line
-
-
-def test_every_command_has_help_and_json() -> None:
-    group: Any = typer.main.get_command(app)
-    for name, command in group.commands.items():
-        assert command.help, name
-        assert "--json" in options_of(command), name
-
-
-@every_page
-def test_every_task_exists(page: Path) -> None:
-    assert named(r"^rollway\.[a-z_]+$", page) <= {*COMMANDS, *QUERIES}
-
-
-@every_page
-def test_every_link_leads_somewhere(page: Path) -> None:
-    links = [link.partition("#")[0] for link in _LINK.findall(page.read_text(encoding="utf-8"))]
-    gone = [link for link in links if link and "://" not in link and not (page.parent / link).exists()]
-    assert gone == []
-
-
-@every_page
-def test_every_file_exists(page: Path) -> None:
-    files = {path for line in code_of(page) for path in _PATH.findall(line) if "://" not in line}
-    assert sorted(path for path in files if not (ROOT / path).exists()) == []
-
-
-@cache
-def functions_of(file: Path) -> frozenset[str]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-
-
-@every_page
-def test_every_test_exists(page: Path) -> None:
-    pairs = _TEST.findall(page.read_text(encoding="utf-8"))
-    gone = {pair for pair in pairs if not (ROOT / pair[0]).exists() or pair[1] not in functions_of(ROOT / pair[0])}
-    assert gone == set()
+def test_the_readme_is_short_and_begins_with_what_it_shows() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 130
+    assert next(number for number, line in enumerate(lines) if line.startswith("```text")) < 20
 
 
 def test_every_package_stands_in_the_folder_table() -> None:
@@ -126,23 +43,36 @@ def test_every_package_stands_in_the_folder_table() -> None:
     assert all((ROOT / folder).is_dir() for folder in table)
 
 
-@every_page
-def test_no_line_is_too_long_to_review(page: Path) -> None:
-    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
-    assert [line for line in prose.splitlines() if len(line) > 160 and not line.startswith("|")] == []
-
-
 # --- the film
 
 
-def test_the_cycles_of_the_film_are_what_the_strategy_decides() -> None:
-    film = re.findall(r"cycle \d+  (■\S+|\|\S+) +(.+)", README.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", [README, ROOT / "docs/demo.md"], ids=lambda page: page.name)
+def test_the_cycles_of_the_film_are_what_the_strategy_decides(page: Path) -> None:
+    film = re.findall(r"cycle \d+  (■\S+|\|\S+) +(.+)", page.read_text(encoding="utf-8"))
     rollout = film[:7]
     assert rollout[-1] == ("|■■■", "completed, swap, ready")
     for picture, did in rollout:
         deployment = deploying(picture)
         expected = happens(deployment, EVALUATOR.evaluate_one(deployment, NOW)).replace("drain ■", "drain 1")
         assert did.partition(",")[0] == "completed" if expected == "completed" else did == expected
+
+
+def test_the_film_of_the_readme_is_cut_from_the_whole_one() -> None:
+    whole, cut = (_FENCE.search(page.read_text(encoding="utf-8")) for page in (ROOT / "docs/demo.md", README))
+    assert whole
+    assert cut
+    assert cut[2].strip() in whole[2]
+
+
+# --- recipes
+
+
+def test_every_file_of_the_recipes_is_accepted(tmp_path: Path) -> None:
+    blocks = [
+        block for language, block in _FENCE.findall((ROOT / "docs/recipes.md").read_text("utf-8")) if language == "yaml"
+    ]
+    (tmp_path / "recipes.yaml").write_text("---\n".join(blocks), encoding="utf-8")
+    assert len(read_file(str(tmp_path / "recipes.yaml"))) == len(blocks) > 3
 
 
 # --- the strategy

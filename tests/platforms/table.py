@@ -1,4 +1,4 @@
-"""The platforms that Rollway is for. The README has the same table."""
+"""The platforms that Rollway is for. docs/installing.md has the same table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
