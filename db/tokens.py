@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from domain.commands.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
+from domain.installation.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
 
 _COLUMNS = "name, role, deployments, created_by, created_at, expires_at, last_used_at"
 

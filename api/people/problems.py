@@ -5,8 +5,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from domain.commands.tokens import NotAllowedError, NoTokenError
 from domain.installation.servers import UnfitServerError
+from domain.installation.tokens import NotAllowedError, NoTokenError
 from domain.outbox.subscription import SubscriptionNotFoundError
 from domain.steering.freezes import FreezeNotFoundError
 from domain.steering.holds import GroupNotFoundError

@@ -17,7 +17,7 @@ from playwright.sync_api import BrowserContext, CDPSession, Page, expect
 
 from bench.data import MUTATING, QUIET, WAITING, fill
 from bench.stage import Stage, stage
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People, people_process
 

@@ -19,7 +19,7 @@ import psutil
 
 from bench.figures import percentiles
 from bench.stage import Stage, rolling, stage
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.people_api import People, people_process
 
 STREAMS, ROLLOUTS, REPLICAS = 200, 10, 10

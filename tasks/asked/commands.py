@@ -15,7 +15,7 @@ from db.views.documents import answer_of
 from domain.commands.messages import parse_command, parse_query
 from domain.commands.queries import QUERIES
 from domain.commands.registry import COMMANDS
-from domain.commands.signature import SIGNED_FIELDS, payload_of, proven_payload
+from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from tasks.app import app
 from tasks.asked.command_log import log_answer

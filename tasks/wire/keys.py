@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from domain.commands.signature import parse_keys
+from domain.installation.signature import parse_keys
 from domain.outbox.targets import Target, parse_targets
 from domain.words.errors import InvalidInputError
 from tasks.settings import settings

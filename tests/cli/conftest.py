@@ -10,7 +10,7 @@ import pytest
 from cli.main import main
 from cli.remote import close
 from db.connection.engine import engine as process_engine
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tasks.settings import settings
 from tasks.worker import connections
 from tests.support.people.people_api import People, people_process

@@ -14,7 +14,7 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tasks.hosts.log_asking import keep_answering
 from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People

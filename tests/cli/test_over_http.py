@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.cli.conftest import Ended, Rollway
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import READY

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.tokens import all_tokens, create_token, hash_of, note_use, revoke_token, still_valid, token_shown
-from domain.commands.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
+from domain.installation.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
 from tests.support.rows.deployments import read
 from tests.support.stack.waiting import eventually
 

@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People, people_process
 from tests.support.proxies import plain_http

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from api.people.asking.rates import Rates
 from db.connection.engine import database_now, in_transaction
 from db.tokens import note_use, token_shown
-from domain.commands.tokens import NoTokenError, Token
+from domain.installation.tokens import NoTokenError, Token
 
 COOKIE = "rollway_token"
 """Where the pages of this server keep a token. It counts for reads alone: another site cannot make a browser write."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.commands.base import MAX_REPLICAS
-from domain.commands.tokens import Token
+from domain.installation.tokens import Token
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import Reference
 from domain.traffic.published import Entrance

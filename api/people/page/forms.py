@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 
-from domain.commands.tokens import NotAllowedError
+from domain.installation.tokens import NotAllowedError
 from domain.words.errors import InvalidInputError
 
 FORM_TOKEN = "form_token"  # noqa: S105  (the name of a field)

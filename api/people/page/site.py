@@ -19,7 +19,7 @@ from api.people.resources.commands import carry_out
 from api.people.resources.table import WRITES, Write
 from domain.commands.deployment import Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.commands.tokens import NoTokenError, Token
+from domain.installation.tokens import NoTokenError, Token
 from domain.words.errors import InvalidInputError
 
 _COMMANDS = (ActivateRevision, Restart, Pause, Resume, Promote, Abort, Undo, Retry, Scale)

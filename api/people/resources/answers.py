@@ -27,7 +27,7 @@ from api.people.resources.table import READS, WRITES, Read, Resource, Write
 from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain
-from domain.commands.tokens import Token
+from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError, RollwayError, UnavailableError
 from domain.words.text import unstorable
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from api.people.resources.table import IN_HEADERS, Write
 from domain.commands.base import REQUEST_ID_LENGTH
-from domain.commands.tokens import Token
+from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError
 from tasks.asked.commands import run_command
 

@@ -37,8 +37,8 @@ from domain.commands.deployment import (
 from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
-from domain.commands.tokens import Role
 from domain.commands.windows import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.installation.tokens import Role
 
 IN_HEADERS = {
     "request_id": "the header Idempotency-Key",

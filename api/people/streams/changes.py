@@ -27,7 +27,7 @@ from db.connection.engine import in_transaction
 from db.tokens import still_valid
 from db.views.documents import begin_reading
 from db.views.fleet.changes import Changes, caught_up, changes_since
-from domain.commands.tokens import Token
+from domain.installation.tokens import Token
 
 _READ_SECONDS = 0.5
 _PAUSE_SECONDS = 0.1

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from db.views.documents import deployment_summary, plain
 from db.views.fleet.changes import OVERLAP, Changes
-from domain.commands.tokens import Token
+from domain.installation.tokens import Token
 
 MOST_WAITING = 100
 """Pieces that a listener has not taken yet. One that takes them slower is ended, and catches up when it comes again."""

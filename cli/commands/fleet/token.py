@@ -16,7 +16,7 @@ from cli.terminal.exits import READING, WRITING, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, revoke_token
 from db.views.fleet.signs import signs_of_life
-from domain.commands.tokens import SECRET_BYTES, SECRET_PREFIX, NewToken, Role, Token
+from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, NewToken, Role, Token
 from domain.words.errors import InvalidInputError
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from api.people.streams import changes
 from api.people.streams.changes import ChangeReader
 from api.people.streams.listeners import MOST_WAITING, Listener
 from db.connection.engine import in_transaction
-from domain.commands.tokens import Role, Token
+from domain.installation.tokens import Role, Token
 from tests.support.rows.deployments import make_deployment
 from tests.support.stack.waiting import eventually
 

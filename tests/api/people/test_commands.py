@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.people.problems import STATUS, status_of
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from domain.words import errors
 from domain.words.errors import RollwayError
 from tests.support.people.people_api import People

@@ -8,7 +8,7 @@ import redis
 
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tasks.settings import TRAFFIC_CHANNEL
 from tests.support.people.event_stream import listening
 from tests.support.people.people_api import People, people_process

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from db.connection.engine import in_transaction
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, log_in
 from tests.support.people.people_api import People
 from tests.support.stack.waiting import eventually

@@ -11,7 +11,7 @@ from api.people.asking.access import COOKIE
 from api.people.page.files import FILES
 from api.people.page.forms import FORM_TOKEN, form_token
 from api.people.page.site import BUTTONS
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import ask, make_deployment, read, start_all

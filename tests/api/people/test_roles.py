@@ -12,7 +12,7 @@ from api.people.resources.table import READS, WRITES, Resource, Write
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands.registry import COMMANDS
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
 

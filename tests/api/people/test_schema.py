@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api.people.resources.openapi import openapi
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.people.soak_report import leave, size
 from tests.support.pictures.pictures import PROVISIONING, READY

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
 
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.support.people.browser import MISSING, browser, chromium, fits, log_in, look_at, press, serious
 from tests.support.people.people_api import People, people_process
 from tests.support.stack.stack import Fleet

@@ -17,7 +17,7 @@ import pytest
 
 from db.audit.impossible import impossible_combinations
 from db.connection.engine import in_transaction
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tasks.wire.queues import COMMANDS_QUEUE, queue
 from tests.support.people.people_api import People, people_process
 from tests.support.people.soak_report import leave, size

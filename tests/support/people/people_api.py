@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.tokens import create_token
-from domain.commands.tokens import NewToken, Role
+from domain.installation.tokens import NewToken, Role
 from tests.support.rows.databases import engine_on
 from tests.support.stack.ports import free_port
 from tests.support.stack.server_process import Process

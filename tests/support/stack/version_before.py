@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-import tarfile
 from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 from stack.home.folder import project_root
 from tests.support.stack.stack import Fleet
@@ -30,15 +30,15 @@ class NoVersionBeforeError(Exception):
 
 def unpack_version_before(folder: Path) -> Path:
     """Write the code of the version before into `folder` and return it. Raises NoVersionBeforeError."""
-    command = ["git", "-C", str(project_root()), "archive", "--format=tar", VERSION_BEFORE]
+    command = ["git", "-C", str(project_root()), "archive", "--format=zip", VERSION_BEFORE]
     try:
         archived = subprocess.run(command, capture_output=True, check=True, timeout=60)
     except FileNotFoundError:
         raise NoVersionBeforeError("there is no git here") from None
     except subprocess.CalledProcessError as error:
         raise NoVersionBeforeError(error.stderr.decode(errors="replace").strip()) from None
-    with tarfile.open(fileobj=BytesIO(archived.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    with ZipFile(BytesIO(archived.stdout)) as archive:
+        archive.extractall(folder)
     return folder
 
 

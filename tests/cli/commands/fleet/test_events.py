@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from domain.commands.tokens import Role
+from domain.installation.tokens import Role
 from tests.cli.conftest import Rollway
 from tests.support.people.people_api import People, people_process
 from tests.support.rows.deployments import ask, make_deployment

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.commands.tokens import NewToken, NotAllowedError, Role, Token
+from domain.installation.tokens import NewToken, NotAllowedError, Role, Token
 
 VIEWER, OPERATOR, ADMIN = Role
 
