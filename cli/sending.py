@@ -19,9 +19,9 @@ from cli.terminal.output import print_json, printer
 from db.views.deployments import deployment_named
 from domain.commands.base import Command
 from domain.commands.messages import parse_command
-from domain.commands.rollout import ActivateRevision, Restart
+from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate
 
-_BEGIN = (ActivateRevision, Restart)
+_BEGIN = (ActivateRevision, Restart, RollingUpdate)
 
 Result = dict[str, Any]
 """What a command did, as the commands of `db` answer."""
@@ -71,7 +71,7 @@ def subcommand(verb: Verb) -> Callable[..., None]:
     return run
 
 
-def send_command(command: type[Command], **payload: object) -> Result:
+def send_command(command: type[Command], /, **payload: object) -> Result:
     """Carry out a command and return what it did. Raises its refusals."""
     return send(parse_command(command.task, payload))
 

@@ -1,7 +1,7 @@
 """The servers as a command reaches them: reads over one connection, writes through the commands' own path."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -13,7 +13,6 @@ from cli.database_errors import database_address, database_errors
 from cli.remote import Remote, needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
-from domain.revisions.secret_checks import SecretCheck
 from domain.words.errors import InvalidInputError
 from stack.connect import export_urls
 from stack.errors import StackError
@@ -115,19 +114,6 @@ def send(command: "Command") -> dict[str, Any]:
     show_notes()
     with _server_errors():
         return dict(run_command(command.task, command.model_dump(mode="json"))["result"])
-
-
-def ask_hosts_for_secrets(deployment: str, references: Sequence[str]) -> list[SecretCheck]:
-    """What the hosts say of these secrets, once all have answered or their time is over. Raises UnreachableError."""
-    if (server := remote()) is not None:
-        from cli.remote_views.secrets import secret_checks_of  # noqa: PLC0415  (as above)
-
-        return secret_checks_of(server, deployment, references)
-    from db.connection.engine import engine  # noqa: PLC0415  (as above)
-    from tasks.hosts.secret_checks import ask_hosts  # noqa: PLC0415
-
-    with _server_errors():
-        return ask_hosts(engine(), references)
 
 
 def ask_hosts_for_logs(deployment_id: UUID, asked: "Mapping[str, Places]", lines: int) -> "dict[str, Pieces]":

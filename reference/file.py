@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from cli.apply.file import DeploymentFile, RevisionSection
+from domain.commands.apply import Document, RevisionSection
 from domain.model.policy import RolloutLimits
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerResources, DockerSpec, ExternalSpec
@@ -14,7 +14,7 @@ from reference.markdown import page, prose, table
 from reference.models import inner, rows_of
 
 SECTIONS: dict[str, type[BaseModel]] = {
-    "a document": DeploymentFile,
+    "a document": Document,
     "revision": RevisionSection,
     "revision.health_check": HealthCheck,
     "revision.docker": DockerSpec,

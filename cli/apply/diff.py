@@ -1,20 +1,20 @@
 """`rollway diff`, and `rollway apply --dry-run`: what a file would change, without changing it."""
 
-from collections.abc import Iterable
-from typing import Annotated
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
+import yaml
 
-from cli.apply.difference import Difference, difference
-from cli.apply.file import DeploymentFile, read_file
-from cli.apply.known import known_of
-from cli.apply.plan import ApplyRequest, Known, plan
+from cli.apply.file import read_file
 from cli.options import AsJson, Supersede
 from cli.servers import Reader
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_diff, print_json, printer
-from db.views.timeline import RevisionView, revision_like
+from db.commands.apply.difference import DocumentDifference, differences
+from domain.commands.apply import Apply
 
 
 def diff(
@@ -29,45 +29,43 @@ def diff(
     The fields that the file mentions are held against what is stored: - is stored, + stands in the file. Values of
     variables are never shown. Exit code 5 when there is a difference, 0 when there is none.
     """
-    request = ApplyRequest("diff", "", str(uuid4()), supersede, activate)
+    asked = Apply(documents=read_file(file), request_id=str(uuid4()), activate=activate, supersede=supersede)
+    tell_differences(asked, as_json=as_json, in_words=False)
+
+
+def tell_differences(asked: Apply, *, as_json: bool, in_words: bool) -> None:
+    """Print what would change, and end with code 5 if anything would. `in_words`: what applying would do, too."""
     with Reader() as reader:
-        found = [difference_of(reader, document, request) for document in read_file(file)]
-    tell_differences(found, as_json=as_json, in_words=False)
-
-
-def difference_of(reader: Reader, file: DeploymentFile, request: ApplyRequest) -> Difference:
-    """Of one document. Raises what `cli.apply.plan` refuses."""
-    known = known_of(reader, file)
-    would = tuple(step.sentence for step in plan(file, known, request))
-    is_activated = file.activate and request.activate
-    return difference(file, known, _running(reader, known, file) if is_activated else known.revision, would)
-
-
-def tell_differences(found: Iterable[Difference], *, as_json: bool, in_words: bool) -> None:
-    """Print them, and end with code 5 if there is one. `in_words`: what applying would do, too."""
-    differences = list(found)
+        found = reader.read(differences, asked)
     if as_json:
-        print_json([each.as_json() for each in differences])
+        print_json([_as_json(difference) for difference in found])
     else:
-        for each in differences:
-            _print(each, in_words=in_words)
-    if any(each.is_one for each in differences):
+        for difference in found:
+            _print(difference, in_words=in_words)
+    if any(difference.would for difference in found):
         raise typer.Exit(ExitCode.DIFFERENT)
 
 
-def _print(found: Difference, *, in_words: bool) -> None:
-    print_diff(found.lines)
+def _as_json(found: DocumentDifference) -> dict[str, Any]:
+    diff = "".join(f"{line}\n" for line in _lines(found))
+    return {"deployment": found.deployment, "differs": bool(found.would), "would": list(found.would), "diff": diff}
+
+
+def _print(found: DocumentDifference, *, in_words: bool) -> None:
+    print_diff(_lines(found))
     if in_words:
         for sentence in found.would or ["nothing to do"]:
             printer().print(f"{found.deployment}: {'would be: ' if found.would else ''}{sentence}")
 
 
-def _running(reader: Reader, known: Known, file: DeploymentFile) -> RevisionView | None:
-    """What runs, or is being rolled out; values that the file does not have are masked."""
-    deployment = known.deployment
-    if deployment is None or file.revision is None:
-        return None
-    name = deployment.deploying_revision or deployment.current_revision
-    if name is None:
-        return None
-    return reader.read(revision_like, deployment.id, name, file.revision.spec)
+def _lines(found: DocumentDifference) -> tuple[str, ...]:
+    """The lines as `diff -u` has them; none where applying would do nothing."""
+    names = (f"stored/{found.deployment}", f"file/{found.deployment}")
+    lines = difflib.unified_diff(_yaml(found.stored), _yaml(found.wanted), *names, lineterm="")
+    return tuple(lines) if found.would else ()
+
+
+def _yaml(document: Mapping[str, Any]) -> list[str]:
+    if not document:
+        return []
+    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=1000).splitlines()

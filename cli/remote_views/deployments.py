@@ -1,6 +1,6 @@
 """Deployments over HTTP, and what belongs to them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -14,9 +14,6 @@ from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView
 from domain.model.autoscaling import AutoscalingState
 from domain.model.deployment import Lifecycle
-from domain.revisions.revision import RevisionSpec
-from domain.steering.freezes import Frozen
-from domain.traffic.published import Entrance
 from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError
 
 
@@ -81,32 +78,10 @@ def revision_shown(remote: Remote, deployment_id: UUID, name: str) -> RevisionVi
         return None
 
 
-def revision_like(remote: Remote, deployment_id: UUID, name: str, spec: RevisionSpec) -> RevisionView | None:
-    """The revision of that name, held against this: the values that are the same are shown, all others masked."""
-    path = of_id(remote, deployment_id, f"/revisions/{quote(name, '')}/compare")
-    try:
-        return made(RevisionView, remote.ask("POST", path, json={"spec": spec.model_dump(mode="json")}))
-    except RevisionNotFoundError:
-        return None
-
-
 def hidden_differences(remote: Remote, deployment_id: UUID, before: str, after: str) -> list[str]:
     """The variables of two revisions whose values differ and are shown of neither."""
     path = of_id(remote, deployment_id, f"/revisions/{quote(before, '')}/difference")
     return list(remote.get(path, other=after)["hidden"])
-
-
-def owners_of(remote: Remote, wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:
-    """Those of `wanted` that another deployment has, each with its name."""
-    asked = [{"kind": each.kind, "value": each.value, "strip_prefix": each.strip_prefix} for each in wanted]
-    found = remote.ask("POST", f"{path_of(deployment)}/entrances/owners", json={"entrances": asked})
-    return {made(Entrance, item["entrance"]): item["deployment"] for item in found["items"]}
-
-
-def frozen_now(remote: Remote, deployment: str) -> Frozen | None:
-    """The freeze that is on for a deployment of that name, which need not exist yet."""
-    found = remote.get(f"{path_of(deployment)}/freeze")["frozen"]
-    return made(Frozen, found) if found else None
 
 
 def all_routes(remote: Remote, deployment_id: UUID, limit: int) -> list[RouteView]:

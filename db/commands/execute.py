@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands import autoscaling, windows
+from db.commands.apply.stored import stored_of
 from db.commands.entrances import set_traffic, take_default_entrances
 from db.commands.locked import note
 from db.commands.policies import set_policy, store_policy
@@ -20,16 +21,19 @@ from db.commands.steering import RULES, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
 from db.connection.engine import in_transaction
-from db.cycle.claim import claim_named
+from db.cycle.claim import Claim, claim_named
 from db.locking.lifecycle import lifecycle_status
 from db.outbox.written import write_events
 from db.replicas.hosts import forget_host
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import lock_route, record_stopped
+from domain.commands.apply import Apply
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
+from domain.commands.parts import parts, refuse_beyond, told_of
 from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
 from domain.commands.subscriptions import DeleteSubscription, SetSubscription
+from domain.installation.tokens import Role
 from domain.model.deployment import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.reported import status_told
@@ -44,52 +48,84 @@ _STATUS = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifec
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command did. `repeated`: it had been done before. `status`: of the deployment, for the wake."""
+    """What a command did. `repeated`: it had been done before. `statuses`: of the deployments, for the wake."""
 
     result: Result
     repeated: bool = False
-    status: DeploymentLifecycleStatus | None = None
+    statuses: tuple[DeploymentLifecycleStatus, ...] = ()
 
 
-def execute(
-    engine: Engine,
-    command: Command,
-    patience_seconds: float = 0,
-    traceparent: str | None = None,
-    asked: Collection[str] | None = None,
-) -> CommandResult:
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How a command came.
+
+    `traceparent`: the trace that asked for it. `asked`: the secrets that hosts were asked for; others that it needs
+    raise UnaskedSecretsError; None: what hosts said before counts. `role`: what the parts of an apply may do.
+    """
+
+    traceparent: str | None = None
+    asked: Collection[str] | None = None
+    role: Role = Role.ADMIN
+
+
+FROM_HERE = Sent()
+
+
+def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent: Sent = FROM_HERE) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain.words.errors`.
 
-    `patience_seconds`: how long to go on trying while Postgres is away. `traceparent`: the trace that asked for it.
-    `asked`: the secrets that hosts were asked for; others that it needs raise UnaskedSecretsError. None: what hosts
-    said before counts.
+    `patience_seconds`: how long to go on trying while Postgres is away.
     """
-    work = partial(_execute_once, command=command, traceparent=traceparent, asked=asked)
-    return in_transaction(engine, work, patience_seconds)
+    return in_transaction(engine, partial(_execute_once, command=command, sent=sent), patience_seconds)
 
 
-def _execute_once(
-    connection: Connection, command: Command, traceparent: str | None, asked: Collection[str] | None
-) -> CommandResult:
+def _execute_once(connection: Connection, command: Command, sent: Sent) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
     first = connection.execute(
         "INSERT INTO commands (request_id, name, payload, actor) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
         (command.request_id, command.task, Jsonb(payload), command.actor),
     )
-    steering = command if isinstance(command, DeploymentCommand) and type(command) in RULES else None
-    claim = claim_named(connection, steering.deployment) if steering else None  # locked if repeated, too: one wait less
+    claim = _claim(connection, command)  # locked if repeated, too: one wait less
     if not first.rowcount:
         return _answer_again(connection, command, payload)
-    status: DeploymentLifecycleStatus | None
-    if steering and claim:
-        result, status = steer(connection, claim, steering, asked)
-        keep_trace(connection, result["rollout_id"], traceparent)
-    else:
-        result = _EFFECTS[type(command)](connection, command)
-        row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
-        status = lifecycle_status(*row) if row else None
-        connection.execute(KEEP_ANSWER, answered(command, result))
-    return CommandResult(result, status=status)
+    if isinstance(command, Apply):
+        return _apply(connection, command, sent)
+    return _carry_out(connection, command, claim, sent)
+
+
+def _claim(connection: Connection, command: Command) -> Claim | None:
+    """The deployment that the command steers; None where it steers none."""
+    if isinstance(command, DeploymentCommand) and type(command) in RULES:
+        return claim_named(connection, command.deployment)
+    return None
+
+
+def _carry_out(connection: Connection, command: Command, claim: Claim | None, sent: Sent) -> CommandResult:
+    if claim is not None and isinstance(command, DeploymentCommand):
+        result, status = steer(connection, claim, command, sent.asked)
+        keep_trace(connection, result["rollout_id"], sent.traceparent)
+        return CommandResult(result, statuses=(status,))
+    result = _EFFECTS[type(command)](connection, command)
+    row = connection.execute(_STATUS, (result.get("deployment"),)).fetchone()
+    connection.execute(KEEP_ANSWER, answered(command, result))
+    return CommandResult(result, statuses=(lifecycle_status(*row),) if row else ())
+
+
+def _apply(connection: Connection, command: Apply, sent: Sent) -> CommandResult:
+    """All parts of all documents, each with what those before it have left."""
+    for name in sorted(document.deployment for document in command.documents):
+        claim_named(connection, name)  # in one order, so that two that lock the same wait for each other
+    told, statuses = [], list[DeploymentLifecycleStatus]()
+    for document in command.documents:
+        found = parts(document, stored_of(connection, document), command)
+        refuse_beyond(sent.role, found)
+        commands = [part.command for part in found]
+        done = [_carry_out(connection, each, _claim(connection, each), sent) for each in commands]
+        told.append(told_of(document, found, [each.result for each in done]))
+        statuses += [status for each in done for status in each.statuses]
+    result: Result = {"documents": told}
+    connection.execute(KEEP_ANSWER, answered(command, result))
+    return CommandResult(result, statuses=tuple(statuses))
 
 
 def _answer_again(connection: Connection, command: Command, payload: Result) -> CommandResult:

@@ -1,5 +1,6 @@
-"""Revisions: the command that adds one, its values its own or those of another one."""
+"""Revisions: the command that adds one, and the one that a rolling update goes to."""
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -9,12 +10,21 @@ from psycopg.types.json import Jsonb
 
 from db.commands.locked import lock_named, note
 from domain.commands.deployment import AddRevision
+from domain.commands.rollout import RollingUpdate
+from domain.model.deployment import Deployment
+from domain.replicas.restarts import restarted_name
+from domain.revisions.changed import changed_spec
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.revisions.secrets import MASK, names_masked
-from domain.revisions.stored import is_same, with_values_of
-from domain.words.errors import InvalidInputError, RevisionExistsError, RevisionNotFoundError
+from domain.revisions.stored import is_same, stored_spec, with_values_of
+from domain.words.errors import InvalidInputError, RevisionExistsError, RevisionNotFoundError, WrongStateError
 
+_OF_ID = "SELECT name, spec FROM revisions WHERE id = %s"
 _NAMED = "SELECT id, spec FROM revisions WHERE deployment_id = %s AND name = %s"
+
+_SAME_AGAIN = """
+    INSERT INTO revisions (deployment_id, name, spec) SELECT deployment_id, %s, spec FROM revisions WHERE id = %s
+"""
 
 
 def add_revision(connection: Connection, command: AddRevision) -> dict[str, Any]:
@@ -37,6 +47,43 @@ def add_revision(connection: Connection, command: AddRevision) -> dict[str, Any]
     if added:
         note(connection, deployment.id, command, "add_revision", f"revision {name} added")
     return {"deployment": command.deployment, "revision": name, "revision_id": str(row["id"]), "added": added}
+
+
+def add_restarted(connection: Connection, deployment_id: UUID, current: UUID) -> str:
+    """A revision with the content of the current one; the name that it has got."""
+    names = dict[Any, str](
+        connection.execute("SELECT id, name FROM revisions WHERE deployment_id = %s", (deployment_id,)).fetchall()
+    )
+    name = restarted_name(names[current], names.values())
+    connection.execute(_SAME_AGAIN, (name, current))
+    return name
+
+
+def next_revision(connection: Connection, deployment: Deployment, command: RollingUpdate) -> str:
+    """The name of the revision that a rolling update of the locked deployment goes to; a new one is added.
+
+    Raises InvalidInputError, WrongStateError, RevisionExistsError and RevisionNotFoundError.
+    """
+    if not command.changes:
+        return command.revision or _deploying(connection, deployment)
+    row = connection.execute(_OF_ID, (deployment.current_revision_id,)).fetchone()
+    if row is None:
+        message = f"{deployment.name} runs nothing that could be changed: 'rollway apply' gives it a first revision"
+        raise WrongStateError(message, deployment=deployment.name, state=str(deployment.status))
+    name, stored = row[0], stored_spec(json.dumps(row[1]))
+    spec = changed_spec(name, stored, command.image, command.command)
+    if command.revision is None and spec == stored.spec:
+        return str(name)
+    shared = {"request_id": command.request_id, "actor": command.actor, "reason": command.reason}
+    added = AddRevision(deployment=deployment.name, name=command.revision, spec=spec, **shared)
+    return str(add_revision(connection, added)["revision"])
+
+
+def _deploying(connection: Connection, deployment: Deployment) -> str:
+    row = connection.execute(_OF_ID, (deployment.deploying_revision_id,)).fetchone()
+    if row is None:
+        raise InvalidInputError("say what changes: an image, a command, or a revision that exists", field="image")
+    return str(row[0])
 
 
 def _with_values(connection: Connection, deployment_id: UUID, command: AddRevision) -> RevisionSpec:

@@ -10,21 +10,22 @@ from psycopg.rows import DictRow, dict_row
 from db.commands.locked import load_named
 from db.commands.policies import read_policy
 from db.commands.repeated import KEEP_ANSWER, answered
+from db.commands.revisions import add_restarted, next_revision
 from db.commands.written import write_steered
 from db.cycle.claim import Claim
 from db.cycle.load import load_routes
 from db.freezes import frozen_now
 from db.outbox.written import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
+from db.views.past import ended_rollouts
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.commands.deployment import Destroy, Scale
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
+from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, RollingUpdate, Undo
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
-from domain.replicas.restarts import restarted_name
 from domain.revisions.secret_checks import SecretCheck
 from domain.steering.activation import ActivationRequest, activate, restarted_revision
-from domain.steering.past import EndedRollout, KnownRevision, way_back
+from domain.steering.past import way_back
 from domain.steering.steered import Asking, Steered
 from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
 from domain.words.errors import RevisionNotFoundError
@@ -35,21 +36,6 @@ _REVISIONS = f"""
            EXISTS (SELECT FROM freezes) AS may_be_frozen
       FROM revisions v LEFT JOIN policies p ON p.deployment_id = v.deployment_id
      WHERE v.deployment_id = %s AND (v.name = %s OR v.id = %s)
-"""
-
-_ENDED = """
-    SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.is_undo, o.desired_at_start,
-           o.desired_with_revision
-      FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
-     WHERE o.deployment_id = %s AND o.outcome IN ('completed', 'rolled_back')
-     ORDER BY o.started_at DESC LIMIT %s
-"""
-
-_REMEMBERED = 200
-"""How many rollouts an undo looks back over."""
-
-_SAME_AGAIN = """
-    INSERT INTO revisions (deployment_id, name, spec) SELECT deployment_id, %s, spec FROM revisions WHERE id = %s
 """
 
 _LAST_ROLLOUT = """
@@ -142,6 +128,11 @@ class Case:
             command.revision, supersede=command.supersede, desired=command.desired_replicas, with_secrets=True
         )
 
+    def changed(self) -> ActivationRequest:
+        """What a rolling update names or makes. Raises what `next_revision` and `asked_for` raise."""
+        name = next_revision(self.connection, self.deployment, self.command)
+        return self.activation(name, supersede=self.command.supersede, with_secrets=True)
+
     def way_back(self) -> ActivationRequest | None:
         """To the revision that the command names, else to what ran before; None where a rollout can turn back.
 
@@ -151,22 +142,12 @@ class Case:
             return self.activation(self.command.revision)
         if self.deployment.rollout is not None:
             return None
-        rows = self.connection.execute(_ENDED, (self.deployment.id, _REMEMBERED)).fetchall()
-        ended = [
-            EndedRollout(KnownRevision(*row[:3]), KnownRevision(*row[3:6]), RolloutOutcome(row[6]), *row[7:])
-            for row in reversed(rows)
-        ]
-        back = way_back(self.deployment, ended)
+        back = way_back(self.deployment, ended_rollouts(self.connection, self.deployment.id))
         return self.activation(back.revision.name, desired=back.desired)
 
     def same_again(self) -> ActivationRequest:
         """To a new revision with the content of the current one. Raises WrongStateError."""
-        current = restarted_revision(self.deployment)
-        query = "SELECT id, name FROM revisions WHERE deployment_id = %s"
-        rows = self.connection.execute(query, (self.deployment.id,)).fetchall()
-        names = dict[Any, str](rows)
-        name = restarted_name(names[current], names.values())
-        self.connection.execute(_SAME_AGAIN, (name, current))
+        name = add_restarted(self.connection, self.deployment.id, restarted_revision(self.deployment))
         return self.activation(name, with_secrets=True)
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
@@ -188,6 +169,7 @@ class Case:
 
 RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
+    RollingUpdate: lambda case: activate(case.deployment, case.changed(), case.asking),
     Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
     Pause: lambda case: pause(case.deployment, case.asking),
     Resume: lambda case: resume(case.deployment, case.asking),

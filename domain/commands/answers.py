@@ -118,6 +118,26 @@ class Activated(Steered):
     """Hosts that cannot have a secret of the revision, and why."""
 
 
+class AppliedDocument(Answer):
+    """What became of one document."""
+
+    deployment: str
+    """The name of its deployment."""
+    done: tuple[str, ...]
+    """What was done, in sentences; none: it was so already."""
+    results: tuple[dict[str, Any], ...]
+    """What the commands answered that did it, in their order."""
+    rollout_id: str | None
+    """The id of the rollout that began, or goes on with another size."""
+
+
+class Applied(Answer):
+    """Deployments are what the documents say."""
+
+    documents: tuple[AppliedDocument, ...]
+    """What became of each, in their order."""
+
+
 class Turned(Steered):
     """A rollout that was under way turns, or a revision is activated: then it and what came of that are named."""
 

@@ -1,14 +1,47 @@
 """What every command carries."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from domain.installation.tokens import Role
 from domain.words.names import DeploymentName
 
 REQUEST_ID_LENGTH = 200
 MAX_REPLICAS = 10_000
 Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
+
+
+SPEC = {"command": ["python", "app.py"], "health_check": {"path": "/health"}}
+POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+"""In the examples of bodies."""
+DEPLOYMENT = "/v1/deployments/{deployment}"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How a command is asked for over HTTP, and by whom.
+
+    `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may. `example`: of its body.
+    `status`: when it is done. `label`: what its button says; without one it has no button. `is_planned`: whether what
+    it would do can be asked for first.
+    """
+
+    method: Literal["POST", "PUT", "DELETE"]
+    path: str
+    role: Role = Role.OPERATOR
+    example: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+    is_of_fleet: bool = False
+    label: str = ""
+    is_planned: bool = False
+
+    @property
+    def verb(self) -> str:
+        """The last word of the path, as in /v1/deployments/web/pause."""
+        return self.path.rpartition("/")[2]
 
 
 class Command(BaseModel):
@@ -18,6 +51,7 @@ class Command(BaseModel):
     task: ClassVar[str]
     answer: ClassVar[type[BaseModel]]
     """What `result` is in what the task answers."""
+    door: ClassVar[Door]
 
     request_id: str = Field(min_length=1, max_length=REQUEST_ID_LENGTH)
     """Sent again with the same id, nothing is done twice, and the first answer comes back."""
@@ -38,7 +72,7 @@ class DeploymentCommand(Command):
     """The version that the sender saw; the command is refused when the deployment has changed since."""
 
 
-class StartingCommand(DeploymentCommand):
+class Starting(Command):
     """A command that starts something."""
 
     through_freeze: bool = False
@@ -49,3 +83,7 @@ class StartingCommand(DeploymentCommand):
         if self.through_freeze and not self.reason:
             raise ValueError("through_freeze needs a reason, for the history")
         return self
+
+
+class StartingCommand(Starting, DeploymentCommand):
+    """A command that starts something of one deployment."""

@@ -5,12 +5,15 @@ from typing import Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, Steered, TrafficSet
-from domain.commands.base import Command, DeploymentCommand, Replicas
+from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
+from domain.installation.tokens import Role
 from domain.model.autoscaling_rule import MAX_RULES, AutoscalingRule
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
 from domain.words.names import DeploymentName, Name
+
+_RULE = {"metric": "queue_length", "comparator": ">", "threshold": 100, "step": 1, "min_replicas": 2, "max_replicas": 9}
 
 
 class CreateDeployment(Command):
@@ -18,6 +21,7 @@ class CreateDeployment(Command):
 
     task = "rollway.create_deployment"
     answer = Created
+    door = Door("POST", "/v1/deployments", Role.ADMIN, {"deployment": "web", "policy": POLICY}, status=201)
 
     deployment: DeploymentName
     """Its name."""
@@ -32,6 +36,7 @@ class AddRevision(DeploymentCommand):
 
     task = "rollway.add_revision"
     answer = RevisionAdded
+    door = Door("POST", f"{DEPLOYMENT}/revisions", example={"name": "v2", "spec": SPEC})
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
@@ -54,6 +59,7 @@ class SetPolicy(DeploymentCommand):
 
     task = "rollway.set_policy"
     answer = PolicySet
+    door = Door("PUT", f"{DEPLOYMENT}/policy", Role.ADMIN, {"policy": POLICY})
 
     policy: dict[str, Any] | None
     """{"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
@@ -64,6 +70,7 @@ class SetTraffic(DeploymentCommand, TrafficSettings):
 
     task = "rollway.set_traffic"
     answer = TrafficSet
+    door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]})
 
 
 class SetAutoscalingRules(DeploymentCommand):
@@ -71,6 +78,7 @@ class SetAutoscalingRules(DeploymentCommand):
 
     task = "rollway.set_autoscaling_rules"
     answer = RulesSet
+    door = Door("PUT", f"{DEPLOYMENT}/autoscaling", Role.ADMIN, {"rules": [_RULE]})
 
     rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
     """None of them ends the autoscaling."""
@@ -81,6 +89,7 @@ class Scale(DeploymentCommand):
 
     task = "rollway.scale"
     answer = Scaled
+    door = Door("POST", f"{DEPLOYMENT}/scale", example={"desired_replicas": 5}, label="Scale …", is_planned=True)
 
     desired_replicas: Replicas
     """How many."""
@@ -91,6 +100,7 @@ class Destroy(DeploymentCommand):
 
     task = "rollway.destroy"
     answer = Steered
+    door = Door("POST", f"{DEPLOYMENT}/destroy", Role.ADMIN)
 
     force: bool = False
     """End it now, its replicas taken as stopped: for those that nobody can stop, since what ran them is gone."""

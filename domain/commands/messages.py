@@ -70,8 +70,9 @@ def _with_storable_words(payload: Mapping[str, object]) -> dict[str, object]:
 
 def _large_part(value: object, path: str = "") -> str:
     """The path of what makes it large: further down as long as one field is more than half of all."""
-    if not isinstance(value, dict) or not value:
+    items = dict(enumerate(value)) if isinstance(value, list) else value
+    if not isinstance(items, dict) or not items:
         return path
-    sizes = {name: len(json.dumps(item)) for name, item in value.items()}
+    sizes = {name: len(json.dumps(item)) for name, item in items.items()}
     name = max(sizes, key=sizes.__getitem__)
-    return _large_part(value[name], f"{path}.{name}".lstrip(".")) if 2 * sizes[name] > sum(sizes.values()) else path
+    return _large_part(items[name], f"{path}.{name}".lstrip(".")) if 2 * sizes[name] > sum(sizes.values()) else path

@@ -6,7 +6,8 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from domain.commands.answers import HostForgotten, MetricPushed, RouteReported
-from domain.commands.base import Command
+from domain.commands.base import DEPLOYMENT, Command, Door
+from domain.installation.tokens import Role
 from domain.model.autoscaling_rule import MetricName, MetricNumber
 from domain.revisions.address import plausible_address
 from domain.words.names import DeploymentName
@@ -17,6 +18,7 @@ class PushMetric(Command):
 
     task = "rollway.push_metric"
     answer = MetricPushed
+    door = Door("POST", f"{DEPLOYMENT}/metrics", example={"metric": "queue_length", "value": 12.0})
 
     deployment: DeploymentName
     """Its name."""
@@ -31,6 +33,7 @@ class ForgetHost(Command):
 
     task = "rollway.forget_host"
     answer = HostForgotten
+    door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True)
 
     host: str = Field(min_length=1, max_length=63)
     """Its name."""
@@ -41,6 +44,7 @@ class ReportRoute(Command):
 
     task = "rollway.report_route"
     answer = RouteReported
+    door = Door("POST", "/v1/routes/{route_id}/report", example={"status": "healthy"}, is_of_fleet=True)
 
     route_id: UUID
     """Of the replica, as the request to start it named it."""

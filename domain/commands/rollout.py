@@ -2,10 +2,10 @@
 
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from domain.commands.answers import Activated, Steered, Turned
-from domain.commands.base import DeploymentCommand, Replicas, StartingCommand
+from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
 from domain.words.names import Name
 
 
@@ -14,6 +14,13 @@ class ActivateRevision(StartingCommand):
 
     task = "rollway.activate_revision"
     answer = Activated
+    door = Door(
+        "POST",
+        f"{DEPLOYMENT}/activate",
+        example={"revision": "v2", "reason": "ticket 7"},
+        label="Roll out …",
+        is_planned=True,
+    )
 
     revision: Name
     """Its name."""
@@ -28,6 +35,32 @@ class Restart(StartingCommand):
 
     task = "rollway.restart"
     answer = Activated
+    door = Door(
+        "POST", f"{DEPLOYMENT}/restart", example={"reason": "a new certificate"}, label="Restart", is_planned=True
+    )
+
+
+class RollingUpdate(StartingCommand):
+    """Roll out what runs with another image or command; everything else is as in the current revision."""
+
+    task = "rollway.rolling_update"
+    answer = Activated
+    door = Door("POST", f"{DEPLOYMENT}/rolling-update", example={"command": ["python", "app.py", "2"]})
+
+    revision: Name | None = None
+    """The name of the revision. Left out: made from its content, so that the same change asked again changes nothing.
+    With neither image nor command: a revision that exists, or the one of the rollout under way."""
+    image: str | None = Field(default=None, min_length=1)
+    """The image of its containers from now on."""
+    command: tuple[str, ...] = ()
+    """What it runs from now on."""
+    supersede: bool = False
+    """Leave a rollout to another revision that is under way."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether a revision with another content is asked for."""
+        return self.image is not None or bool(self.command)
 
 
 class Pause(DeploymentCommand):
@@ -35,6 +68,9 @@ class Pause(DeploymentCommand):
 
     task = "rollway.pause"
     answer = Steered
+    door = Door(
+        "POST", f"{DEPLOYMENT}/pause", example={"reason": "looking at the logs"}, label="Pause", is_planned=True
+    )
 
 
 class Resume(DeploymentCommand):
@@ -42,6 +78,7 @@ class Resume(DeploymentCommand):
 
     task = "rollway.resume"
     answer = Steered
+    door = Door("POST", f"{DEPLOYMENT}/resume", label="Resume", is_planned=True)
 
 
 class Promote(DeploymentCommand):
@@ -49,6 +86,7 @@ class Promote(DeploymentCommand):
 
     task = "rollway.promote"
     answer = Steered
+    door = Door("POST", f"{DEPLOYMENT}/promote", label="Promote", is_planned=True)
 
     full: bool = False
     """Past all weights of a canary: the rest follows at once; needs a reason."""
@@ -65,6 +103,7 @@ class Abort(DeploymentCommand):
 
     task = "rollway.abort"
     answer = Steered
+    door = Door("POST", f"{DEPLOYMENT}/abort", example={"reason": "it is slow"}, label="Abort", is_planned=True)
 
 
 class Undo(DeploymentCommand):
@@ -72,6 +111,7 @@ class Undo(DeploymentCommand):
 
     task = "rollway.undo"
     answer = Turned
+    door = Door("POST", f"{DEPLOYMENT}/undo", label="Undo", is_planned=True)
 
     revision: Name | None = None
     """Left out: the one from before the current one that was not rolled back itself."""
@@ -82,3 +122,4 @@ class Retry(StartingCommand):
 
     task = "rollway.retry"
     answer = Turned
+    door = Door("POST", f"{DEPLOYMENT}/retry", label="Retry", is_planned=True)

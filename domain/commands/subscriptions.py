@@ -1,7 +1,8 @@
 """Commands about who is told of transitions."""
 
 from domain.commands.answers import SubscriptionDeleted, SubscriptionSet
-from domain.commands.base import Command
+from domain.commands.base import Command, Door
+from domain.installation.tokens import Role
 from domain.outbox.subscription import SubscriptionSettings
 from domain.words.names import Name
 
@@ -11,6 +12,7 @@ class SetSubscription(Command, SubscriptionSettings):
 
     task = "rollway.set_subscription"
     answer = SubscriptionSet
+    door = Door("PUT", "/v1/subscriptions/{subscription}", Role.ADMIN, {"webhook": "ci"}, is_of_fleet=True)
 
 
 class DeleteSubscription(Command):
@@ -18,6 +20,7 @@ class DeleteSubscription(Command):
 
     task = "rollway.delete_subscription"
     answer = SubscriptionDeleted
+    door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True)
 
     subscription: Name
     """Its name."""

@@ -7,7 +7,8 @@ from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from domain.commands.answers import Answer
-from domain.commands.base import Command
+from domain.commands.base import Command, Door
+from domain.installation.tokens import Role
 from domain.words.names import DeploymentName, Name
 
 MOST_NAMED = 1000
@@ -70,11 +71,15 @@ class GroupDeleted(Answer):
     """Its name."""
 
 
+_EXAMPLE = {"cron": "0 18 * * FRI", "time_zone": "Europe/Berlin", "duration_seconds": 216_000}
+
+
 class SetFreeze(Command):
     """Let nothing start in a window; replaces the freeze of that name. What leads back is never frozen."""
 
     task = "rollway.set_freeze"
     answer = FreezeSet
+    door = Door("PUT", "/v1/freezes/{freeze}", Role.ADMIN, _EXAMPLE, is_of_fleet=True)
 
     freeze: Name
     """Its name."""
@@ -110,6 +115,7 @@ class DeleteFreeze(Command):
 
     task = "rollway.delete_freeze"
     answer = FreezeDeleted
+    door = Door("DELETE", "/v1/freezes/{freeze}", Role.ADMIN, is_of_fleet=True)
 
     freeze: Name
     """Its name."""
@@ -120,6 +126,7 @@ class SetGroup(Command):
 
     task = "rollway.set_group"
     answer = GroupSet
+    door = Door("PUT", "/v1/groups/{group}", Role.ADMIN, {"deployments": ["web"], "most_at_once": 1}, is_of_fleet=True)
 
     group: Name
     """Its name."""
@@ -142,6 +149,7 @@ class DeleteGroup(Command):
 
     task = "rollway.delete_group"
     answer = GroupDeleted
+    door = Door("DELETE", "/v1/groups/{group}", Role.ADMIN, is_of_fleet=True)
 
     group: Name
     """Its name."""

@@ -22,8 +22,10 @@ class Role(StrEnum):
     OPERATOR = "operator"
     ADMIN = "admin"
 
-
-_RANK = {role: rank for rank, role in enumerate(Role)}
+    def reaches(self, needed: "Role") -> bool:
+        """Whether it may do what `needed` may."""
+        ranks = list(Role)
+        return ranks.index(self) >= ranks.index(needed)
 
 
 class NoTokenError(RollwayError):
@@ -90,7 +92,7 @@ class Token:
 
     def may(self, role: Role) -> bool:
         """Whether it may do what `role` may."""
-        return _RANK[self.role] >= _RANK[role]
+        return self.role.reaches(role)
 
     def refuse_below(self, role: Role) -> None:
         """Raises NotAllowedError when the token's role is a lesser one."""

@@ -39,7 +39,7 @@ class Activation(StrEnum):
     ALREADY_ACTIVE = "already_active"
 
 
-_RUN_ALREADY = frozenset({Activation.RESUMED, Activation.ALREADY_ACTIVE})
+RUN_ALREADY = frozenset({Activation.RESUMED, Activation.ALREADY_ACTIVE})
 """Where no host has to start what it does not start anyway."""
 
 
@@ -70,7 +70,7 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Asking)
     is_frozen = request.frozen if _starts(deployment, request, activation) else None
     if is_frozen is not None and not request.through_freeze:
         raise is_frozen.refusal(deployment.name)
-    without = {} if activation in _RUN_ALREADY else passed_over(request.revision_name, request.secrets)
+    without = {} if activation in RUN_ALREADY else passed_over(request.revision_name, request.secrets)
     steered = _activated(deployment, request, activation, asking)
     if is_frozen is not None:
         steered = replace(steered, said=f"{steered.said}, through freeze {is_frozen.freeze}")
@@ -81,7 +81,7 @@ def activate(deployment: Deployment, request: ActivationRequest, asking: Asking)
 def _starts(deployment: Deployment, request: ActivationRequest, activation: Activation) -> bool:
     """Whether something begins by it that a freeze keeps from beginning; never the way back."""
     is_back = request.is_undo or request.revision_id == deployment.current_revision_id
-    return activation not in _RUN_ALREADY and not (is_back and activation is not Activation.FIRST)
+    return activation not in RUN_ALREADY and not (is_back and activation is not Activation.FIRST)
 
 
 def decide_activation(deployment: Deployment, request: ActivationRequest) -> Activation:

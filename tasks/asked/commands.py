@@ -1,13 +1,14 @@
 """The commands and queries as Celery tasks, for services that know only a task's name and its JSON payload."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from celery import Task
 from pydantic import BaseModel
 
-from db.commands.execute import execute
+from db.commands.execute import FROM_HERE, Sent, execute
 from db.connection.engine import database_now, engine, in_transaction
 from db.replicas.secrets import UnaskedSecretsError
 from db.silence import AWAY
@@ -28,22 +29,22 @@ PATIENCE_SECONDS = 30.0
 """How long a command waits for Postgres: longer than a restart takes, and than a sender likes to wait."""
 
 
-def run_command(
-    task: str, payload: object, patience_seconds: float = 0, traceparent: str | None = None
-) -> dict[str, Any]:
+def run_command(task: str, payload: object, patience_seconds: float = 0, sent: Sent = FROM_HERE) -> dict[str, Any]:
     """Carry out a command here and now and wake its handler. Raises the refusals of `domain.words.errors`.
 
-    `traceparent`: the trace that asked for it. Returns {"result": what was done, "repeated": whether an earlier request
-    with this id had done it}.
+    Returns {"result": what was done, "repeated": whether an earlier request with this id had done it}.
     """
-    carry_out = partial(execute, engine(), parse_command(task, payload), patience_seconds, traceparent)
-    try:
-        done = carry_out(asked=())
-    except UnaskedSecretsError as unasked:
-        ask_hosts(engine(), unasked.references)
-        done = carry_out()
-    waker().after_change([] if done.status is None else [done.status])
-    return {"result": done.result, "repeated": done.repeated}
+    carry_out = partial(execute, engine(), parse_command(task, payload), patience_seconds)
+    asked = frozenset[str]()
+    while True:
+        try:
+            done = carry_out(replace(sent, asked=asked))
+        except UnaskedSecretsError as unasked:  # each of an apply's deployments may need others
+            ask_hosts(engine(), unasked.references)
+            asked |= frozenset(unasked.references)
+        else:
+            waker().after_change(done.statuses)
+            return {"result": done.result, "repeated": done.repeated}
 
 
 def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def answer_message(task: str, given: Mapping[str, object], traceparent: str | No
         payload = _believed_payload(task, given)
         if task in QUERIES:
             return run_query(task, payload, PATIENCE_SECONDS)
-        return run_command(task, payload, PATIENCE_SECONDS, traceparent_of(traceparent))
+        return run_command(task, payload, PATIENCE_SECONDS, Sent(traceparent_of(traceparent)))
 
     told = _told(work)
     log_answer(task, given, told)

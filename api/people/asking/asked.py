@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from domain.commands.apply import MOST_DOCUMENTS, Document
 from domain.commands.base import MAX_REPLICAS
+from domain.commands.registry import PLANNED
 from domain.installation.tokens import Token
-from domain.revisions.revision import RevisionSpec
-from domain.revisions.secrets import Reference
-from domain.traffic.published import Entrance
 from domain.words.names import DeploymentName, Name
 from domain.words.text import unstorable
 
@@ -20,6 +19,12 @@ def _storable(text: str) -> str:
     if fault := unstorable(text):
         raise ValueError(fault[1])
     return text
+
+
+def _planned(verb: str) -> str:
+    if verb not in PLANNED:
+        raise ValueError(f"must be one of {', '.join(PLANNED)}")
+    return verb
 
 
 class Parameters(BaseModel):
@@ -63,9 +68,7 @@ class StepParameters(Parameters):
 class PlanParameters(Parameters):
     """Of which command, with what it takes."""
 
-    command: Literal["activate", "restart", "pause", "resume", "promote", "abort", "undo", "retry", "scale"] = (
-        "activate"
-    )
+    command: Annotated[str, AfterValidator(_planned), Field(json_schema_extra={"enum": list(PLANNED)})] = "activate"
     """The last word of its path."""
     revision: Name | None = None
     """Of activate, and of undo where it goes further back."""
@@ -105,13 +108,6 @@ class LogParameters(Parameters):
     """Which replicas, those that are gone too; left out, all that run."""
 
 
-class CompareParameters(Parameters):
-    """What a revision is held against."""
-
-    spec: RevisionSpec
-    """What it should run."""
-
-
 class DifferenceParameters(Parameters):
     """Of which two revisions."""
 
@@ -119,18 +115,15 @@ class DifferenceParameters(Parameters):
     """The name of the one that the other is held against."""
 
 
-class EntranceParameters(Parameters):
-    """Which entrances."""
+class ApplyParameters(Parameters):
+    """What is applied, as `POST /v1/apply` takes it."""
 
-    entrances: tuple[Entrance, ...] = Field(max_length=200)
-    """Each with `kind`, `value` and `strip_prefix`."""
-
-
-class SecretParameters(Parameters):
-    """Which secrets."""
-
-    references: tuple[Reference, ...]
-    """Each as `env` has it, such as `file:/run/secrets/db`."""
+    documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
+    """Each of one deployment."""
+    activate: bool = True
+    """false: revisions are only registered."""
+    supersede: bool = False
+    """Leave rollouts to other revisions that are under way."""
 
 
 class EventParameters(Parameters):

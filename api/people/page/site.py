@@ -17,13 +17,10 @@ from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.resources.answers import Methods
 from api.people.resources.commands import carry_out
 from api.people.resources.table import WRITES, Write
-from domain.commands.deployment import Scale
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.installation.tokens import NoTokenError, Token
 from domain.words.errors import InvalidInputError
 
-_COMMANDS = (ActivateRevision, Restart, Pause, Resume, Promote, Abort, Undo, Retry, Scale)
-BUTTONS: Mapping[str, Write] = {write.path.rpartition("/")[2]: write for write in WRITES if write.command in _COMMANDS}
+BUTTONS: Mapping[str, Write] = {write.command.door.verb: write for write in WRITES if write.command.door.label}
 """By the last word of the path, as in `/deployments/web/pause`."""
 _FIELDS = ("reason", "revision", "desired_replicas")
 

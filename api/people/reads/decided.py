@@ -1,6 +1,5 @@
 """The reads for which decisions are made once more: why a deployment waits, what a change will do, what one did."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 
 from psycopg import Connection
@@ -10,24 +9,13 @@ from api.people.reads.deployments import Document, named, rollout_id
 from db.audit.shown import receipt_shown, why_shown
 from db.commands.foretold import plan_of
 from db.views.ahead.foresight import learned_shown
+from db.views.past import past_of
 from domain.commands.base import DeploymentCommand
-from domain.commands.deployment import Scale
 from domain.commands.messages import parse_command
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
+from domain.commands.registry import PLANNED, button_of
+from domain.steering.offered import offered as offered_now
+from domain.steering.steered import Asking
 from domain.words.errors import RolloutNotFoundError
-
-_PLANNED: Mapping[str, type[DeploymentCommand]] = {
-    "activate": ActivateRevision,
-    "restart": Restart,
-    "pause": Pause,
-    "resume": Resume,
-    "promote": Promote,
-    "abort": Abort,
-    "undo": Undo,
-    "retry": Retry,
-    "scale": Scale,
-}
-"""By the word that a plan is asked for with."""
 
 
 def why(connection: Connection, asked: Asked) -> Document:
@@ -35,10 +23,17 @@ def why(connection: Connection, asked: Asked) -> Document:
     return asdict(why_shown(connection, asked.deployment))
 
 
+def offered(connection: Connection, asked: Asked) -> Document:
+    """Which commands would be taken now, in the order of buttons."""
+    view = named(connection, asked)
+    verbs = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
+    return {"items": [asdict(button_of(verb)) for verb in verbs]}
+
+
 def plan(connection: Connection, asked: Asked) -> Document:
     """What a command would do, wave by wave."""
     given = asked.parameters.model_dump(exclude_none=True)
-    task = _PLANNED[given.pop("command")].task
+    task = PLANNED[given.pop("command")].task
     payload = {**given, "deployment": asked.deployment, "actor": asked.token.name, "request_id": "in a plan"}
     command = parse_command(task, payload)
     if not isinstance(command, DeploymentCommand):

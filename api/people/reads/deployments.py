@@ -9,13 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from api.people.asking.asked import Asked
 from db.audit.receipts import against_plan
-from db.freezes import frozen_now
 from db.proxies.acks import list_proxies
 from db.proxies.table import read_traffic
 from db.views.ahead.cycles import cycles as cycles_of_step
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
-from db.views.fleet.entrances import owners_of
 from db.views.fleet.hosts import all_hosts
 from db.views.fleet.signs import signs_of_life
 from db.views.fleet.subscriptions import all_subscriptions
@@ -43,12 +41,6 @@ def deployments(connection: Connection, asked: Asked) -> Document:
 def deployment(connection: Connection, asked: Asked) -> Document:
     """One, with where it is reached and its newest revisions."""
     return deployment_document(connection, asked.deployment)
-
-
-def owners(connection: Connection, asked: Asked) -> Document:
-    """Which of these entrances other deployments have than the one of this name, which need not exist yet."""
-    taken = owners_of(connection, asked.parameters.entrances, valid_name(asked.deployment))
-    return {"items": [{"entrance": entrance, "deployment": owner} for entrance, owner in taken.items()]}
 
 
 def rollouts(connection: Connection, asked: Asked) -> Document:
@@ -130,11 +122,6 @@ def table(connection: Connection, asked: Asked) -> Document:
 def subscriptions(connection: Connection, _: Asked) -> Document:
     """Who is told of transitions."""
     return {"items": all_subscriptions(connection)}
-
-
-def freeze(connection: Connection, asked: Asked) -> Document:
-    """The one that is on for a deployment of this name, which need not exist yet; null for none."""
-    return {"frozen": frozen_now(connection, valid_name(asked.deployment))}
 
 
 def freezes(connection: Connection, _: Asked) -> Document:

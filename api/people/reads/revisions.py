@@ -7,7 +7,7 @@ from psycopg import Connection
 from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document, named, page_of
 from db.views.pages import revisions_page
-from db.views.timeline import RevisionView, hidden_differences, revision_like, revision_shown
+from db.views.timeline import RevisionView, hidden_differences, revision_shown
 from domain.words.errors import RevisionNotFoundError
 
 
@@ -21,12 +21,6 @@ def revision(connection: Connection, asked: Asked) -> Document:
     """One, the values of its variables masked."""
     view, name = named(connection, asked), asked.path["revision"]
     return asdict(_found(revision_shown(connection, view.id, name), view.name, name))
-
-
-def compared_revision(connection: Connection, asked: Asked) -> Document:
-    """One held against what it should run: of its values those are shown that are just that."""
-    view, name = named(connection, asked), asked.path["revision"]
-    return asdict(_found(revision_like(connection, view.id, name, asked.parameters.spec), view.name, name))
 
 
 def difference(connection: Connection, asked: Asked) -> Document:

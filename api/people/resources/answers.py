@@ -94,7 +94,9 @@ def _writing(write: Write, access: Access) -> Answer:
         token, body = await access.token(request), await request.body()
         done = await run_in_threadpool(carry_out, write, token, request.path_params, request.headers, body)
         replayed = {REPLAYED: "true"} if done["repeated"] else {}
-        return JSONResponse(done["result"], write.status, {**_PRIVATE, **_etag(done["result"]), **replayed})
+        return JSONResponse(
+            done["result"], write.command.door.status, {**_PRIVATE, **_etag(done["result"]), **replayed}
+        )
 
     return answer
 

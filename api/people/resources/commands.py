@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from api.people.resources.table import IN_HEADERS, Write
+from db.commands.execute import Sent
 from domain.commands.base import REQUEST_ID_LENGTH
 from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError
@@ -27,11 +28,18 @@ def carry_out(
     if write.is_of_fleet:
         token.refuse_others(None)
     elif not token.is_for_all:
-        token.refuse_others(str(payload.get("deployment")))
+        for name in _deployments(payload):
+            token.refuse_others(name)
     payload |= {"request_id": _request_id(headers), "actor": token.name}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
-    return run_command(write.command.task, payload, PATIENCE_SECONDS, headers.get("traceparent"))
+    return run_command(write.command.task, payload, PATIENCE_SECONDS, Sent(headers.get("traceparent"), role=token.role))
+
+
+def _deployments(payload: Mapping[str, Any]) -> list[str]:
+    """The names of those that the command is about; what is no document is refused when the payload is read."""
+    documents = payload.get("documents", [payload])
+    return [str(document.get("deployment")) for document in documents if isinstance(document, dict)]
 
 
 def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:

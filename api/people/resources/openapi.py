@@ -96,7 +96,7 @@ def _operation(resource: Resource, components: dict[str, Schema]) -> dict[str, A
                 *(["If-Match"] if "expected_version" in resource.command.model_fields else []),
             ]
             answer = _model(resource.command.answer, components)
-            body = _body(_trimmed(resource, components), resource.example)
+            body = _body(_trimmed(resource, components), resource.command.door.example)
         case Read():
             said = {"operationId": resource.find.__name__, **_says(resource.find, resource)}
             headers, answer = [], schema_of(SHAPES[resource.find], components)
@@ -105,7 +105,7 @@ def _operation(resource: Resource, components: dict[str, Schema]) -> dict[str, A
             said["parameters"] = [] if is_post else _query(resource.parameters, components)
     named = [_in("path", name, _PATH[name], required=True) for name in re.findall(r"{(\w+)}", resource.path)]
     parameters = [*named, *said.pop("parameters", []), *(_in("header", name, _HEADERS[name]) for name in headers)]
-    status = str(getattr(resource, "status", 200))
+    status = str(resource.command.door.status if isinstance(resource, Write) else 200)
     return {
         **said,
         "parameters": parameters,

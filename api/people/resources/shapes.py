@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from api.people.reads import decided, logs, revisions, secrets, set_up
+from api.people.reads import applied, decided, logs, revisions, set_up
 from api.people.reads import deployments as reads
 from db.audit.receipts import AgainstPlan
 from db.audit.shown import ReceiptView, WhyView
+from db.commands.apply.difference import DocumentDifference
 from db.proxies.acks import ProxyView
 from db.views.ahead.cycles import Cycle
 from db.views.ahead.foresight import LearnedView
@@ -25,22 +26,13 @@ from db.views.rollouts import RolloutView
 from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView, StepView
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet
+from domain.commands.registry import Button
 from domain.foresight.plan.foreseen import Plan
-from domain.revisions.secret_checks import SecretCheck
-from domain.steering.freezes import Frozen
-from domain.traffic.published import Entrance
+from domain.foresight.rehearsal.learned import Learned
 from traffic.table import TrafficTable
 
 REF = "#/components/schemas/{model}"
 Schema = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """An entrance that another deployment has."""
-
-    entrance: Entrance
-    deployment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +47,23 @@ class Shape:
 
 _SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote"]}
 
+_AHEAD = {
+    "deployment": str,
+    "from_revision": str,
+    "to_revision": str,
+    "has_health_check": bool,
+    "inputs": dict[str, Any],
+    "learned": Learned,
+}
+
 SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.deployments: Shape((DeploymentView,), "page", _SUMMARY),
     reads.deployment: Shape((DeploymentView, ReachedView), more={**_SUMMARY, "revisions": list[RevisionView]}),
     revisions.revisions: Shape((RevisionView,), "page"),
     revisions.revision: Shape((RevisionView,)),
-    revisions.compared_revision: Shape((RevisionView,)),
     revisions.difference: Shape((), more={"before": RevisionView, "after": RevisionView, "hidden": list[str]}),
-    reads.owners: Shape((Taken,), "whole"),
+    applied.difference: Shape((DocumentDifference,), "whole"),
+    applied.ahead: Shape((), "whole", _AHEAD),
     reads.rollouts: Shape((RolloutView,), "page"),
     reads.rollout: Shape((RolloutView,)),
     reads.steps: Shape((StepView,), "whole"),
@@ -71,6 +72,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     set_up.autoscaling: Shape((RulesSet,)),
     set_up.traffic: Shape((TrafficSet,)),
     decided.why: Shape((WhyView,)),
+    decided.offered: Shape((Button,), "whole"),
     decided.plan: Shape((Plan,)),
     decided.learned: Shape((LearnedView,)),
     decided.receipt: Shape((ReceiptView,)),
@@ -80,13 +82,11 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
     reads.routes: Shape((RouteView,), "whole", beside={"last_failed": RouteView | None}),
     logs.routes_like: Shape((RouteView,), "whole", {"deployment": str}),
     logs.logs: Shape((logs.LogView,), "whole", beside={"silent": list[str]}),
-    secrets.secrets: Shape((SecretCheck,), "whole"),
     reads.progress: Shape((Progress,)),
     reads.hosts: Shape((HostView,), "whole", {"state": Literal["up", "down"]}),
     reads.table: Shape((TrafficTable,)),
     reads.proxies: Shape((ProxyView,), "whole"),
     reads.subscriptions: Shape((SubscriptionView,), "whole"),
-    reads.freeze: Shape((), more={"frozen": Frozen | None}),
     reads.freezes: Shape((FreezeView,), "whole"),
     reads.groups: Shape((GroupView,), "whole"),
     reads.signs: Shape((SignsOfLife,)),

@@ -1,17 +1,16 @@
 """The resources: each path with its method, who may ask, and which command or read it is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from psycopg import Connection
 
 from api.people.asking.asked import (
     AbbreviatedParameters,
+    ApplyParameters,
     Asked,
-    CompareParameters,
     DifferenceParameters,
-    EntranceParameters,
     LogParameters,
     NamedPageParameters,
     PageParameters,
@@ -19,25 +18,12 @@ from api.people.asking.asked import (
     PlanParameters,
     ProgressParameters,
     RouteParameters,
-    SecretParameters,
     StepParameters,
 )
-from api.people.reads import decided, logs, revisions, secrets, set_up
+from api.people.reads import applied, decided, logs, revisions, set_up
 from api.people.reads import deployments as reads
-from domain.commands.base import Command
-from domain.commands.deployment import (
-    AddRevision,
-    CreateDeployment,
-    Destroy,
-    Scale,
-    SetAutoscalingRules,
-    SetPolicy,
-    SetTraffic,
-)
-from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
-from domain.commands.windows import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.commands.base import DEPLOYMENT, Command
+from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role
 
 IN_HEADERS = {
@@ -47,8 +33,6 @@ IN_HEADERS = {
     "schema_version": "the path, as /v1",
 }
 """Fields of commands that no body has, and what says the same over HTTP."""
-
-DEPLOYMENT = "/v1/deployments/{deployment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +47,9 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Write(Resource):
-    """A command. `example`: of its body; `status`: when it is done."""
+    """A command, as its class says."""
 
     command: type[Command]
-    example: Mapping[str, Any] = field(default_factory=dict)
-    status: int = field(default=200, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,37 +65,11 @@ class Read(Resource):
     afterwards: Callable[[Asked, reads.Document], reads.Document] | None = field(default=None, kw_only=True)
 
 
-_SPEC = {"command": ["python", "app.py"], "health_check": {"path": "/health"}}
-_POLICY = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
-_RULE = {"metric": "queue_length", "comparator": ">", "threshold": 100, "step": 1, "min_replicas": 2, "max_replicas": 9}
-_FREEZE = {"cron": "0 18 * * FRI", "time_zone": "Europe/Berlin", "duration_seconds": 216_000}
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 
-WRITES: Sequence[Write] = (
-    Write("POST", "/v1/deployments", _ADMIN, CreateDeployment, {"deployment": "web", "policy": _POLICY}, status=201),
-    Write("POST", f"{DEPLOYMENT}/destroy", _ADMIN, Destroy),
-    Write("POST", f"{DEPLOYMENT}/revisions", _OPERATOR, AddRevision, {"name": "v2", "spec": _SPEC}),
-    Write("PUT", f"{DEPLOYMENT}/policy", _ADMIN, SetPolicy, {"policy": _POLICY}),
-    Write("PUT", f"{DEPLOYMENT}/traffic", _ADMIN, SetTraffic, {"hosts": ["web.example.com"]}),
-    Write("PUT", f"{DEPLOYMENT}/autoscaling", _ADMIN, SetAutoscalingRules, {"rules": [_RULE]}),
-    Write("POST", f"{DEPLOYMENT}/metrics", _OPERATOR, PushMetric, {"metric": "queue_length", "value": 12.0}),
-    Write("POST", f"{DEPLOYMENT}/activate", _OPERATOR, ActivateRevision, {"revision": "v2", "reason": "ticket 7"}),
-    Write("POST", f"{DEPLOYMENT}/restart", _OPERATOR, Restart, {"reason": "a new certificate"}),
-    Write("POST", f"{DEPLOYMENT}/pause", _OPERATOR, Pause, {"reason": "looking at the logs"}),
-    Write("POST", f"{DEPLOYMENT}/resume", _OPERATOR, Resume),
-    Write("POST", f"{DEPLOYMENT}/promote", _OPERATOR, Promote),
-    Write("POST", f"{DEPLOYMENT}/abort", _OPERATOR, Abort, {"reason": "it is slow"}),
-    Write("POST", f"{DEPLOYMENT}/undo", _OPERATOR, Undo),
-    Write("POST", f"{DEPLOYMENT}/retry", _OPERATOR, Retry),
-    Write("POST", f"{DEPLOYMENT}/scale", _OPERATOR, Scale, {"desired_replicas": 5}),
-    Write("POST", "/v1/hosts/{host}/forget", _ADMIN, ForgetHost, is_of_fleet=True),
-    Write("POST", "/v1/routes/{route_id}/report", _OPERATOR, ReportRoute, {"status": "healthy"}, is_of_fleet=True),
-    Write("PUT", "/v1/subscriptions/{subscription}", _ADMIN, SetSubscription, {"webhook": "ci"}, is_of_fleet=True),
-    Write("DELETE", "/v1/subscriptions/{subscription}", _ADMIN, DeleteSubscription, is_of_fleet=True),
-    Write("PUT", "/v1/freezes/{freeze}", _ADMIN, SetFreeze, _FREEZE, is_of_fleet=True),
-    Write("DELETE", "/v1/freezes/{freeze}", _ADMIN, DeleteFreeze, is_of_fleet=True),
-    Write("PUT", "/v1/groups/{group}", _ADMIN, SetGroup, {"deployments": ["web"], "most_at_once": 1}, is_of_fleet=True),
-    Write("DELETE", "/v1/groups/{group}", _ADMIN, DeleteGroup, is_of_fleet=True),
+WRITES: Sequence[Write] = tuple(
+    Write(command.door.method, command.door.path, command.door.role, command, is_of_fleet=command.door.is_of_fleet)
+    for command in COMMANDS.values()
 )
 
 READS: Sequence[Read] = (
@@ -122,32 +78,18 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, revisions.revisions, NamedPageParameters),
     Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}", _VIEWER, revisions.revision),
     Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}/difference", _VIEWER, revisions.difference, DifferenceParameters),
-    Read(
-        "POST",
-        f"{DEPLOYMENT}/revisions/{{revision}}/compare",
-        _OPERATOR,
-        revisions.compared_revision,
-        CompareParameters,
-    ),
-    Read("POST", f"{DEPLOYMENT}/entrances/owners", _OPERATOR, reads.owners, EntranceParameters),
-    Read("GET", f"{DEPLOYMENT}/freeze", _VIEWER, reads.freeze),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, logs.logs, LogParameters, afterwards=logs.as_hosts_say),
-    Read(
-        "POST",
-        f"{DEPLOYMENT}/secrets",
-        _OPERATOR,
-        secrets.secrets,
-        SecretParameters,
-        afterwards=secrets.as_hosts_say,
-    ),
+    Read("POST", "/v1/apply/difference", _OPERATOR, applied.difference, ApplyParameters),
+    Read("POST", "/v1/apply/ahead", _OPERATOR, applied.ahead, ApplyParameters),
     Read("GET", "/v1/routes", _VIEWER, logs.routes_like, AbbreviatedParameters),
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/why", _VIEWER, decided.why),
+    Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, decided.offered),
     Read("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, decided.learned),
     Read("GET", f"{DEPLOYMENT}/receipt", _VIEWER, decided.last_receipt),

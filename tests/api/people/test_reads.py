@@ -56,8 +56,10 @@ def test_two_revisions_are_held_against_each_other_and_a_value_is_shown_to_who_h
         assert (found["before"]["name"], found["after"]["name"], found["hidden"]) == ("v1", "b", ["A"])
         assert "s3cret" not in str(found)
         assert guest.get(f"{path}/v1/difference", params={"other": "v9"}).json()["code"] == "revision_not_found"
-        held = ann.post(f"{path}/v1/compare", json={"spec": {**other, "command": ["else"]}}).json()
-        assert held["spec"]["env"] == {"A": "***", "B": "same", "C": {"secret": "env:C"}}
+        document = {"deployment": name, "revision": {"name": "c", **other}}
+        (held,) = ann.post("/v1/apply/difference", json={"documents": [document]}).json()["items"]
+        assert held["stored"]["revision"]["env"] == {"A": "*** (before)", "B": "***", "C": {"secret": "env:C"}}
+        assert "s3cret" not in str(held)
         assert [item["name"] for item in guest.get(path, params={"prefix": "v"}).json()["items"]] == ["v2", "v1"]
         assert guest.get("/v1/deployments", params={"prefix": "wiki"}).json()["items"] == []
         assert len(guest.get("/v1/deployments", params={"prefix": name[:-2]}).json()["items"]) == 1

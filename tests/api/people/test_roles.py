@@ -39,7 +39,7 @@ def asked(client: httpx.Client, resource: Resource, deployment: str = "web") -> 
     path = resource.path.format(**names, host="rack-7", subscription="ci", freeze="night", group="shops")
     if not isinstance(resource, Write):
         return client.request(resource.method, path)
-    body = dict(resource.example)
+    body = dict(resource.command.door.example)
     return client.request(
         resource.method, path, json=body | ({"deployment": deployment} if "deployment" in body else {})
     )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.apply.file import DeploymentFile, read_file
+from cli.apply.file import read_file
+from domain.commands.apply import Document
 from domain.words.errors import InvalidInputError
 from stack.home.folder import project_root
 
@@ -20,7 +21,7 @@ policy:
 """
 
 
-def read(folder: Path, text: str) -> list[DeploymentFile]:
+def read(folder: Path, text: str) -> list[Document]:
     path = folder / "web.yaml"
     path.write_text(text)
     return read_file(str(path))

@@ -57,7 +57,7 @@ def test_where_a_deployment_is_reached_is_said_once_and_then_stays(
     assert rollway("apply", "-f", file(web(section))).out == "web: nothing to do\n"
     assert rollway("apply", "-f", file(web(""))).out == "web: nothing to do\n"
     assert reached(engine) == ["web.example.com", "/api/"]
-    assert commands(engine) == 2
+    assert commands(engine) == 3
 
 
 @pytest.mark.parametrize(

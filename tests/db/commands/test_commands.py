@@ -15,7 +15,7 @@ def test_a_deployment_is_created_with_its_policy_and_marked(engine: Engine) -> N
     (row,) = read(engine, "SELECT id, lifecycle, desired_replicas, due_at <= clock_timestamp() AS due FROM deployments")
     assert (row["lifecycle"], row["desired_replicas"], row["due"]) == ("pending", 3, True)
     assert done.result == {"deployment": "web", "deployment_id": str(row["id"]), "version": 1}
-    assert (done.repeated, done.status) == (False, PENDING)
+    assert (done.repeated, done.statuses) == (False, (PENDING,))
     (policy,) = read(engine, "SELECT strategy, spec, limits FROM policies")
     assert policy["spec"]["max_surge"] == 1
     assert policy["limits"]["timeout_seconds"] == 1800
@@ -76,7 +76,7 @@ def test_scaling_changes_the_count_marks_and_is_told(engine: Engine) -> None:
     )
     done = ask(engine, "scale", deployment="web", desired_replicas=5, actor="ann", reason="sale")
     assert done.result == {"deployment": "web", "rollout_id": None, "from": 3, "to": 5, "version": 2, "already": False}
-    assert done.status == READY
+    assert done.statuses == (READY,)
     (row,) = read(engine, "SELECT desired_replicas, due_at, degraded_reason FROM deployments")
     assert (row["desired_replicas"], row["degraded_reason"]) == (5, None)
     assert row["due_at"] is not None
@@ -87,7 +87,7 @@ def test_scaling_in_the_middle_of_a_rollout_keeps_the_rollout(engine: Engine) ->
     made = make_deployment(engine, "■■|■", status=PROVISIONING)
     done = ask(engine, "scale", deployment="web", desired_replicas=6)
     deployment = snapshot(engine, made.id)
-    assert (deployment.status, deployment.desired_replicas, done.status) == (PROVISIONING, 6, PROVISIONING)
+    assert (deployment.status, deployment.desired_replicas, done.statuses) == (PROVISIONING, 6, (PROVISIONING,))
     assert deployment.rollout is not None
     assert deployment.rollout.id == made.rollout_id
 
@@ -97,7 +97,7 @@ def test_a_deployment_is_destroyed_in_whatever_state_it_is(engine: Engine, statu
     make_deployment(engine, status=status)
     done = ask(engine, "destroy", deployment="web")
     assert done.result == {"deployment": "web", "rollout_id": None, "version": 2, "already": False}
-    assert done.status == DESTROYING
+    assert done.statuses == (DESTROYING,)
 
 
 @pytest.mark.parametrize("status", [PROVISIONING, ROLLING_BACK])

@@ -29,7 +29,7 @@ def test_a_replica_that_another_system_runs_is_reported_from_start_to_end(engine
     route = str(made.routes[2])
     up = ask(engine, "report_route", route_id=route, status="healthy", address="10.0.0.7:80", actor="gpu-fleet")
     assert up.result == {"deployment": "web", "route": route, "status": "healthy", "applied": True}
-    assert (drawn(engine, made.id), up.status) == ("■■|■", PROVISIONING)
+    assert (drawn(engine, made.id), up.statuses) == ("■■|■", (PROVISIONING,))
     ask(engine, "report_route", route_id=route, status="unhealthy")
     assert drawn(engine, made.id) == "■■|▲"
     ask(engine, "report_route", route_id=route, status="failed", actor="gpu-fleet")
@@ -55,7 +55,7 @@ def test_a_host_that_is_up_is_not_forgotten_and_one_that_is_down_is(engine: Engi
         ask(engine, "forget_host", host=HERE)
     write(engine, "UPDATE hosts SET down_since = now()")
     done = ask(engine, "forget_host", host=HERE)
-    assert (done.result, done.status) == ({"host": HERE, "deployments": 1}, None)
+    assert (done.result, done.statuses) == ({"host": HERE, "deployments": 1}, ())
     (row,) = read(engine, "SELECT status, stopped_at IS NOT NULL AS gone FROM routes")
     assert (row["status"], row["gone"]) == ("failed", True)
 

@@ -83,7 +83,7 @@ def test_a_refused_request_can_be_sent_again_when_its_reason_is_gone(engine: Eng
         ask(engine, "destroy", request_id="r-1", deployment="web")
     make_deployment(engine)
     done = ask(engine, "destroy", request_id="r-1", deployment="web")
-    assert (done.repeated, done.status) == (False, DESTROYING)
+    assert (done.repeated, done.statuses) == (False, (DESTROYING,))
 
 
 def test_a_request_that_comes_again_when_its_deployment_is_gone_has_its_answer(engine: Engine) -> None:

@@ -98,16 +98,18 @@ def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
 ) -> None:
     running_fleet.deploy_first("quiet", 1, CAREFUL)
     page = log_in(context, people.server.url, people.token(Role.OPERATOR), "/deployments/quiet")
-    page.get_by_role("button", name="Undo").focus()
+    page.get_by_role("button", name="Restart").focus()
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)  # nothing ran before
     page.keyboard.press("Enter")
-    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
+    always = {"starts_at": "2020-01-01T00:00:00Z", "ends_at": "2100-01-01T00:00:00Z"}
+    running_fleet.ask("set_freeze", freeze="meanwhile", deployments=["quiet"], **always)
     page.keyboard.type("to see")
-    with page.expect_response("**/undo") as refused:
+    with page.expect_response("**/restart") as refused:
         page.keyboard.press("Enter")
     assert refused.value.status == 409
-    expect(page.locator("#ask-wrong")).to_contain_text("no rollout has led to the current revision of quiet")
+    expect(page.locator("#ask-wrong")).to_contain_text("meanwhile")
     page.keyboard.press("Escape")
-    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    expect(page.get_by_role("button", name="Restart")).to_be_focused()
     page.get_by_role("button", name="Log out").click()
     page.get_by_label("Token").fill(people.token(Role.VIEWER))
     page.get_by_role("button", name="Log in").click()

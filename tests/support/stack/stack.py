@@ -120,8 +120,8 @@ class Fleet(DeploymentRows):
         """Carry out a command; without the wake, workers and beat must find the work by themselves."""
         parsed = parse_command(f"rollway.{command}", {"request_id": uuid4().hex, "actor": "test", **payload})
         done = execute(self._engine, parsed)
-        if wake and done.status is not None:
-            self.waker.deployments([done.status])
+        if wake and done.statuses:
+            self.waker.deployments(done.statuses)
         return done.result
 
     def deploy_first(self, name: str = "web", replicas: int = 3, policy: dict[str, Any] = POLICY) -> None:

@@ -10,31 +10,11 @@ const plan = document.getElementById("ask-plan");
 const MOST_WAVES = 6;
 const MAY = new Set(["operator", "admin"]);
 
-const going = (deployment) => deployment.rollout && deployment.sub_step !== "rolling_back";
-const idle = (deployment) => !deployment.rollout && !["destroying", "destroyed"].includes(deployment.lifecycle);
-const hasReplicas = (deployment) => idle(deployment) && deployment.current_revision;
-
-/** Each button: its name, what it does in a sentence, and when there is something for it to do. */
-const BUTTONS = {
-  resume: ["Resume", "Go on with the paused rollout; its deadlines move by the time it was paused.", (d) => d.paused_at],
-  promote: ["Promote", "Move the traffic to the green set, or to the next weight of a canary, as soon as it is healthy.",
-    (d) => going(d) && ["blue_green", "canary"].includes(d.rollout.strategy) && !d.rollout.promote_requested && !d.paused_at],
-  pause: ["Pause", "Hold the rollout where it is: nothing is created or drained, and its clocks stand still.", (d) => d.rollout && !d.paused_at],
-  abort: ["Abort", "Leave the rollout: old and new trade places, within the same budget.", going],
-  activate: ["Roll out …", "Make a revision the running one, as the policy says.", idle],
-  undo: ["Undo", "Go back at once: a rollout under way turns back, else what ran before comes back.", (d) => going(d) || hasReplicas(d)],
-  retry: ["Retry", "Begin the last rollout that was rolled back once more.",
-    (d, last) => d.sub_step === "rolling_back" || (idle(d) && last?.outcome === "rolled_back")],
-  restart: ["Restart", "Roll the same revision again, with the policy and its budgets.", hasReplicas],
-  scale: ["Scale …", "Change how many replicas there should be.", (d) => !["destroying", "destroyed"].includes(d.lifecycle)],
-};
-
-/** A row of those that this role may press and that do something now. */
-export function buttons(deployment, last) {
+/** A row of what the server offers this person now. */
+export function buttons(deployment, offered) {
   if (!MAY.has(document.body.dataset.role)) return null;
-  const names = Object.keys(BUTTONS).filter((name) => BUTTONS[name][2](deployment, last));
-  const made = names.map((name) =>
-    h("button", { "data-ask": name, "data-key": name, class: name === deployment.waits_for ? "primary" : null, type: "button" }, BUTTONS[name][0]));
+  const made = offered.map(({ verb, label }) =>
+    h("button", { "data-ask": verb, "data-key": verb, class: verb === deployment.waits_for ? "primary" : null, type: "button" }, label));
   return h("div", { class: "buttons", role: "group", "aria-label": "What you can do", "data-key": "buttons" }, made);
 }
 
@@ -42,7 +22,8 @@ export function buttons(deployment, last) {
 export function offerButtons(shown, refresh) {
   document.addEventListener("click", (event) => {
     const name = event.target.closest("[data-ask]")?.dataset.ask;
-    if (name) open(name, shown());
+    const offer = shown().offered.find(({ verb }) => verb === name);
+    if (offer) open(offer, shown());
   });
   form.elements.revision.addEventListener("change", () => showPlan(shown().deployment.name));
   form.elements.desired_replicas.addEventListener("input", () => showPlan(shown().deployment.name));
@@ -54,14 +35,14 @@ export function offerButtons(shown, refresh) {
   });
 }
 
-function open(name, { deployment, document: whole }) {
-  const [title, what] = BUTTONS[name];
-  dialog.dataset.button = name;
-  document.getElementById("ask-head").textContent = `${title.replace(" …", "")}: ${deployment.name}`;
+function open({ verb, label, what, fields }, { deployment, document: whole }) {
+  const title = label.replace(" …", "");
+  dialog.dataset.button = verb;
+  document.getElementById("ask-head").textContent = `${title}: ${deployment.name}`;
   document.getElementById("ask-what").textContent = what;
-  document.getElementById("ask-do").textContent = title.replace(" …", "");
+  document.getElementById("ask-do").textContent = title;
   for (const field of form.querySelectorAll("[data-for]")) {
-    field.hidden = field.dataset.for !== name;
+    field.hidden = !fields.includes(field.dataset.for);
     for (const input of field.querySelectorAll("input, select")) input.disabled = field.hidden;
   }
   const others = (whole?.revisions ?? []).filter((revision) => revision.name !== deployment.current_revision);
@@ -121,7 +102,7 @@ async function press(deployment, refresh) {
       return;
     }
     dialog.close();
-    say(`${BUTTONS[name][0].replace(" …", "")}: done`);
+    say(`${button.textContent}: done`);
     await refresh();
   } catch {
     wrong.textContent = "The server did not answer. Press it again: it is done once, however often it is sent.";

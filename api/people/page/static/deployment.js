@@ -12,7 +12,7 @@ import {
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
 const RECORDS = 50;
-const shown = { why: "", deployment: null, document: null, rollout: null, cycles: [], plan: null, records: [], fault: "" };
+const shown = { why: "", offered: [], deployment: null, document: null, rollout: null, cycles: [], plan: null, records: [], fault: "" };
 const WHY_PAUSE = 300;
 const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
@@ -54,7 +54,7 @@ function made() {
   return [
     head(deployment),
     sentence(deployment),
-    buttons(deployment, past),
+    buttons(deployment, shown.offered),
     reached(document),
     replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,
@@ -96,7 +96,10 @@ async function readWhy() {
   isAsking = true;
   await new Promise((resolve) => setTimeout(resolve, WHY_PAUSE));
   isAsking = false;
-  const told = waits() ? await insist(() => ask(`${PATH}/why`)) : undefined;
+  const [told, offered] = await Promise.all([
+    waits() ? insist(() => ask(`${PATH}/why`)) : undefined, insist(() => ask(`${PATH}/offered`)),
+  ]);
+  shown.offered = offered?.items ?? shown.offered;
   shown.why = waits() ? (told?.sentence ?? "") : "";
   soon();
 }

@@ -72,11 +72,11 @@ def test_asked_to_roll_back_it_turns_and_asked_again_it_has_nothing_to_do(rollwa
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "say what changes: --image IMAGE, -- COMMAND, or the name of a revision that exists"),
-        (["v9"], 1, "web has no revision v9; with --image or -- COMMAND it is made"),
-        (["--image", "web:2"], 2, "--image: v1 runs with runtime 'process', which has no image"),
+        ([], 2, "say what changes: an image, a command, or a revision that exists"),
+        (["v9"], 1, "web has no revision v9; 'rollway status web' lists them"),
+        (["--image", "web:2"], 2, "image: v1 runs with runtime 'process', which has no image"),
         (["v2", "--", "sleep", "1"], 1, "revision v2 of web exists with another content"),
-        (["V 2", "--", "sleep", "1"], 2, "name: "),
+        (["V 2", "--", "sleep", "1"], 2, "revision: "),
         (["--", ""], 2, "command: "),
         (["--rollback", "--image", "web:2"], 2, "--rollback goes back to what ran before"),
         (["v9", "--rollback"], 1, "web does not go to v9 and does not run it, but v1"),

@@ -1,0 +1,42 @@
+"""The reads of documents that nobody has applied yet: what would change, and what that would lead to."""
+
+import json
+from dataclasses import asdict
+
+from psycopg import Connection
+
+from api.people.asking.asked import Asked
+from api.people.reads.deployments import Document
+from db.commands.apply.ahead import AppliedAhead, applied_ahead
+from db.commands.apply.difference import differences
+from domain.commands.apply import Apply
+from domain.cycle.recording import inputs_json
+
+
+def difference(connection: Connection, asked: Asked) -> Document:
+    """What applying documents would change, values of variables masked."""
+    return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
+
+
+def ahead(connection: Connection, asked: Asked) -> Document:
+    """Each deployment as applying its document would leave it: a client makes plans and rehearsals from that."""
+    return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
+
+
+def _apply(asked: Asked) -> Apply:
+    """Raises NotAllowedError and InvalidInputError."""
+    for document in asked.parameters.documents:
+        asked.token.refuse_others(document.deployment)
+    return Apply(request_id="ahead", actor=asked.token.name, **asked.parameters.model_dump())
+
+
+def _document(found: AppliedAhead) -> Document:
+    planned = found.planned
+    return {
+        "deployment": found.deployment,
+        "from_revision": found.from_revision,
+        "to_revision": found.to_revision,
+        "has_health_check": planned.subject.has_health_check,
+        "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
+        "learned": asdict(planned.learned),
+    }

@@ -1,0 +1,75 @@
+"""What applying documents would lead to: each deployment as the commands for its document would leave it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from psycopg import Connection
+
+from db.commands.apply.stored import stored_of
+from db.connection.engine import database_now
+from db.views.ahead.foresight import foreseeable
+from db.views.ahead.planned import Planned
+from db.views.deployments import existing_deployments
+from domain.commands.apply import Apply, Document
+from domain.commands.base import Command
+from domain.commands.deployment import Scale
+from domain.commands.parts import Stored, parts
+from domain.commands.rollout import ActivateRevision
+from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
+from domain.foresight.rehearsal.learned import Learned
+from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.steering.activation import ActivationRequest
+from domain.steering.verbs import scale
+
+_PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedAhead:
+    """A deployment as applying its document would leave it; revisions by name, empty where there is none."""
+
+    deployment: str
+    from_revision: str
+    to_revision: str
+    planned: Planned
+
+
+def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
+    """Each document for itself. Raises what `domain.commands.parts.parts` raises."""
+    return [_applied_ahead(connection, apply, document) for document in apply.documents]
+
+
+def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document) -> AppliedAhead:
+    stored = stored_of(connection, document)
+    view = next(iter(existing_deployments(connection, [document.deployment])), None)
+    found = foreseeable(connection, view) if view else None
+    now = found.now if found else database_now(connection)
+    after = found.deployment if found else _created(document, now)
+    for part in parts(document, stored, apply):
+        after = _after(after, part.command, document, stored, now)
+    runs = (stored.deployment.current if stored.deployment else None) or ""
+    revision = document.revision_name or runs
+    is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
+    planned = Planned(Subject(after, is_checked), found.learned if found else Learned(), now)
+    return AppliedAhead(document.deployment, runs if runs != revision else "", revision, planned)
+
+
+def _created(document: Document, now: datetime) -> Deployment:
+    replicas = 1 if document.replicas is None else document.replicas
+    return Deployment(uuid4(), document.deployment, replicas, _PENDING, None, None, 1, now)
+
+
+def _after(deployment: Deployment, command: Command, document: Document, stored: Stored, now: datetime) -> Deployment:
+    """What one part leaves; those that only describe leave the deployment as it is."""
+    match command:
+        case Scale(desired_replicas=replicas):
+            return scale(deployment, replicas).deployment
+        case ActivateRevision(revision=name, supersede=supersede):
+            deploying = stored.deployment.deploying if stored.deployment else None
+            revision_id = stored.revision.id if stored.revision else uuid4()
+            known = stored.deployment
+            policy = known.policy if known and not document.mentions_policy else document.parsed_policy
+            return after_activation(deployment, ActivationRequest(revision_id, name, deploying, policy, supersede), now)
+    return deployment

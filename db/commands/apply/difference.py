@@ -1,0 +1,116 @@
+"""What applying documents would change, beside what is stored; values of variables are never shown."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from psycopg import Connection
+
+from db.commands.apply.stored import stored_of, stored_revision
+from domain.commands.apply import Apply, Document
+from domain.commands.parts import Stored, StoredRevision, parts
+from domain.model.policy import DeploymentPolicy
+from domain.revisions.revision import RevisionSpec
+from domain.revisions.secrets import MASK, masked
+from domain.revisions.stored import stored_spec
+from domain.traffic.entrances import TrafficSettings
+from domain.traffic.published import Entrance, EntranceKind, RequestRules
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDifference:
+    """One document: what is stored of the fields that it mentions, what it asks for, and what applying it would do."""
+
+    deployment: str
+    stored: dict[str, Any]
+    wanted: dict[str, Any]
+    would: tuple[str, ...]
+
+
+def differences(connection: Connection[Any], apply: Apply) -> list[DocumentDifference]:
+    """What of the documents is stored otherwise. Raises what `domain.commands.parts.parts` raises."""
+    return [_difference(connection, apply, document) for document in apply.documents]
+
+
+def _difference(connection: Connection[Any], apply: Apply, document: Document) -> DocumentDifference:
+    stored = stored_of(connection, document)
+    would = tuple(part.sentence for part in parts(document, stored, apply))
+    runs = _running(connection, document, stored) if document.activate and apply.activate else stored.revision
+    before, after = _stored(document, stored, runs), _wanted(document)
+    _tell_masked_values_apart(before, after)
+    return DocumentDifference(document.deployment, before, after, would)
+
+
+def _running(connection: Connection[Any], document: Document, stored: Stored) -> StoredRevision | None:
+    """What runs, or is being rolled out."""
+    deployment = stored.deployment
+    if deployment is None or document.revision is None:
+        return None
+    name = deployment.deploying or deployment.current
+    return stored_revision(connection, deployment.snapshot.id, name) if name else None
+
+
+def _wanted(document: Document) -> dict[str, Any]:
+    shown: dict[str, Any] = {"deployment": document.deployment, "replicas": document.replicas}
+    if document.revision is not None:
+        shown["revision"] = {"name": document.revision_name, **_content(document.revision.spec)}
+    if document.mentions_policy:
+        shown["policy"] = _policy(document.parsed_policy)
+    if (wanted := document.wanted_traffic) is not None:
+        shown["traffic"] = _traffic(wanted.entrances_of(document.deployment), wanted.rules)
+    return {name: value for name, value in shown.items() if value is not None or name == "policy"}
+
+
+def _stored(document: Document, stored: Stored, runs: StoredRevision | None) -> dict[str, Any]:
+    deployment = stored.deployment
+    if deployment is None:
+        return {}
+    shown: dict[str, Any] = {"deployment": document.deployment}
+    if document.replicas is not None:
+        shown["replicas"] = deployment.snapshot.desired_replicas
+    if document.revision is not None and runs is not None:
+        name = document.revision_name if stored.is_restarted else runs.name
+        shown["revision"] = {"name": name, **_content(stored_spec(json.dumps(runs.spec)).spec)}
+    if document.mentions_policy:
+        shown["policy"] = _policy(deployment.policy)
+    if document.wanted_traffic is not None:
+        shown["traffic"] = _traffic(*deployment.reached)
+    return shown
+
+
+def _content(spec: RevisionSpec) -> dict[str, Any]:
+    content = spec.model_dump(mode="json", exclude_defaults=True)
+    if "env" in content:
+        content["env"] = dict(sorted(content["env"].items()))  # Postgres keeps no order
+    return content
+
+
+def _policy(policy: DeploymentPolicy | None) -> dict[str, Any] | None:
+    return None if policy is None else policy.as_json()
+
+
+def _traffic(entrances: tuple[Entrance, ...], rules: RequestRules) -> dict[str, Any]:
+    hosts = [entrance.value for entrance in entrances if entrance.kind is EntranceKind.HOST]
+    prefix = next((entrance for entrance in entrances if entrance.kind is EntranceKind.PREFIX), None)
+    paths = {"path_prefix": prefix.value, "strip_prefix": prefix.strip_prefix} if prefix else {}
+    settings = asdict(rules)
+    settings["request_timeout_seconds"] = settings.pop("timeout_seconds")
+    usual = TrafficSettings().model_dump()
+    return {"hosts": hosts, **paths, **{name: value for name, value in settings.items() if value != usual[name]}}
+
+
+def _tell_masked_values_apart(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Both show ***, which would hide that they differ."""
+    was, becomes = before.get("revision", {}), after.get("revision", {})
+    old, new = was.get("env", {}), becomes.get("env", {})
+    for revision in (was, becomes):
+        revision.update(masked(revision))
+    for name in _changed(old, new):
+        for revision, mark in ((was, "before"), (becomes, "after")):
+            if revision["env"][name] == MASK:
+                revision["env"][name] = f"{MASK} ({mark})"
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    return (name for name in old if name in new and old[name] != new[name])

@@ -1,0 +1,52 @@
+"""The reads of what ran before: the rollouts that an undo looks back over, and all that rules know of them."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from db.freezes import frozen_now
+from db.views.deployments import DeploymentView
+from domain.model.deployment import RolloutOutcome
+from domain.steering.offered import Past
+from domain.steering.past import EndedRollout, KnownRevision
+from domain.strategies import stored_policy
+
+_ENDED = """
+    SELECT f.id, f.name, md5(f.spec::text), t.id, t.name, md5(t.spec::text), o.outcome, o.is_undo, o.desired_at_start,
+           o.desired_with_revision
+      FROM rollouts o JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE o.deployment_id = %s AND o.outcome IN ('completed', 'rolled_back')
+     ORDER BY o.started_at DESC LIMIT %s
+"""
+
+_REMEMBERED = 200
+"""How many rollouts an undo looks back over."""
+
+_OTHER = """
+    SELECT id FROM revisions
+     WHERE deployment_id = %s AND id IS DISTINCT FROM %s AND id IS DISTINCT FROM %s LIMIT 1
+"""
+_LAST = "SELECT to_revision_id, outcome FROM rollouts WHERE deployment_id = %s ORDER BY started_at DESC LIMIT 1"
+
+
+def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[EndedRollout]:
+    """What an undo looks back over, the eldest first."""
+    rows = connection.execute(_ENDED, (deployment_id, _REMEMBERED)).fetchall()
+    return [
+        EndedRollout(KnownRevision(*row[:3]), KnownRevision(*row[3:6]), RolloutOutcome(row[6]), *row[7:])
+        for row in reversed(rows)
+    ]
+
+
+def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
+    """What the rules of commands know of the deployment beside its snapshot."""
+    other = connection.execute(_OTHER, (view.id, view.current_revision_id, view.deploying_revision_id)).fetchone()
+    last = connection.execute(_LAST, (view.id,)).fetchone()
+    return Past(
+        policy=stored_policy(view.policy) if view.policy else None,
+        other=other[0] if other else None,
+        last=(last[0], RolloutOutcome(last[1]) if last[1] else None) if last else None,
+        ended=ended_rollouts(connection, view.id),
+        frozen=frozen_now(connection, view.name, view.now),
+    )

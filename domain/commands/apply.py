@@ -1,0 +1,137 @@
+"""The command that makes deployments what a file says, and the documents that such a file holds."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from domain.commands.answers import Applied
+from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
+from domain.model.policy import DeploymentPolicy
+from domain.revisions.revision import RevisionSpec, revision_name
+from domain.strategies import parse_policy
+from domain.traffic.entrances import TrafficSettings
+from domain.traffic.published import Entrance
+from domain.words.errors import InvalidInputError
+from domain.words.names import DeploymentName, Name
+
+MOST_DOCUMENTS = 500
+_EXAMPLE = {"deployment": "web", "replicas": 3, "revision": SPEC, "policy": POLICY}
+
+
+class RevisionSection(RevisionSpec):
+    """What to run."""
+
+    name: Name | None = None
+    """Left out: `<deployment>-<8 hex digits>` of its content."""
+
+    @property
+    def spec(self) -> RevisionSpec:
+        """The content, which the name is no part of."""
+        return RevisionSpec.model_validate(self.model_dump(exclude={"name"}))
+
+
+class Document(BaseModel):
+    """One deployment as it shall be. What is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    deployment: DeploymentName
+    """Its name."""
+    replicas: Replicas | None = None
+    """How many; 1 at first."""
+    revision: RevisionSection | None = None
+    """What to run."""
+    policy: dict[str, Any] | None = None
+    """How it is rolled out: `strategy`, `spec` and `limits`; null: no rollouts, replicas are replaced one by one."""
+    traffic: TrafficSettings | None = None
+    """Where it is reached; null: by what a new deployment gets, hosts NAME and NAME.localhost and path /NAME/."""
+    activate: bool = True
+    """false: the revision is only registered."""
+
+    @field_validator("policy")
+    @classmethod
+    def _is_one(cls, policy: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            if policy is not None:
+                parse_policy(policy)
+        except InvalidInputError as error:
+            raise ValueError(error.message.removeprefix("policy: ")) from None
+        return policy
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Null and left out are two things here."""
+        return {name: value for name, value in dump(self).items() if name in self.model_fields_set}
+
+    @property
+    def revision_name(self) -> str | None:
+        """The name that the revision has or gets."""
+        if self.revision is None:
+            return None
+        return self.revision.name or revision_name(self.deployment, self.revision.spec)
+
+    @property
+    def mentions_policy(self) -> bool:
+        """Whether the document says anything about the policy, be it null."""
+        return "policy" in self.model_fields_set
+
+    @property
+    def wanted_traffic(self) -> TrafficSettings | None:
+        """Where it shall be reached; None when the document does not say."""
+        return (self.traffic or TrafficSettings()) if "traffic" in self.model_fields_set else None
+
+    @property
+    def asked_entrances(self) -> tuple[Entrance, ...]:
+        """The entrances that the document names."""
+        if self.traffic is None or self.traffic.is_default:
+            return ()
+        return self.traffic.entrances_of(self.deployment)
+
+    @property
+    def parsed_policy(self) -> DeploymentPolicy | None:
+        """The policy that the document asks for."""
+        return None if self.policy is None else parse_policy(self.policy)
+
+
+class Apply(Starting):
+    """Make deployments what these documents say, all of them or none."""
+
+    task = "rollway.apply"
+    answer = Applied
+    door = Door("POST", "/v1/apply", example={"documents": [_EXAMPLE], "reason": "ticket 7"})
+
+    documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
+    """Each of one deployment."""
+    activate: bool = True
+    """false: revisions are only registered."""
+    supersede: bool = False
+    """Leave rollouts to other revisions that are under way."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if fault := disagreement(self.documents):
+            raise ValueError(fault)
+        return self
+
+
+def disagreement(documents: Sequence[Document]) -> str | None:
+    """What two of the documents claim both, in words; None where each speaks for itself."""
+    if repeated := _first_repeated(document.deployment for document in documents):
+        return f"deployment: {repeated} stands in two documents; give it one"
+    if repeated := _first_repeated(entrance.value for document in documents for entrance in document.asked_entrances):
+        return f"traffic: {repeated} stands in two documents; only one deployment can be reached by it"
+    return None
+
+
+def _first_repeated(values: Iterable[str]) -> str | None:
+    return next((value for value, count in Counter(values).items() if count > 1), None)

@@ -1,0 +1,77 @@
+"""Files are applied and changes rolled out over HTTP: what a token may not ask for alone, it may not ask for so."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from domain.installation.tokens import Role
+from tests.support.people.people_api import People
+from tests.support.pictures.pictures import READY
+from tests.support.rows.deployments import ROLLING, SPEC, make_deployment, read
+
+NEW = {"name": "v9", **SPEC, "command": ["sleep", "61"]}
+
+
+@pytest.fixture
+def name(people: People) -> str:
+    return make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", status=READY, policy=ROLLING).name
+
+
+def revisions(people: People, name: str) -> list[str]:
+    query = "SELECT v.name FROM revisions v JOIN deployments d ON d.id = v.deployment_id WHERE d.name = %s ORDER BY 1"
+    return [row["name"] for row in read(people.engine, query, name)]
+
+
+def test_a_document_is_applied_and_sent_again_it_is_done_once(people: People, name: str) -> None:
+    with people.client(Role.OPERATOR, name) as ann:
+        key = {"idempotency-key": uuid4().hex}
+        body = {"documents": [{"deployment": name, "revision": NEW}]}
+        first, again = (ann.post("/v1/apply", json=body, headers=key) for _ in range(2))
+        assert (first.status_code, first.json()) == (200, again.json())
+        (document,) = first.json()["documents"]
+        assert document["done"] == ["revision v9 added", "rollout from v1 to v9 begun"]
+        assert again.headers["idempotency-replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("documents", "code"),
+    [
+        ([{"revision": NEW, "policy": {"strategy": "recreate"}}], "not_allowed"),
+        ([{"revision": NEW}, {"deployment": "of-another"}], "not_allowed"),
+        ([{"revision": NEW, "replicas": -1}], "invalid_input"),
+    ],
+)
+def test_beyond_its_token_nothing_is_applied(
+    people: People, name: str, documents: list[dict[str, Any]], code: str
+) -> None:
+    before = revisions(people, name)
+    with people.client(Role.OPERATOR, name) as ann:
+        answer = ann.post("/v1/apply", json={"documents": [{"deployment": name, **given} for given in documents]})
+    assert answer.json()["code"] == code, answer.text
+    assert revisions(people, name) == before
+
+
+@pytest.mark.parametrize("what", ["difference", "ahead"])
+def test_what_is_not_its_own_a_token_does_not_see_before_it_is_applied(people: People, name: str, what: str) -> None:
+    with people.client(Role.OPERATOR, name) as ann, people.client(Role.OPERATOR, "else") as bob:
+        body = {"documents": [{"deployment": name, "revision": NEW}]}
+        (found,) = ann.post(f"/v1/apply/{what}", json=body).json()["items"]
+        assert found["deployment"] == name
+        assert bob.post(f"/v1/apply/{what}", json=body).json()["code"] == "not_allowed"
+
+
+def test_what_runs_is_rolled_out_with_another_command(people: People, name: str) -> None:
+    with people.client(Role.OPERATOR, name) as ann:
+        path = f"/v1/deployments/{name}/rolling-update"
+        answer = ann.post(path, json={"command": ["sleep", "61"]}).json()
+        assert answer["activation"] == "begun"
+        assert answer["revision"] in revisions(people, name)
+        assert ann.post(path, json={"image": "web:2"}).json()["code"] == "invalid_input"
+
+
+def test_what_the_page_may_press_is_offered_with_its_words(people: People, name: str) -> None:
+    with people.client(Role.VIEWER, name) as guest:
+        offered = guest.get(f"/v1/deployments/{name}/offered").json()["items"]
+        assert [offer["verb"] for offer in offered] == ["activate", "restart", "scale"]
+        assert offered[2]["fields"] == ["desired_replicas"]
