@@ -1,9 +1,13 @@
 """What is to be foreseen: an activation by name, what a file would lead to, or the rest of what is under way."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Annotated, Any, Self
 from uuid import uuid4
+
+import typer
+import yaml
 
 from cli.apply.file import read_file
 from cli.servers import Reader
@@ -16,6 +20,7 @@ from db.views.timeline import revision_shown
 from domain.commands.apply import Apply
 from domain.foresight.plan.drawn import Draw
 from domain.foresight.plan.subject import Subject
+from domain.foresight.plan.supposed import Supposing, supposed
 from domain.foresight.rehearsal.learned import Learned
 
 
@@ -38,13 +43,51 @@ class Asked:
         how = f", {deployment.rollout.policy.strategy}" if deployment.rollout else ""
         return f"{self.name}: {moves or 'no revision'}, {deployment.desired_replicas} replicas{how}"
 
+    def supposing(self, supposing: Supposing) -> Self:
+        """The same with what is supposed."""
+        deployment = supposed(self.subject.deployment, supposing, self.now)
+        return replace(self, subject=replace(self.subject, deployment=deployment))
+
     def chance(self, seed: int = 0) -> Draw:
         """Draws that are the same for the same question, so that it is answered alike each time."""
         return random.Random(f"{self.name} {self.to_revision} {seed}").random  # noqa: S311  (nobody is to be kept out)
 
 
-def asked_for(reader: Reader, deployment: str | None, revision: str | None, file: str | None) -> list[Asked]:
+Otherwise = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="NAME=VALUE",
+        help="Suppose another setting, such as max_surge=2; or replicas=5, strategy=recreate, failures=3.",
+        show_default=False,
+    ),
+]
+
+
+def asked_for(
+    reader: Reader, deployment: str | None, revision: str | None, file: str | None, otherwise: list[str] | None
+) -> list[Asked]:
     """What the arguments of a command name. Raises UsageError, and the refusals that the change itself would meet."""
+    supposing = Supposing.of(_settings(otherwise)) if otherwise else None
+    found = _as_it_is(reader, deployment, revision, file)
+    return [asked.supposing(supposing) for asked in found] if supposing else found
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """E.g. ["max_surge=2", "pacing=wave"]; values as YAML reads them."""
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--with must be NAME=VALUE, such as max_surge=2, not {text!r}")
+        try:
+            settings[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UsageError(f"--with {name}: {value!r} is no value; put text in quotes") from None
+    return settings
+
+
+def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file: str | None) -> list[Asked]:
     if file is not None:
         if deployment is not None:
             raise UsageError("give either --file, or the name of a deployment and of a revision: not both")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.completing import deployments_offered, revisions_offered
-from cli.foresight.asked import Asked, asked_for
+from cli.foresight.asked import Asked, Otherwise, asked_for
 from cli.options import AsJson
 from cli.servers import Reader
 from cli.show.plan import plan_page
@@ -41,6 +41,7 @@ def plan(
     deployment: Deployment = None,
     revision: Revision = None,
     file: File = None,
+    otherwise: Otherwise = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a change will do before it starts, wave by wave. Touches nothing.
@@ -50,7 +51,7 @@ def plan(
     second.
     """
     with Reader() as reader:
-        asked = asked_for(reader, deployment, revision, file)
+        asked = asked_for(reader, deployment, revision, file, otherwise)
     plans = [(each, foresee(each.subject, each.now, each.learned, each.chance())) for each in asked]
     if as_json:
         documents = [_document(each, foreseen) for each, foreseen in plans]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.foresight.asked import Asked, asked_for
+from cli.foresight.asked import Asked, Otherwise, asked_for
 from cli.foresight.plan import Deployment, File, Revision
 from cli.options import AsJson
 from cli.servers import Reader
@@ -25,6 +25,7 @@ def rehearse(
     deployment: Deployment = None,
     revision: Revision = None,
     file: File = None,
+    otherwise: Otherwise = None,
     runs: Annotated[int, typer.Option("--runs", min=1, max=100_000, help="How many runs.")] = 2000,
     by: Annotated[
         float | None,
@@ -41,7 +42,7 @@ def rehearse(
     fails, is drawn from what the deployment's past replicas did.
     """
     with Reader() as reader:
-        asked = asked_for(reader, deployment, revision, file)
+        asked = asked_for(reader, deployment, revision, file, otherwise)
     found = [(each, run_it(each.subject, each.now, each.learned, each.chance(seed), runs)) for each in asked]
     if as_json:
         documents = [_document(each, rehearsal, by) for each, rehearsal in found]

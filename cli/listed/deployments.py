@@ -32,12 +32,6 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         READING,
         "rollway rehearse web v2 --by 60\nrollway rehearse -f examples/web.yaml --runs 500 --json",
     ),
-    "what-if": Listed(
-        "cli.foresight.what_if",
-        "Ask what would be decided if something were otherwise",
-        READING,
-        "rollway what-if web --set max_surge=3 --failures 1\nrollway what-if -f snapshot.json",
-    ),
     "replay": Listed(
         "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
     ),

@@ -41,7 +41,7 @@ READS = (
     ("plan", "web", "v2", "--json"),
     ("plan", "web", "v9"),
     ("rehearse", "web", "--runs", "20", "--json"),
-    ("what-if", "web", "--failures", "1", "--json"),
+    ("plan", "web", "--with", "failures=1", "--json"),
     ("replay", "web", "--json"),
     ("receipt", "web"),
     ("receipt", "web", "--json"),

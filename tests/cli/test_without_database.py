@@ -20,7 +20,6 @@ LINES = (
     "diff -f FILE",
     "plan web v2",
     "rehearse web v2 --runs 5",
-    "what-if web",
     "replay web",
     "activate web v2 --supersede",
     "rolling-update web --no-wait -- sleep 61",

@@ -28,10 +28,6 @@ EXPLAINED: dict[str, str] = {
     "foreseen: 20000 -> 20001": "how often is rehearsed, give or take one run",
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
-    "snapshot: 3 -> 4": "any id that nothing else has would do",
-    "snapshot: 4 -> 3": "the ids of rollouts and of revisions are never held against each other",
-    "snapshot: 5 -> 6": "any id that nothing else has would do",
     "text._unstorable: 1 -> 2": "no depth is below 0",
     "warnings._about_people: judge is not None -> nothing": "without a judge no wave waits for one",
-    "what_if._goes_on: deployment.rollout is None -> nothing": "only clocks of rollouts stand still",
 }

@@ -1,6 +1,5 @@
-"""`rollway rehearse`, `what-if` and `replay` against a real Postgres: what they show, and that they touch nothing."""
+"""`rollway rehearse`, `plan --with` and `replay` against a real Postgres: what they show; they touch nothing."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -50,56 +49,37 @@ def test_a_rehearsal_says_how_it_may_end_and_when(rollway: Rollway, engine: Engi
     assert len(read(engine, "SELECT id FROM rollouts")) == 1
 
 
-def test_a_snapshot_from_a_file_or_from_standard_input_is_answered_in_json(
-    rollway: Rollway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "snapshot.json"
-    file.write_text(json.dumps(SNAPSHOT))
-    asked = rollway("what-if", "-f", str(file))
-    assert (asked.code, json.loads(asked.out)) == (
-        0,
-        {
-            "outcome": "moves",
-            "create": 1,
-            "drain": [0],
-            "promote": [],
-            "park": [],
-            "why": "creating 1 new (3 live + 1 ≤ 4), draining 1 (at least 2 of 3 stay)",
-        },
-    )
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(SNAPSHOT)))
-    assert json.loads(rollway("what-if", "-f", "-", "--set", "max_unavailable=2").out)["drain"] == [0, 1]
-
-
 @pytest.mark.parametrize(
-    ("content", "arguments", "sentence"),
+    ("setting", "sentence"),
     [
-        ("{", [], "is no JSON: line 1, column 2"),
-        ("{}", [], "desired: is missing"),
-        (json.dumps({**SNAPSHOT, "desired": 2.5}), [], "desired"),
-        (json.dumps(SNAPSHOT), ["--set", "max_surge"], "--set must be NAME=VALUE"),
-        (json.dumps(SNAPSHOT), ["--set", "max_surge=[", "--json"], "max_surge"),
-        (json.dumps(SNAPSHOT), ["--strategy", "sometimes"], "policy.strategy must be one of"),
+        ("max_surge", "--with must be NAME=VALUE"),
+        ("max_surge=[", "--with max_surge"),
+        ("max_surge=-1", "max_surge"),
+        ("strategy=sometimes", "policy.strategy must be one of"),
+        ("replicas=many", "replicas: must be a number of replicas, such as 3"),
+        ("failures=-1", "failures: must be a number of replicas, such as 3"),
     ],
 )
-def test_a_wrong_snapshot_or_setting_is_one_sentence_with_code_2(
-    rollway: Rollway, tmp_path: Path, content: str, arguments: list[str], sentence: str
+def test_what_makes_no_sense_is_one_sentence_with_code_2(
+    rollway: Rollway, engine: Engine, setting: str, sentence: str
 ) -> None:
-    file = tmp_path / "snapshot.json"
-    file.write_text(content)
-    refused = rollway("what-if", "-f", str(file), *arguments)
+    make_deployment(engine, "■■|■", status=PROVISIONING)
+    refused = rollway("plan", "web", "--with", setting)
     assert refused.code == 2
-    assert sentence in refused.err + refused.out
+    assert sentence in refused.err
 
 
-def test_what_if_of_a_live_rollout_shows_the_decision_and_what_follows(rollway: Rollway, engine: Engine) -> None:
+def test_a_plan_supposes_other_settings_and_more_failures(rollway: Rollway, engine: Engine, tmp_path: Path) -> None:
     make_deployment(engine, "■■|■", status=PROVISIONING)
     before = read(engine, "SELECT * FROM rollouts")
-    shown = rollway("what-if", "web", "--set", "max_surge=3")
-    assert shown.code == 0
-    assert shown.out.startswith("web: moves: creating 2 new (3 live + 2 ≤ 6), draining 1 (at least 2 of 3 stay)")
-    assert "and then, while nothing fails:" in shown.out
-    assert rollway("what-if", "web", "--failures", "3", "--json").code == 0
+    assert "never more than 6 live" in rollway("plan", "web", "--with", "max_surge=3").out
+    failed = json.loads(rollway("plan", "web", "--with", "failures=3", "--json").out)
+    assert (failed["ends_ready"], failed["waves"][-1]["picture"]) == (False, "■■■|")  # it goes back
+    assert rollway("plan", "web", "--with", "replicas=9", "--with", "max_surge=9").out.startswith("web: v1 → v2, 9 ")
+    file = tmp_path / "web.yaml"
+    file.write_text("deployment: new\nreplicas: 2\nrevision: {command: sleep 60}\n")
+    assert rollway("plan", "-f", str(file), "--with", "replicas=4").out.startswith("new: new-")
+    assert rollway("rehearse", "web", "--runs", "20", "--with", "failures=3").code == 0
     assert read(engine, "SELECT * FROM rollouts") == before
 
 
@@ -134,9 +114,7 @@ def test_a_decision_that_comes_out_otherwise_is_told_with_code_1(rollway: Rollwa
         (["replay", "web"], 1, "web has had no rollout yet"),
         (["replay", "nothing"], 1, "there is no deployment called nothing"),
         (["replay", "0198c2f3-6b1e-7c70-a3f5-3d1c6c1f0b2a"], 1, "there is no rollout 0198c2f3"),
-        (["what-if"], 2, "one of the two"),
-        (["what-if", "web", "--failures", "1"], 1, "there is no rollout"),
-        (["what-if", "-f", "/nowhere.json"], 2, "cannot be read"),
+        (["plan", "web", "--with", "failures=1"], 1, "there is no rollout"),
     ],
 )
 def test_what_is_not_there_is_refused_in_a_sentence(

@@ -101,8 +101,8 @@ def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
     page.get_by_role("button", name="Restart").focus()
     expect(page.get_by_role("button", name="Undo")).to_have_count(0)  # nothing ran before
     page.keyboard.press("Enter")
-    always = {"starts_at": "2020-01-01T00:00:00Z", "ends_at": "2100-01-01T00:00:00Z"}
-    running_fleet.ask("set_freeze", freeze="meanwhile", deployments=["quiet"], **always)
+    begin, end = "2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
+    running_fleet.ask("set_freeze", freeze="meanwhile", deployments=["quiet"], starts_at=begin, ends_at=end)
     page.keyboard.type("to see")
     with page.expect_response("**/restart") as refused:
         page.keyboard.press("Enter")

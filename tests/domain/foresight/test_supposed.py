@@ -1,0 +1,85 @@
+"""What is supposed of a deployment, drawn: what stands then, and what the next look decides."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.cycle.after import turns_back
+from domain.cycle.evaluator import EVALUATOR
+from domain.foresight.plan.supposed import Supposing, supposed
+from domain.foresight.plan.world import cycle
+from domain.model.picture import picture
+from domain.strategies import parse_policy
+from domain.words.errors import InvalidInputError, NoRolloutError
+from tests.support.pictures.pictures import NOW, READY, deploying, resting
+
+
+@pytest.mark.parametrize(
+    ("drawn", "supposing", "before", "turns", "why"),
+    [
+        ("■■|■", Supposing(), "■■|■", False, "creating 1 new (3 live + 1 ≤ 4), draining 1 (at least 2 of 3 stay)"),
+        (
+            "■■|■",
+            Supposing(spec={"max_surge": 3}),
+            "■■|■",
+            False,
+            "creating 2 new (3 live + 2 ≤ 6), draining 1 (at least 2 of 3 stay)",
+        ),
+        ("■■|■", Supposing(replicas=5), "■■|■", False, "creating 3 new (3 live + 3 ≤ 6)"),
+        (
+            "■■|◇",
+            Supposing(failures=1),
+            "■■|",
+            False,
+            "waiting: 1 start failed; the next one is tried in 2 s",
+        ),
+        (
+            "■■|◇■",
+            Supposing(failures=2),
+            "■■|",
+            False,
+            "waiting: 2 starts failed in a row; the next one is tried in 4 s",
+        ),
+        ("■■|◇", Supposing(failures=3), "■■|", True, "3 new replicas failed, the limit is 3"),
+        ("■■■|", Supposing(strategy="recreate"), "■■■|", False, "draining 3 old"),
+    ],
+)
+def test_other_budgets_failures_counts_and_strategies_are_supposed(
+    drawn: str,
+    supposing: Supposing,
+    before: str,
+    turns: bool,  # noqa: FBT001  (a column of the table)
+    why: str,
+) -> None:
+    deployment = supposed(deploying(drawn), supposing, NOW)
+    decision = cycle(deployment, NOW)
+    assert picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id) == before
+    assert (turns_back(decision), decision.reason.partition("; last:")[0]) == (turns, why)
+
+
+def test_settings_that_make_no_sense_are_refused_as_in_a_policy() -> None:
+    with pytest.raises(InvalidInputError, match="max_surge"):
+        supposed(deploying("■■■|"), Supposing(spec={"max_surge": "many"}), NOW)
+
+
+def test_outside_of_a_rollout_only_the_count_can_be_supposed() -> None:
+    assert supposed(resting("■■■", status=READY), Supposing(replicas=4), NOW).desired_replicas == 4
+    with pytest.raises(NoRolloutError):
+        supposed(resting("■■■", status=READY), Supposing(failures=1), NOW)
+
+
+def test_what_is_no_field_is_a_setting_of_the_strategy() -> None:
+    given = {"replicas": 2, "max_surge": "50%", "strategy": "canary"}
+    assert Supposing.of(given) == Supposing(replicas=2, strategy="canary", spec={"max_surge": "50%"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "goes_on"), [({}, False), ({"judge": {"dry_run": True}}, False), ({"judge": {}}, True)]
+)
+def test_a_canary_goes_on_by_itself_where_a_judge_decides(setting: dict[str, Any], goes_on: bool) -> None:  # noqa: FBT001  (the same)
+    known = {"stage": 1, "weight": 500, "weight_known_at": NOW - timedelta(seconds=5)}
+    policy = parse_policy({"strategy": "canary", "spec": {"steps": ["5%"], **setting}})
+    rollout = deploying("■■■|■", policy=policy, rollout=known).rollout
+    assert rollout is not None
+    assert (EVALUATOR.goes_on(rollout, NOW) is not None) is goes_on
