@@ -26,7 +26,7 @@ _EXIT_SECONDS = 0.8
 _log = structlog.get_logger(__name__)
 
 
-class _Server(uvicorn.Server):
+class _ProxiesServer(uvicorn.Server):
     """When asked to end, ends streams at once rather than waiting for them. `exit_code`: 1 after `fail`."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
@@ -58,7 +58,7 @@ class _Server(uvicorn.Server):
 def main() -> None:
     """Serve."""
     configure_logging()
-    servers: list[_Server] = []
+    servers: list[_ProxiesServer] = []
     try:
         where = ApiSettings.from_environment(os.environ)
         where.refuse_strangers()
@@ -70,7 +70,7 @@ def main() -> None:
         _log.warning("ROLLWAY_PROXY_KEY is not set: whoever runs on this machine may speak for any proxy")
     compare_installation()
     most = most_connections() - most_proxies()
-    servers.append(_Server(config(app, where.host, where.port, most, is_forwarded=False), app))
+    servers.append(_ProxiesServer(config(app, where.host, where.port, most, is_forwarded=False), app))
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
         servers[0].run()
     sys.exit(servers[0].exit_code)

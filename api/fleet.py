@@ -59,11 +59,11 @@ class FleetReader:
         registry = CollectorRegistry()
         with transaction(self._engine) as connection:
             fleet = read_fleet(connection)
-        registry.register(_Found(metrics_of(fleet, _read_redis(self._redis, fleet))))
+        registry.register(_FoundMetrics(metrics_of(fleet, _read_redis(self._redis, fleet))))
         return generate_latest(registry)
 
 
-class _Found:
+class _FoundMetrics:
     """What a read has found, as a registry takes it."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:

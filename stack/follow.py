@@ -6,13 +6,13 @@ from runtime.machine.identity import Identity, is_alive
 from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.state import PartState, read_state
-from stack.plan import Plan
+from stack.plan import StackPlan
 from stack.prepare import Notice, Say
 
 _POLL = 0.05
 
 
-def follow(home: Home, supervisor: Identity, say: Say, plan: Plan | None = None) -> None:
+def follow(home: Home, supervisor: Identity, say: Say, plan: StackPlan | None = None) -> None:
     """Give a notice of each part that comes up, until all have. Raises StackError when one does not.
 
     `plan` tells which parts were found running, and which of them are restarted.
@@ -39,7 +39,7 @@ def ended_at_once(home: Home) -> StackError:
     return StackError(f"The stack was stopped before it was up; {home.log('supervisor')} says more.")
 
 
-def _news(part: PartState, plan: Plan | None) -> str:
+def _news(part: PartState, plan: StackPlan | None) -> str:
     """What to say of a part; nothing while it is on its way."""
     if part.condition not in {"running", "done", "external"}:
         return ""

@@ -24,7 +24,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class StackPart:
     """One process of the stack, started once the parts named in `after` are up. Servers are stopped last.
 
     `env` is added to the supervisor's environment, or replaces it when `inherit_env` is false. `user` is a uid, and
@@ -57,7 +57,7 @@ class Part:
         return sha256(_PART.dump_json(self)).hexdigest()
 
 
-_PART = TypeAdapter(Part)
+_PART = TypeAdapter(StackPart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class External:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class StackPlan:
     """All that a supervisor runs.
 
     `found` are parts that run already, of an earlier supervisor: they are taken over, and those named in `restart` are
@@ -79,7 +79,7 @@ class Plan:
 
     database_url: str
     redis_url: str
-    parts: tuple[Part, ...]
+    parts: tuple[StackPart, ...]
     external: tuple[External, ...] = ()
     found: tuple[PartState, ...] = ()
     restart: tuple[str, ...] = ()
@@ -87,4 +87,4 @@ class Plan:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-PLAN = TypeAdapter(Plan)
+PLAN = TypeAdapter(StackPlan)

@@ -9,14 +9,14 @@ from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.home.state import StackState
-from stack.parts.account import Account, choose_account, installed_tree
+from stack.parts.account import ServerAccount, choose_account, installed_tree
 from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
 from stack.parts.valkey import redis_url, valkey_part
-from stack.plan import External, Part, Plan
+from stack.plan import External, StackPart, StackPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Notice:
 Say = Callable[[Notice], None]
 
 
-def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Collection[str] = ()) -> Plan:
+def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Collection[str] = ()) -> StackPlan:
     """Check the external servers and prepare the embedded ones. Raises StackError or InvalidInputError: one sentence.
 
     Parts that are `running` keep their ports, and a server's data is left alone while it runs.
@@ -77,7 +77,7 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
         )
     workers = request.workers or default_workers()
     settings = _choose(request, workers, say, running)
-    servers: list[Part] = []
+    servers: list[StackPart] = []
     if not database_url:
         database_url = postgres_url(settings.ports.postgres, settings.postgres_password)
         account = choose_account(installed_tree())
@@ -95,7 +95,7 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
         servers=settings,
         with_envoy=with_envoy,
     )
-    return Plan(
+    return StackPlan(
         database_url=database_url,
         redis_url=broker_url,
         parts=(*servers, *processes(setting)),
@@ -127,7 +127,9 @@ def _external(request: UpRequest, say: Say) -> list[External]:
     return found
 
 
-def _prepare_postgres(home: Home, account: Account, settings: ServerSettings, say: Say, *, lost_password: bool) -> None:
+def _prepare_postgres(
+    home: Home, account: ServerAccount, settings: ServerSettings, say: Say, *, lost_password: bool
+) -> None:
     existed = (home.postgres / "data").exists()
     data = prepare_data(
         home.postgres,

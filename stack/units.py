@@ -80,7 +80,7 @@ ROLLWAY_PEOPLE_PORT=7072
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class SystemdService:
     """One unit: its description, its command line, and what only this one has in its section [Service]."""
 
     description: str
@@ -88,12 +88,12 @@ class Service:
     more: str = ""
 
 
-_SERVICES: Mapping[str, Service] = {
-    "rollway-worker@.service": Service(f"Rollway worker {_INSTANCE}", worker(f"worker{_INSTANCE}"), _WORKER),
-    "rollway-beat.service": Service("Rollway beat", BEAT),
-    "rollway-api.service": Service("Rollway server for proxies", API),
-    "rollway-people.service": Service("Rollway server for people", PEOPLE),
-    "rollway-flower.service": Service("Flower for Rollway", flower(HOST, _FLOWER_PORT)),
+_SERVICES: Mapping[str, SystemdService] = {
+    "rollway-worker@.service": SystemdService(f"Rollway worker {_INSTANCE}", worker(f"worker{_INSTANCE}"), _WORKER),
+    "rollway-beat.service": SystemdService("Rollway beat", BEAT),
+    "rollway-api.service": SystemdService("Rollway server for proxies", API),
+    "rollway-people.service": SystemdService("Rollway server for people", PEOPLE),
+    "rollway-flower.service": SystemdService("Flower for Rollway", flower(HOST, _FLOWER_PORT)),
 }
 
 
@@ -103,7 +103,7 @@ def files(user: str, environment_file: str) -> dict[str, str]:
     return {**units, "rollway.target": _TARGET, "rollway.environment": _ENVIRONMENT}
 
 
-def _unit(service: Service, user: str, environment_file: str) -> str:
+def _unit(service: SystemdService, user: str, environment_file: str) -> str:
     text = _UNIT.format(
         description=service.description,
         user=user,

@@ -14,7 +14,7 @@ from stack.follow import ended_at_once, follow
 from stack.home.folder import Home, open_log, project_root
 from stack.home.state import PartState, StackState, read_state, write_state
 from stack.parts.processes import ProcessList, rollway_processes
-from stack.plan import PLAN, Part, Plan
+from stack.plan import PLAN, StackPart, StackPlan
 from stack.prepare import Notice, Say, UpRequest, decides, make_plan
 from stack.status import StackStatus, stack_status
 from stack.supervisor.child.ready import is_ready
@@ -118,7 +118,7 @@ def _bring_up(
     return stack_status(home)
 
 
-def _as_they_are(parts: Sequence[Part], found: Sequence[PartState], home: Home) -> list[PartState]:
+def _as_they_are(parts: Sequence[StackPart], found: Sequence[PartState], home: Home) -> list[PartState]:
     """What was found; one that does not answer as it should does not count as running."""
     wanted = {part.name: part for part in parts}
     return [
@@ -127,13 +127,13 @@ def _as_they_are(parts: Sequence[Part], found: Sequence[PartState], home: Home) 
     ]
 
 
-def _answers(wanted: Part | None, found: PartState, home: Home) -> bool:
+def _answers(wanted: StackPart | None, found: PartState, home: Home) -> bool:
     if wanted is None or wanted.digest != found.digest or wanted.ready.kind in {"log", "exit"}:
         return True
     return is_ready(wanted.ready, home.log(wanted.name), 0)
 
 
-def _launch(home: Home, plan: Plan) -> Identity:
+def _launch(home: Home, plan: StackPlan) -> Identity:
     """Start the supervisor. It gets its plan when its pid is in the state file, so that `down` always finds it."""
     with folder_errors(home.root):
         log = open_log(home.log("supervisor"))

@@ -66,6 +66,17 @@ def test_no_folder_has_more_than_12_modules() -> None:
     assert {folder: count for folder, count in counted.items() if count > FOLDER} == {}
 
 
+def test_no_class_name_stands_twice() -> None:
+    product = {"domain", "db", "runtime", "traffic", "tasks", "api", "cli", "stack"}
+    places: dict[str, list[str]] = {}
+    for path, defined in nodes().items():
+        if Path(path).parts[0] in product:
+            for node in defined:
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 SAY_NOTHING = {"one", "thing", "stuff", "tmp", "utils", "helpers", "manager", "common"}
 
 

@@ -18,7 +18,7 @@ from tasks.seen.log import configure_logging
 from tasks.settings import settings
 
 
-class _Server(uvicorn.Server):
+class _PeopleServer(uvicorn.Server):
     """When asked to end, ends the streams rather than waiting for who listens."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
@@ -41,7 +41,7 @@ def main() -> None:
         sys.exit(error.message)
     compare_installation()
     with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended in good order
-        _Server(config(app, where.host, where.port, most_connections(), is_forwarded=True), app).run()
+        _PeopleServer(config(app, where.host, where.port, most_connections(), is_forwarded=True), app).run()
 
 
 if __name__ == "__main__":

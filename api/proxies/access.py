@@ -16,7 +16,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(eq=False, slots=True)
-class Access:
+class ProxyAccess:
     """`key`: of the installation. None on a server that only its own machine reaches: every id is believed there."""
 
     observed: Observed

@@ -9,8 +9,8 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 
 from api.fleet import FleetReader
-from api.proxies.access import Access
-from api.proxies.envoy.streams import Streams
+from api.proxies.access import ProxyAccess
+from api.proxies.envoy.streams import ProxyStreams
 from api.proxies.measuring.demand import DemandReader
 from api.proxies.measuring.measurer import Measurer
 from api.proxies.names import Names
@@ -25,10 +25,10 @@ from api.proxies.whole_tables import WholeTables
 class Parts:
     """The parts of one app. They belong to the event loop that they are made in."""
 
-    access: Access
+    access: ProxyAccess
     publisher: Publisher
     recorder: Recorder
-    streams: Streams
+    streams: ProxyStreams
     whole_tables: WholeTables
     notices: Notices
     measurer: Measurer
@@ -47,10 +47,10 @@ class Parts:
         recorder = Recorder(engine, observed, on_release)
         publisher = Publisher(engine, names, observed, recorder.write_soon)
         return cls(
-            access=Access(observed, proxy_key),
+            access=ProxyAccess(observed, proxy_key),
             publisher=publisher,
             recorder=recorder,
-            streams=Streams(publisher, recorder, observed),
+            streams=ProxyStreams(publisher, recorder, observed),
             whole_tables=WholeTables(publisher, recorder),
             notices=Notices(redis_url, publisher.read_soon),
             measurer=Measurer(engine, publisher, observed, on_release),

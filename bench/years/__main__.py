@@ -20,7 +20,7 @@ from bench.years.load import FleetLife
 from bench.years.picture import draw
 from bench.years.sizes import Sources
 from bench.years.verdict import growths
-from cli.demo.stage import Stage, open_stage
+from cli.demo.stage import DemoStage, open_stage
 from cli.terminal.interrupts import interruptible
 
 _SAMPLE_SECONDS = 10.0
@@ -56,7 +56,7 @@ def _kept(minutes: float) -> dict[str, str]:
 
 
 def _watch(
-    stage: Stage, arguments: argparse.Namespace, console: Console
+    stage: DemoStage, arguments: argparse.Namespace, console: Console
 ) -> tuple[list[str], list[float], list[list[int]]]:
     began = time.monotonic()
     seconds: list[float] = []

@@ -12,7 +12,7 @@ from rich.console import Console
 from cli.demo.acts import ACTS, canary_in_words, canary_met, leave
 from cli.demo.load import Load
 from cli.demo.run import Demo
-from cli.demo.stage import Stage, open_stage
+from cli.demo.stage import DemoStage, open_stage
 from cli.options import AsJson
 from cli.servers import Reader
 from cli.terminal.interrupts import interruptible
@@ -47,7 +47,7 @@ def demo(*, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _perform(stage: Stage, name: str, console: Console) -> Demo:
+def _perform(stage: DemoStage, name: str, console: Console) -> Demo:
     """All acts until one fails; a refusal or a wait without end is a promise that was not kept."""
     with Reader() as reader:
         run = Demo(console, reader, name, Load(stage.envoy, name))
@@ -63,7 +63,7 @@ def _perform(stage: Stage, name: str, console: Console) -> Demo:
     return run
 
 
-def _summary(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> None:
+def _summary(run: Demo, stage: DemoStage, seconds: float, *, kept: bool) -> None:
     run.say()
     for promise in run.promises:
         mark, colour = ("✓", "green") if promise.kept else ("✗", "red")
@@ -73,7 +73,7 @@ def _summary(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> None:
     run.say(f"\n{end}")
 
 
-def _document(run: Demo, stage: Stage, seconds: float, *, kept: bool) -> dict[str, Any]:
+def _document(run: Demo, stage: DemoStage, seconds: float, *, kept: bool) -> dict[str, Any]:
     return {
         "ok": kept,
         "seconds": round(seconds, 1),

@@ -27,7 +27,7 @@ _WORKERS = 2
 
 
 @dataclass(slots=True)
-class Stage:
+class DemoStage:
     """A stack that runs. `keep`: leave its folder. `left`: what still ran after it was torn down."""
 
     home: Home
@@ -72,7 +72,7 @@ class Stage:
 
 
 @contextmanager
-def open_stage(console: Console) -> Iterator[Stage]:
+def open_stage(console: Console) -> Iterator[DemoStage]:
     """A stack of 2 workers, beat, Flower and Envoy in a new folder; torn down at the end, whatever happens.
 
     DATABASE_URL and REDIS_URL of the environment are used when they are set. The folder is kept after an error.
@@ -81,7 +81,7 @@ def open_stage(console: Console) -> Iterator[Stage]:
     home = Home(Path(tempfile.mkdtemp(prefix="rollway-demo-")).resolve())
     os.environ["ROLLWAY_HOME"] = str(home.root)
     os.environ.pop(URL, None)  # else its commands would go to the server that this names, and to nobody's demo
-    stage = Stage(home, console)
+    stage = DemoStage(home, console)
     try:
         _bring_up(stage)
         yield stage
@@ -93,7 +93,7 @@ def open_stage(console: Console) -> Iterator[Stage]:
         stage.tear_down()
 
 
-def _bring_up(stage: Stage) -> None:
+def _bring_up(stage: DemoStage) -> None:
     begun = time.monotonic()
 
     def say(notice: Notice) -> None:

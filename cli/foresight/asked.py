@@ -25,7 +25,7 @@ from domain.foresight.rehearsal.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedAhead:
     """One deployment to foresee at the database's time `now`; revisions by name, empty where there is none."""
 
     name: str
@@ -66,7 +66,7 @@ Otherwise = Annotated[
 
 def asked_for(
     reader: Reader, deployment: str | None, revision: str | None, file: str | None, otherwise: list[str] | None
-) -> list[Asked]:
+) -> list[AskedAhead]:
     """What the arguments of a command name. Raises UsageError, and the refusals that the change itself would meet."""
     supposing = Supposing.of(_settings(otherwise)) if otherwise else None
     found = _as_it_is(reader, deployment, revision, file)
@@ -87,7 +87,7 @@ def _settings(given: list[str]) -> dict[str, Any]:
     return settings
 
 
-def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file: str | None) -> list[Asked]:
+def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file: str | None) -> list[AskedAhead]:
     if file is not None:
         if deployment is not None:
             raise UsageError("give either --file, or the name of a deployment and of a revision: not both")
@@ -98,17 +98,17 @@ def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file
     return [_of_name(reader, deployment, revision)]
 
 
-def _of_name(reader: Reader, name: str, revision: str | None) -> Asked:
+def _of_name(reader: Reader, name: str, revision: str | None) -> AskedAhead:
     view = reader.read(deployment_named, name)
     known = reader.read(foreseeable, view)
     to = revision or view.deploying_revision or view.current_revision or ""
     found = reader.read(revision_shown, view.id, to) if to else None
     planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
     before = view.current_revision or ""
-    return Asked(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
+    return AskedAhead(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
 
 
-def _of_file(found: AppliedAhead) -> Asked:
+def _of_file(found: AppliedAhead) -> AskedAhead:
     planned = found.planned
     moves = (found.from_revision, found.to_revision)
-    return Asked(found.deployment, *moves, planned.subject, planned.learned, planned.now)
+    return AskedAhead(found.deployment, *moves, planned.subject, planned.learned, planned.now)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.completing import deployments_offered, revisions_offered
-from cli.foresight.asked import Asked, Otherwise, asked_for
+from cli.foresight.asked import AskedAhead, Otherwise, asked_for
 from cli.options import AsJson
 from cli.servers import Reader
 from cli.show.plan import plan_page
@@ -61,5 +61,5 @@ def plan(
     return None
 
 
-def _document(asked: Asked, foreseen: Plan) -> dict[str, Any]:
+def _document(asked: AskedAhead, foreseen: Plan) -> dict[str, Any]:
     return {"deployment": asked.name, "from": asked.from_revision, "to": asked.to_revision, **foreseen.as_json()}

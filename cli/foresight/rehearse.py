@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.foresight.asked import Asked, Otherwise, asked_for
+from cli.foresight.asked import AskedAhead, Otherwise, asked_for
 from cli.foresight.plan import Deployment, File, Revision
 from cli.options import AsJson
 from cli.servers import Reader
@@ -54,7 +54,7 @@ def rehearse(
     return None
 
 
-def _document(asked: Asked, rehearsal: Rehearsal, by: float | None) -> dict[str, Any]:
+def _document(asked: AskedAhead, rehearsal: Rehearsal, by: float | None) -> dict[str, Any]:
     chance = {} if by is None else {"by": by, "chance_to_be_done_by": rehearsal.chance_to_be_done_by(by)}
     return {"deployment": asked.name, "to": asked.to_revision, **rehearsal.as_json(), **chance}
 

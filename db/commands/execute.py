@@ -56,7 +56,7 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Origin:
     """How a command came.
 
     `traceparent`: the trace that asked for it. `asked`: the secrets that hosts were asked for; others that it needs
@@ -68,10 +68,10 @@ class Sent:
     role: Role = Role.ADMIN
 
 
-FROM_HERE = Sent()
+FROM_HERE = Origin()
 
 
-def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent: Sent = FROM_HERE) -> CommandResult:
+def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> CommandResult:
     """Carry out a command, or find what it did the first time. Raises the refusals of `domain.words.errors`.
 
     `patience_seconds`: how long to go on trying while Postgres is away.
@@ -79,7 +79,7 @@ def execute(engine: Engine, command: Command, patience_seconds: float = 0, sent:
     return in_transaction(engine, partial(_execute_once, command=command, sent=sent), patience_seconds)
 
 
-def _execute_once(connection: Connection, command: Command, sent: Sent) -> CommandResult:
+def _execute_once(connection: Connection, command: Command, sent: Origin) -> CommandResult:
     payload = command.model_dump(mode="json", exclude={"request_id"})
     first = connection.execute(
         "INSERT INTO commands (request_id, name, payload, actor) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -100,7 +100,7 @@ def _claim(connection: Connection, command: Command) -> Claim | None:
     return None
 
 
-def _carry_out(connection: Connection, command: Command, claim: Claim | None, sent: Sent) -> CommandResult:
+def _carry_out(connection: Connection, command: Command, claim: Claim | None, sent: Origin) -> CommandResult:
     if claim is not None and isinstance(command, DeploymentCommand):
         result, status = steer(connection, claim, command, sent.asked)
         keep_trace(connection, result["rollout_id"], sent.traceparent)
@@ -111,7 +111,7 @@ def _carry_out(connection: Connection, command: Command, claim: Claim | None, se
     return CommandResult(result, statuses=(lifecycle_status(*row),) if row else ())
 
 
-def _apply(connection: Connection, command: Apply, sent: Sent) -> CommandResult:
+def _apply(connection: Connection, command: Apply, sent: Origin) -> CommandResult:
     """All parts of all documents, each with what those before it have left."""
     for name in sorted(document.deployment for document in command.documents):
         claim_named(connection, name)  # in one order, so that two that lock the same wait for each other

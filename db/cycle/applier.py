@@ -39,7 +39,7 @@ _TAKE_STEP = f"UPDATE deployments d SET {assigned(_STEP)} FROM {_STEP} WHERE d.i
 _MAKE_MOVE = f"UPDATE deployments d SET {assigned(_MOVE)} FROM {_MOVE} WHERE d.id = u.id AND d.version = u.version - 1"
 
 
-class Waiting(NamedTuple):
+class WaitingRow(NamedTuple):
     """A deployment that waits, as its row was read: what is written of it."""
 
     id: UUID
@@ -77,7 +77,7 @@ class StrategyResultApplier:
     phase: str
 
     def apply(
-        self, decisions: Sequence[ClassifiedDecision], claim: Claim, glanced: Sequence[Waiting] = ()
+        self, decisions: Sequence[ClassifiedDecision], claim: Claim, glanced: Sequence[WaitingRow] = ()
     ) -> StrategyApplyResult:
         """Write a chunk, and the waits that a glance told. Raises StaleSnapshotError when a version is not as read.
 
@@ -112,7 +112,7 @@ class StrategyResultApplier:
         )
         return [event for after in telling for event in told_by_decision(after.decision, self.phase, after.deployment)]
 
-    def _wait(self, waiting: Sequence[Waiting]) -> Iterator[Cursor]:
+    def _wait(self, waiting: Sequence[WaitingRow]) -> Iterator[Cursor]:
         """Of a deployment that waits only the next look and the reason are written."""
         if waiting:
             yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
@@ -133,6 +133,6 @@ class StrategyResultApplier:
             yield self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves))
 
 
-def _waiting(decision: ClassifiedDecision) -> Waiting:
+def _waiting(decision: ClassifiedDecision) -> WaitingRow:
     deployment = decision.deployment
-    return Waiting(deployment.id, deployment.version, decision.due_at, decision.reason)
+    return WaitingRow(deployment.id, deployment.version, decision.due_at, decision.reason)

@@ -90,7 +90,7 @@ _ROUTES = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _KnownDeployment:
     """A deployment as it was read last, and what of it could not be. `mark`: of the rows that said so."""
 
     mark: int
@@ -102,7 +102,7 @@ class TrafficReader:
     """Reads all that proxies may know; of deployments that are as they were at its last read, only that they are."""
 
     def __init__(self) -> None:
-        self._found: Mapping[UUID, _Found] = {}
+        self._found: Mapping[UUID, _KnownDeployment] = {}
         self._deployments: tuple[DeploymentInTraffic, ...] = ()
 
     def read(self, connection: Connection) -> TrafficSnapshot:
@@ -115,10 +115,10 @@ class TrafficReader:
         marks |= {key: hash((marks[key], canary)) for key, canary in canaries.items() if key in marks}
         before = self._found
         wanted = [key for key, mark in marks.items() if key not in before or before[key].mark != mark]
-        anew: dict[UUID, _Found] = {}
+        anew: dict[UUID, _KnownDeployment] = {}
         for key, deployment, faults in _read(connection, wanted, canaries) if wanted else ():
             same = key in before and before[key].deployment == deployment
-            anew[key] = _Found(marks[key], before[key].deployment if same else deployment, faults)
+            anew[key] = _KnownDeployment(marks[key], before[key].deployment if same else deployment, faults)
         self._found = {key: anew.get(key) or before[key] for key in marks}
         if anew or len(marks) != len(before):
             self._deployments = tuple(found.deployment for found in self._found.values())

@@ -54,7 +54,7 @@ _NOTE_FAULT = """
 _FORGET = "DELETE FROM host_secrets WHERE host = %s AND asked_at < clock_timestamp() - interval '1 day'"
 
 
-class Asked(NamedTuple):
+class AskedSecret(NamedTuple):
     """A reference that a host shall look at, and when it was asked."""
 
     reference: str
@@ -80,9 +80,9 @@ def secret_checks(connection: Connection, references: Sequence[str]) -> list[Sec
     return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, asked).fetchall()]
 
 
-def secrets_to_check(connection: Connection, host: str, again_after_seconds: float) -> list[Asked]:
+def secrets_to_check(connection: Connection, host: str, again_after_seconds: float) -> list[AskedSecret]:
     """What the host was asked for and has not looked at since, and what it lacked when it looked a while ago."""
-    cursor = connection.cursor(row_factory=named_row(Asked))
+    cursor = connection.cursor(row_factory=named_row(AskedSecret))
     return cursor.execute(_TO_CHECK, (host, again_after_seconds)).fetchall()
 
 

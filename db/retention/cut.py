@@ -63,19 +63,19 @@ _CUT_COMMANDS = f"DELETE FROM commands WHERE request_id IN ({COMMANDS} FOR UPDAT
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CutPage:
     """Of some deployments, in the order of their ids, those that have something to cut. `last`: None at the end."""
 
     ids: tuple[UUID, ...]
     last: UUID | None
 
 
-def page_of_past(connection: Connection, retention: Retention, after: UUID | None) -> Page:
+def page_of_past(connection: Connection, retention: Retention, after: UUID | None) -> CutPage:
     """The deployments behind `after` that have something to cut. Nothing is locked."""
     cursor = connection.cursor(row_factory=scalar_row)
     ids = cursor.execute(_IDS, {"after": after, "page": _PAGE}).fetchall()
     found = cursor.execute(_HAVE_A_PAST, _parameters(retention, ids, 1)).fetchall() if ids else []
-    return Page(tuple(found), ids[-1] if len(ids) == _PAGE else None)
+    return CutPage(tuple(found), ids[-1] if len(ids) == _PAGE else None)
 
 
 def cut_deployment(connection: Connection, retention: Retention, deployment_id: UUID) -> Counter[str]:

@@ -98,7 +98,7 @@ class MetricPushed(Answer):
     """Whether a rule acts on it."""
 
 
-class Steered(Changed):
+class SteeredAnswer(Changed):
     """A deployment is on its way."""
 
     rollout_id: str | None
@@ -107,7 +107,7 @@ class Steered(Changed):
     """Whether there was nothing to do."""
 
 
-class Activated(Steered):
+class Activated(SteeredAnswer):
     """A revision is to be the running one."""
 
     revision: str
@@ -138,7 +138,7 @@ class Applied(Answer):
     """What became of each, in their order."""
 
 
-class Turned(Steered):
+class Turned(SteeredAnswer):
     """A rollout that was under way turns, or a revision is activated: then it and what came of that are named."""
 
     revision: str | None = None
@@ -149,7 +149,7 @@ class Turned(Steered):
     """Hosts that cannot have a secret of the revision, and why."""
 
 
-class Scaled(Steered):
+class Scaled(SteeredAnswer):
     """A deployment gets another size."""
 
     before: int | None = Field(default=None, alias="from")

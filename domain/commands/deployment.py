@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, Steered, TrafficSet
+from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, SteeredAnswer, TrafficSet
 from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
 from domain.installation.tokens import Role
 from domain.model.autoscaling_rule import MAX_RULES, AutoscalingRule
@@ -99,7 +99,7 @@ class Destroy(DeploymentCommand):
     """Drain every replica and end the deployment, whatever it is doing."""
 
     task = "rollway.destroy"
-    answer = Steered
+    answer = SteeredAnswer
     door = Door("POST", f"{DEPLOYMENT}/destroy", Role.ADMIN)
 
     force: bool = False

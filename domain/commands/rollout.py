@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from domain.commands.answers import Activated, Steered, Turned
+from domain.commands.answers import Activated, SteeredAnswer, Turned
 from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
 from domain.words.names import Name
 
@@ -67,7 +67,7 @@ class Pause(DeploymentCommand):
     """Hold a rollout where it is: nothing is created or drained, and its clocks stand still."""
 
     task = "rollway.pause"
-    answer = Steered
+    answer = SteeredAnswer
     door = Door(
         "POST", f"{DEPLOYMENT}/pause", example={"reason": "looking at the logs"}, label="Pause", is_planned=True
     )
@@ -77,7 +77,7 @@ class Resume(DeploymentCommand):
     """Go on with a paused rollout; its deadlines move by the time it was paused."""
 
     task = "rollway.resume"
-    answer = Steered
+    answer = SteeredAnswer
     door = Door("POST", f"{DEPLOYMENT}/resume", label="Resume", is_planned=True)
 
 
@@ -85,7 +85,7 @@ class Promote(DeploymentCommand):
     """Move the traffic to a green set, or to the next weight of a canary, as soon as it is healthy."""
 
     task = "rollway.promote"
-    answer = Steered
+    answer = SteeredAnswer
     door = Door("POST", f"{DEPLOYMENT}/promote", label="Promote", is_planned=True)
 
     full: bool = False
@@ -102,7 +102,7 @@ class Abort(DeploymentCommand):
     """Leave a rollout: old and new trade places, within the same budget."""
 
     task = "rollway.abort"
-    answer = Steered
+    answer = SteeredAnswer
     door = Door("POST", f"{DEPLOYMENT}/abort", example={"reason": "it is slow"}, label="Abort", is_planned=True)
 
 

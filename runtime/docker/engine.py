@@ -152,7 +152,7 @@ class DockerEngine:
         """The SDK asks for the engine's version, and has an error of its own for every failure."""
         settings = kwargs_from_env() | {"base_url": self._url}
         try:
-            return _Client(timeout=self._timeout, use_ssh_client=True, **settings)
+            return _EngineClient(timeout=self._timeout, use_ssh_client=True, **settings)
         except DockerException as error:
             if isinstance(error.__cause__, Timeout):
                 raise self._silent() from error
@@ -163,7 +163,7 @@ class DockerEngine:
         return RuntimeUnavailableError(f"the Docker engine at {self._url} does not answer in time")
 
 
-class _Client(docker.APIClient):
+class _EngineClient(docker.APIClient):
     """The SDK's, which forgets DOCKER_CERT_PATH where REQUESTS_CA_BUNDLE is set (psf/requests#3829)."""
 
     def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:  # noqa: ANN401  # requests' own

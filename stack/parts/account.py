@@ -19,7 +19,7 @@ MAJOR_VERSION = 18
 
 
 @dataclass(frozen=True)
-class Account:
+class ServerAccount:
     """How PostgreSQL's programs are started: from the tree `tree`, as uid and gid `user`."""
 
     tree: Path
@@ -56,10 +56,10 @@ def installed_tree() -> Path:
     )
 
 
-def choose_account(tree: Path) -> Account:
+def choose_account(tree: Path) -> ServerAccount:
     """As oneself for an ordinary user. For root the first that works: nobody, or nobody with a copy."""
     if os.geteuid() != 0:
-        return Account(tree)
+        return ServerAccount(tree)
     for account in _for_root(tree):
         if account.works:
             return account
@@ -69,14 +69,14 @@ def choose_account(tree: Path) -> Account:
     )
 
 
-def _for_root(tree: Path) -> Iterator[Account]:
-    yield Account(tree, NOBODY)
+def _for_root(tree: Path) -> Iterator[ServerAccount]:
+    yield ServerAccount(tree, NOBODY)
     # where root may not become another user at all, a copy would be left behind for nothing
     folders = ("/var/tmp", tempfile.gettempdir()) if _runs(("/bin/sh", "-c", ":"), NOBODY) else ()  # noqa: S108
     for folder in folders:
         copy = _shared_copy(tree, Path(folder))
         if copy is not None:
-            yield Account(copy, NOBODY)
+            yield ServerAccount(copy, NOBODY)
 
 
 def _runs(command: tuple[str, ...], user: int | None) -> bool:

@@ -9,7 +9,7 @@ from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
 from stack.home.ports import HOST
 from stack.home.settings import ServerSettings
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
 # machine reaches the port, so the pages that tell the token, or end the process, are closed.
@@ -35,7 +35,7 @@ def envoy_wanted(environ: Mapping[str, str]) -> bool:
             raise StackError("ROLLWAY_ENVOY must be on or off; off is for those who run a proxy of their own.")
 
 
-def envoy_part(home: Home, settings: ServerSettings) -> Part:
+def envoy_part(home: Home, settings: ServerSettings) -> StackPart:
     """Write the bootstrap and describe the proxy as a part: a server, since requests in flight outlive the workers.
 
     Raises StackError when the wheel is not installed or the file cannot be written.
@@ -55,7 +55,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> Part:
     file = home.envoy / "bootstrap.yaml"
     with folder_errors(home.envoy):
         write_private(file, text)
-    return Part(
+    return StackPart(
         name="envoy",
         command=(str(program), "--config-path", str(file), "--base-id", str(settings.envoy_base_id), *_OPTIONS),
         cwd=str(home.envoy),

@@ -12,9 +12,9 @@ import psutil
 
 from stack.errors import StackError, folder_errors
 from stack.home.ports import HOST
-from stack.parts.account import MAJOR_VERSION, Account
+from stack.parts.account import MAJOR_VERSION, ServerAccount
 from stack.parts.postgres_role import DATABASE, ENVIRONMENT, ROLE, SUPERUSER, give_up_superuser, make_role, run_program
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 
 _SPACE_NEEDED = 150 * 1024 * 1024
 _LAST_OF_INITDB = 5  # template1, template0 and postgres are 1, 4 and 5; a database made later has a larger number
@@ -26,7 +26,12 @@ def postgres_url(port: int, password: str) -> str:
 
 
 def prepare_data(
-    folder: Path, account: Account, password: str, *, durable: bool = True, say: Callable[[str], None] = lambda _: None
+    folder: Path,
+    account: ServerAccount,
+    password: str,
+    *,
+    durable: bool = True,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Make sure that `folder`/data holds a whole cluster with our role and database, and return it. No server runs.
 
@@ -52,7 +57,7 @@ def prepare_data(
     return data
 
 
-def postgres_part(data: Path, account: Account, port: int, *, fsync: bool = True) -> Part:
+def postgres_part(data: Path, account: ServerAccount, port: int, *, fsync: bool = True) -> StackPart:
     """The server as a part of the stack: loopback TCP only, no socket file."""
     settings = {
         "listen_addresses": HOST,
@@ -63,7 +68,7 @@ def postgres_part(data: Path, account: Account, port: int, *, fsync: bool = True
         "fsync": "on" if fsync else "off",
     }
     arguments = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
-    return Part(
+    return StackPart(
         name="postgres",
         command=account.command("postgres", "-D", account.data_argument(data), *arguments),
         cwd=str(data),
@@ -115,7 +120,7 @@ def _refuse_other_version(data: Path) -> None:
         )
 
 
-def _initialise(data: Path, account: Account, password: str, *, durable: bool) -> None:
+def _initialise(data: Path, account: ServerAccount, password: str, *, durable: bool) -> None:
     free = shutil.disk_usage(data.parent).free
     if free < _SPACE_NEEDED:
         raise StackError(
@@ -133,7 +138,7 @@ def _initialise(data: Path, account: Account, password: str, *, durable: bool) -
         raise
 
 
-def _initdb(fresh: Path, account: Account, *, durable: bool) -> None:
+def _initdb(fresh: Path, account: ServerAccount, *, durable: bool) -> None:
     """Make a cluster whose superuser nobody can log in as: its password is forgotten at once."""
     with tempfile.TemporaryFile(dir=fresh.parent) as password_file:
         password_file.write(secrets.token_urlsafe(24).encode())
@@ -148,7 +153,7 @@ def _initdb(fresh: Path, account: Account, *, durable: bool) -> None:
         run_program(fresh, account, account.command("initdb", *options), pass_fds=(password_file.fileno(),))
 
 
-def _give(data: Path, account: Account) -> None:
+def _give(data: Path, account: ServerAccount) -> None:
     """Make the folder its account's own; an earlier start may have been as another user."""
     owner = os.geteuid() if account.user is None else account.user
     if data.stat().st_uid == owner:

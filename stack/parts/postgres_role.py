@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stack.errors import StackError, folder_errors
-from stack.parts.account import Account
+from stack.parts.account import ServerAccount
 
 ROLE = DATABASE = "rollway"
 SUPERUSER = "postgres"
@@ -42,13 +42,13 @@ _GIVE_UP = (
 )
 
 
-def make_role(data: Path, account: Account, password: str) -> None:
+def make_role(data: Path, account: ServerAccount, password: str) -> None:
     """Give a new cluster our role and its database. Raises StackError."""
     single_user(data, account, [statement.format(password=password) for statement in _MAKE], "postgres")
     _mark(data)
 
 
-def give_up_superuser(data: Path, account: Account, password: str) -> bool:
+def give_up_superuser(data: Path, account: ServerAccount, password: str) -> bool:
     """Take the rights of a superuser from the role of a cluster that was made with them; whether it had them.
 
     While no server runs. Raises StackError.
@@ -60,12 +60,12 @@ def give_up_superuser(data: Path, account: Account, password: str) -> bool:
     return True
 
 
-def reset_password(data: Path, account: Account, password: str) -> None:
+def reset_password(data: Path, account: ServerAccount, password: str) -> None:
     """Give the role a new password while no server runs: the remembered one was lost. Raises StackError."""
     single_user(data, account, [f"ALTER ROLE {ROLE} PASSWORD '{password}'"], DATABASE)
 
 
-def single_user(data: Path, account: Account, statements: Sequence[str], database: str) -> None:
+def single_user(data: Path, account: ServerAccount, statements: Sequence[str], database: str) -> None:
     """Carry out statements as the superuser while no server runs. Raises StackError."""
     options = ("--single", "-D", account.data_argument(data), "-c", "log_checkpoints=off", database)
     lines = "".join(f"{' '.join(statement.split())}\n" for statement in statements)  # a statement ends with its line
@@ -73,7 +73,7 @@ def single_user(data: Path, account: Account, statements: Sequence[str], databas
 
 
 def run_program(
-    folder: Path, account: Account, command: tuple[str, ...], words: str = "", pass_fds: tuple[int, ...] = ()
+    folder: Path, account: ServerAccount, command: tuple[str, ...], words: str = "", pass_fds: tuple[int, ...] = ()
 ) -> None:
     """Run one of PostgreSQL's programs to its end in `folder`. Raises StackError with its own last words."""
     done = subprocess.run(  # noqa: S603 -- the wheel's own programs

@@ -9,7 +9,7 @@ from stack.home.ports import HOST
 from stack.home.settings import ServerSettings
 from stack.parts.command_lines import API, BEAT, MIGRATE, PEOPLE, flower, worker
 from stack.parts.envoy import envoy_part
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 
 _MOST_WORKERS = 8
 
@@ -26,7 +26,7 @@ class ProcessSetting:
     with_envoy: bool
 
 
-ProcessList = Callable[[ProcessSetting], tuple[Part, ...]]
+ProcessList = Callable[[ProcessSetting], tuple[StackPart, ...]]
 
 
 def default_workers() -> int:
@@ -40,7 +40,7 @@ def measured_processes(workers: int) -> tuple[str, ...]:
     return ("beat", *(f"worker{number}" for number in range(1, workers + 1)))
 
 
-def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
+def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
     """Migrations, beat and Flower at once, since none needs another; the rest when the tables are there.
 
     A restart takes them in this order: beat comes after workers, which must know the ticks that it sends, and Envoy at
@@ -57,22 +57,22 @@ def rollway_processes(setting: ProcessSetting) -> tuple[Part, ...]:
     )
 
 
-def _worker(setting: ProcessSetting, number: int) -> Part:
+def _worker(setting: ProcessSetting, number: int) -> StackPart:
     name = f"worker{number}"
     return _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
 
 
-def _beat(setting: ProcessSetting) -> Part:
+def _beat(setting: ProcessSetting) -> StackPart:
     return _part(setting, "beat", BEAT, Ready("log", "beat: Starting"), ("valkey",))
 
 
-def _flower(setting: ProcessSetting) -> Part:
+def _flower(setting: ProcessSetting) -> StackPart:
     port = setting.servers.ports.flower
     ready = Ready("port", str(port))
     return _part(setting, "flower", flower(HOST, port), ready, ("valkey",), address=f"http://{HOST}:{port}")
 
 
-def _api(setting: ProcessSetting) -> Part:
+def _api(setting: ProcessSetting) -> StackPart:
     port = setting.servers.ports.api
     part = _part(
         setting,
@@ -91,7 +91,7 @@ def _api(setting: ProcessSetting) -> Part:
     return replace(part, env={**part.env, **own})
 
 
-def _people(setting: ProcessSetting) -> Part:
+def _people(setting: ProcessSetting) -> StackPart:
     port = setting.servers.ports.people
     url = f"http://{HOST}:{port}"
     part = _part(setting, "people", PEOPLE, Ready("http", f"{url}/readyz"), ("valkey", "migrate"), address=url)
@@ -106,10 +106,10 @@ def _part(  # noqa: PLR0913 -- the list above shall read as a list
     after: tuple[str, ...],
     *,
     address: str = "",
-) -> Part:
+) -> StackPart:
     metrics = setting.servers.metrics.get(name)
     shown = {"ROLLWAY_METRICS_HOST": HOST, "ROLLWAY_METRICS_PORT": str(metrics)} if metrics else {}
-    return Part(
+    return StackPart(
         name=name,
         command=command,
         cwd=str(project_root()),

@@ -8,7 +8,7 @@ from pathlib import Path
 from stack.errors import StackError, folder_errors
 from stack.home.folder import write_private
 from stack.home.ports import HOST
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 
 # Messages on a broker must be refused, never evicted. The append-only file is flushed each second and on SIGTERM;
 # there is no snapshot besides, since Valkey refuses to end when it cannot write that one.
@@ -30,14 +30,14 @@ def redis_url(port: int, password: str) -> str:
     return f"redis://:{password}@{HOST}:{port}/0"
 
 
-def valkey_part(folder: Path, port: int, password: str) -> Part:
+def valkey_part(folder: Path, port: int, password: str) -> StackPart:
     """Write the server's configuration (the password stays off the command line) and describe it as a part."""
     configuration = folder / "valkey.conf"
     quoted = json.dumps(str(folder), ensure_ascii=False)  # Valkey's quoting rules are the same
     text = _CONFIGURATION.format(host=HOST, port=port, password=password, folder=quoted)
     with folder_errors(folder):
         write_private(configuration, text)
-    return Part(
+    return StackPart(
         name="valkey",
         command=(str(_server()), str(configuration)),
         cwd=str(folder),

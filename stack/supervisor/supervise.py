@@ -14,7 +14,7 @@ from runtime.machine.identity import Identity, identify
 from stack.home.folder import Home
 from stack.home.state import PartState, StackState, write_state
 from stack.parts.envoy import HANDOVER_SECONDS
-from stack.plan import Plan
+from stack.plan import StackPlan
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.logs import Logs
 from stack.supervisor.seen import part_states, without_secrets
@@ -38,7 +38,7 @@ class Supervisor:
     It may be killed: what it runs goes on, and the next supervisor takes that over.
     """
 
-    def __init__(self, home: Home, plan: Plan, replicas: Callable[[Path], object]) -> None:
+    def __init__(self, home: Home, plan: StackPlan, replicas: Callable[[Path], object]) -> None:
         self._home = home
         self._plan = plan
         self._replicas = replicas

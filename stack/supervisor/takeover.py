@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from stack.home.state import PartState
-from stack.plan import Part
+from stack.plan import StackPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Takeover:
         return "; ".join(f"{words}: {', '.join(part.name for part in parts)}" for words, parts in told if parts)
 
 
-def take_over(wanted: Sequence[Part], found: Sequence[PartState], restart: Collection[str]) -> Takeover:
+def take_over(wanted: Sequence[StackPart], found: Sequence[PartState], restart: Collection[str]) -> Takeover:
     """Sort the parts that run by what becomes of them. `restart` are the names that somebody asked to restart.
 
     no part of that name is wanted     -> ended

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Task
 from pydantic import BaseModel
 
-from db.commands.execute import FROM_HERE, Sent, execute
+from db.commands.execute import FROM_HERE, Origin, execute
 from db.connection.engine import database_now, engine, in_transaction
 from db.replicas.secrets import UnaskedSecretsError
 from db.silence import AWAY
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 30.0
 """How long a command waits for Postgres: longer than a restart takes, and than a sender likes to wait."""
 
 
-def run_command(task: str, payload: object, patience_seconds: float = 0, sent: Sent = FROM_HERE) -> dict[str, Any]:
+def run_command(task: str, payload: object, patience_seconds: float = 0, sent: Origin = FROM_HERE) -> dict[str, Any]:
     """Carry out a command here and now and wake its handler. Raises the refusals of `domain.words.errors`.
 
     Returns {"result": what was done, "repeated": whether an earlier request with this id had done it}.
@@ -64,7 +64,7 @@ def answer_message(task: str, given: Mapping[str, object], traceparent: str | No
         payload = _believed_payload(task, given)
         if task in QUERIES:
             return run_query(task, payload, PATIENCE_SECONDS)
-        return run_command(task, payload, PATIENCE_SECONDS, Sent(traceparent_of(traceparent)))
+        return run_command(task, payload, PATIENCE_SECONDS, Origin(traceparent_of(traceparent)))
 
     told = _told(work)
     log_answer(task, given, told)

@@ -13,7 +13,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.cycle.applier import StrategyResultApplier, Waiting
+from db.cycle.applier import StrategyResultApplier, WaitingRow
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these
 from db.cycle.drift import mark_what_is_off
 from db.cycle.load import Load, load, load_what_is_readable
@@ -137,7 +137,7 @@ class DeploymentCoordinator:
         return self._in_transaction(handler, work)
 
 
-def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[Waiting], list[Claimed]]:
+def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow], list[Claimed]]:
     """Those that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
     waits, others = [], []
     for claimed in claim.deployments:
@@ -146,7 +146,7 @@ def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[Waiting], l
         if wait is None:
             others.append(claimed)
         else:
-            waits.append(Waiting(claimed.row.id, claimed.row.version, wait.due_at, wait.reason))
+            waits.append(WaitingRow(claimed.row.id, claimed.row.version, wait.due_at, wait.reason))
     return waits, others
 
 
@@ -162,7 +162,7 @@ def _apply(
     handler: DeploymentHandler,
     decided: DeploymentExecutionResult,
     claim: Claim,
-    waits: Sequence[Waiting] = (),
+    waits: Sequence[WaitingRow] = (),
 ) -> ChunkResult:
     decisions = decided.decisions
     if not decisions and not waits:

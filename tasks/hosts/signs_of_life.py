@@ -29,7 +29,7 @@ class _Reading:
 
 
 @dataclass(slots=True)
-class SignsOfLife:
+class SignsGiver:
     """Those of one worker."""
 
     engine: Engine
@@ -78,5 +78,5 @@ class SignsOfLife:
 
 def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
     """Show them from a thread of its own, also while Redis is away or all threads of this worker are busy."""
-    show, trouble = SignsOfLife(engine, host, address).show, "no sign of life shown"
+    show, trouble = SignsGiver(engine, host, address).show, "no sign of life shown"
     return keep_looking(show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=host)

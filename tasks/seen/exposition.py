@@ -21,7 +21,7 @@ _counts: list[TaskCounts] = []
 """Celery forgets the receivers of its signals that nobody keeps."""
 
 
-class _Page(BaseHTTPRequestHandler):
+class _MetricsPage(BaseHTTPRequestHandler):
     """GET /metrics, and nothing else."""
 
     server_version, sys_version = "Rollway", ""
@@ -40,7 +40,7 @@ class _Page(BaseHTTPRequestHandler):
         """Scrapes are not worth a line."""
 
 
-class _Server(HTTPServer):
+class _MetricsServer(HTTPServer):
     """One client after the other, and none for long: whoever asks slowly holds up scrapes, and no work."""
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (the standard library's)
@@ -74,7 +74,7 @@ def _serve(address: tuple[str, int]) -> None:
     is_told = False
     while True:
         try:
-            server = _Server(address, _Page)
+            server = _MetricsServer(address, _MetricsPage)
         except OSError as error:  # perhaps the worker before this one has not gone yet
             if not is_told:
                 _log.error(

@@ -18,7 +18,7 @@ class Broadcast(BaseModel):
     body: str
 
 
-class Question(BaseModel):
+class CeleryQuestion(BaseModel):
     """What `celery inspect` asks, and Flower every five seconds. Celery knows more methods, such as `shutdown`."""
 
     model_config = _STRICT
@@ -33,7 +33,7 @@ def checked_broadcast(given: object) -> dict[str, Any]:
     """A question to all workers, made anew from what was checked. Raises UnfitMessageError."""
     try:
         broadcast = Broadcast.model_validate(given)
-        Question.model_validate(decoded(broadcast.body))
+        CeleryQuestion.model_validate(decoded(broadcast.body))
     except ValidationError as error:
         raise UnfitMessageError(reason_of(error)) from None
     return made_anew(broadcast.body, {}, queue="")

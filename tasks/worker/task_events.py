@@ -20,11 +20,11 @@ _REFUSED = repr({"ok": False})[:-1]
 class Task(celery.Task):
     """What every task of ours is."""
 
-    Request = "tasks.worker.task_events:Request"
+    ShownRequest = "tasks.worker.task_events:Request"
     Strategy = "tasks.worker.task_events:take"
 
 
-class Request(request.Request):
+class ShownRequest(request.Request):
     """A message that was taken, told of by what its headers show, and never with the arguments themselves."""
 
     def info(self, **_: object) -> dict[str, Any]:

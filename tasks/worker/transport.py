@@ -50,7 +50,7 @@ class _Warnings:
 _warnings = _Warnings()
 
 
-class _Client(kombu_redis.PrefixedStrictRedis):
+class _TransportClient(kombu_redis.PrefixedStrictRedis):
     """Hands on a message that a worker has waited for only when it fits; else a refusal, or it is as if none came."""
 
     def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:  # noqa: ANN401  (redis-py's)
@@ -104,8 +104,8 @@ class Channel(kombu_redis.Channel):
             self._kept = super()._create_client()  # type: ignore[no-untyped-call]
         return self._kept
 
-    def _get_client(self) -> partial[_Client]:
-        return partial(_Client, global_keyprefix=self.global_keyprefix)
+    def _get_client(self) -> partial[_TransportClient]:
+        return partial(_TransportClient, global_keyprefix=self.global_keyprefix)
 
     def _receive_one(self, c: Any) -> Any:  # noqa: ANN401  (Kombu's)
         try:

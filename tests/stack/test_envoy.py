@@ -17,7 +17,7 @@ from stack.home.settings import Ports, ServerSettings, load_settings
 from stack.home.state import PartState, read_state
 from stack.parts.envoy import envoy_part, envoy_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
 from stack.status import stack_status
 from stack.supervisor.child.ready import is_ready
@@ -33,7 +33,7 @@ from tests.support.stack.waiting import eventually
 SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1, envoy_admin=2), envoy_node="edge-1")
 
 
-def processes(home: Home, *, with_envoy: bool) -> list[Part]:
+def processes(home: Home, *, with_envoy: bool) -> list[StackPart]:
     setting = ProcessSetting(
         home=home, database_url="", redis_url="", workers=1, servers=SERVERS, with_envoy=with_envoy
     )

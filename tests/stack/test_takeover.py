@@ -8,7 +8,7 @@ import pytest
 from runtime.machine.identity import identify
 from stack.errors import StackError
 from stack.home.state import PartState
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 from stack.status import StackStatus, stack_status
 from stack.supervisor.takeover import take_over
 from stack.up import stay
@@ -16,8 +16,8 @@ from tests.support.stack.small_stack import SmallStack, alive, kill
 from tests.support.stack.waiting import eventually
 
 
-def part(name: str, *command: str) -> Part:
-    return Part(name=name, command=command, cwd="/", ready=Ready("log", "ready"))
+def part(name: str, *command: str) -> StackPart:
+    return StackPart(name=name, command=command, cwd="/", ready=Ready("log", "ready"))
 
 
 def found(name: str, *command: str, condition: str = "running") -> PartState:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.proxies.proxies import CLUSTERS, ENDPOINTS, ROUTES, Proxy, Server, World, settled
 from traffic.resources import ResourceKind
-from traffic.stream.part import Request
+from traffic.stream.part import DiscoveryRequest
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_cluster_that_changes_gets_its_endpoints_once_more(world: World) -> No
 
 def test_who_asks_anew_is_told_anew(world: World) -> None:
     server, proxy = settled(world)
-    server.stream.hear(Request(ENDPOINTS, subscribe=("web",)), 0)
+    server.stream.hear(DiscoveryRequest(ENDPOINTS, subscribe=("web",)), 0)
     assert steps(server, proxy) == [(ENDPOINTS, ("web",), ())]
 
 

@@ -43,7 +43,7 @@ class _Stat(BaseModel):
     histograms: list[_Histogram] = []
 
 
-class _Page(BaseModel):
+class _StatsPage(BaseModel):
     stats: list[_Stat]
 
 
@@ -86,7 +86,7 @@ class Counted:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Counted:
     """The values of one revision in one cluster."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -101,8 +101,8 @@ class _Found:
 
 def counted(page: bytes) -> Counted:
     """What is on the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
-    stats = _Page.model_validate_json(page).stats
-    found: defaultdict[tuple[str, str], _Found] = defaultdict(_Found)
+    stats = _StatsPage.model_validate_json(page).stats
+    found: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
     uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)
     if uptime is None:
         raise ValueError("the page has no server.uptime")

@@ -43,7 +43,7 @@ class _Clusters(BaseModel):
     cluster_statuses: list[_Cluster] = []
 
 
-class _Page(BaseModel):
+class _GaugesPage(BaseModel):
     stats: list[_Gauge]
 
 
@@ -77,7 +77,7 @@ def is_alone(page: bytes) -> bool:
     An Envoy that was restarted hot tells what came to its new process. The old one goes on with what came before, and
     tells nobody: it is only known whether it still has connections. Raises ValueError for what is no page `ALONE_PAGE`.
     """
-    gauges = {stat.name: stat.value for stat in _Page.model_validate_json(page).stats}
+    gauges = {stat.name: stat.value for stat in _GaugesPage.model_validate_json(page).stats}
     if "server.uptime" not in gauges:
         raise ValueError("the page has no server.uptime")
     return not gauges.get("server.parent_connections")

@@ -19,7 +19,7 @@ class TooManyNamesError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DiscoveryRequest:
     """What a proxy says of one kind of resource.
 
     `holds`: versions by name, from another stream. `nonce`: of the response that it answers, "" for none; `error`: why
@@ -35,7 +35,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Sent:
+class SentPart:
     """A response that is not answered yet: `versions` by name.
 
     With it the proxy knows this kind `as_of` a table, whose clusters are `clusters`.
@@ -68,12 +68,12 @@ class StreamPart:
     subscribed: set[str] = field(default_factory=set)
     held: dict[str, str] = field(default_factory=dict)
     refused: dict[str, _Refusal] = field(default_factory=dict)
-    sent: Sent | None = None
+    sent: SentPart | None = None
     most: int | None = None
     complete: Named | None = None
     known: Watermark = NOTHING_YET
 
-    def hear(self, request: Request, now: float) -> tuple[str, ...]:
+    def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
         """Take in what the proxy says. The names of what it refused, if it refuses a response.
 
         Raises TooManyNamesError when it says more than a proxy of ours can mean.
@@ -94,7 +94,7 @@ class StreamPart:
                 self.forget(name)
         return refused
 
-    def _bound(self, request: Request) -> None:
+    def _bound(self, request: DiscoveryRequest) -> None:
         """What it says is kept as long as its stream lasts, so it must have an end."""
         said = (*request.subscribe, *request.holds, *request.holds.values())
         if any(len(name) > LONGEST_NAME for name in said):
@@ -117,7 +117,7 @@ class StreamPart:
         refusal = self.refused.get(name)
         return refusal is None or refusal.version != version or refusal.not_before <= now
 
-    def _hear_answer(self, request: Request, now: float) -> tuple[str, ...]:
+    def _hear_answer(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
         sent = self.sent
         if sent is None or sent.nonce != request.nonce:
             return ()

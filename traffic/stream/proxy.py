@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from traffic.envoy.routes import ROUTE_CONFIGURATION
 from traffic.resources import Named, ResourceKind, Resources, Watermark
-from traffic.stream.part import GONE, NOTHING_YET, Request, Sent, StreamPart, number_of
+from traffic.stream.part import GONE, NOTHING_YET, DiscoveryRequest, SentPart, StreamPart, number_of
 
 _CLUSTERS, _ENDPOINTS, _ROUTES = ResourceKind
 
@@ -66,7 +66,7 @@ class Stream(Generic[Table]):
         refusals = (refusal for part in self._parts.values() for refusal in part.refused.values())
         return min((refusal.not_before for refusal in refusals if refusal.not_before > now), default=None)
 
-    def hear(self, request: Request, now: float) -> tuple[str, ...]:
+    def hear(self, request: DiscoveryRequest, now: float) -> tuple[str, ...]:
         """Take in what the proxy says. The names of what it refused, if it refuses a response."""
         part = self._parts[request.kind]
         sent = part.sent
@@ -121,7 +121,7 @@ class Stream(Generic[Table]):
     def _send(self, kind: ResourceKind, due: dict[str, str], as_of: Watermark, table: Table) -> Response[Table]:
         self._nonce += 1
         nonce, part = str(self._nonce), self._parts[kind]
-        part.is_answered, part.sent = True, Sent(nonce, due, as_of, table.resources.by_kind[_CLUSTERS])
+        part.is_answered, part.sent = True, SentPart(nonce, due, as_of, table.resources.by_kind[_CLUSTERS])
         changed = tuple(name for name, version in due.items() if version != GONE)
         if kind is _CLUSTERS:
             for name in changed:  # a cluster that changed waits for its endpoints, as a new one does

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from api.people.resources.table import IN_HEADERS, Write
-from db.commands.execute import Sent
+from db.commands.execute import Origin
 from domain.commands.base import REQUEST_ID_LENGTH
 from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError
@@ -33,7 +33,9 @@ def carry_out(
     payload |= {"request_id": _request_id(headers), "actor": token.name}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
-    return run_command(write.command.task, payload, PATIENCE_SECONDS, Sent(headers.get("traceparent"), role=token.role))
+    return run_command(
+        write.command.task, payload, PATIENCE_SECONDS, Origin(headers.get("traceparent"), role=token.role)
+    )
 
 
 def _deployments(payload: Mapping[str, Any]) -> list[str]:

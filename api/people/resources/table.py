@@ -36,7 +36,7 @@ IN_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class Endpoint:
     """One method of one path. `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
@@ -46,14 +46,14 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Write(Resource):
+class Write(Endpoint):
     """A command, as its class says."""
 
     command: type[Command]
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Resource):
+class Read(Endpoint):
     """A read. `parameters`: what may stand after the `?`, or in the body of a POST; `has_etag`: it has a `version`.
 
     `afterwards`: makes the answer of what was found, when no transaction is open any more, and may wait for hosts.

@@ -11,14 +11,14 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc.aio import ServicerContext
 
-from api.proxies.access import Access
-from api.proxies.envoy.streams import Streams
+from api.proxies.access import ProxyAccess
+from api.proxies.envoy.streams import ProxyStreams
 from api.proxies.protobuf.envoy_api import DiscoveryResponse, handler_of
 from api.proxies.protobuf.messages import KINDS, TYPE_URLS
 from api.proxies.publisher import Published
 from domain.traffic.nodes import is_node_id
 from domain.words.errors import InvalidInputError
-from traffic.stream.part import Request, TooManyNamesError
+from traffic.stream.part import DiscoveryRequest, TooManyNamesError
 from traffic.stream.proxy import Response
 
 LARGEST_REQUEST = 4_194_304
@@ -53,8 +53,8 @@ _Context: TypeAlias = ServicerContext[Any, Any]
 class Discovery:
     """The service. Streams without a first word are bounded: of too many the one goes that has waited longest."""
 
-    streams: Streams
-    access: Access
+    streams: ProxyStreams
+    access: ProxyAccess
     _wordless: OrderedDict[asyncio.Future[object], None] = field(default_factory=OrderedDict)
 
     async def tell(self, requests: AsyncIterator[Any], context: _Context) -> None:
@@ -126,13 +126,13 @@ def stats_address(peer: str, port: int) -> str:
     return f"{host}:{port}"
 
 
-async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[Request]:  # noqa: ANN401  (as above)
+async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[DiscoveryRequest]:  # noqa: ANN401  (as above)
     """What concerns the kinds that there are."""
     message = first
     while message is not None:
         kind = KINDS.get(message.type_url)
         if kind is not None:
-            yield Request(
+            yield DiscoveryRequest(
                 kind,
                 subscribe=tuple(message.resource_names_subscribe),
                 unsubscribe=tuple(message.resource_names_unsubscribe),

@@ -13,7 +13,7 @@ from api.proxies.presence import Doubles
 from api.proxies.publisher import Published, Publisher
 from api.proxies.recorder import Recorder
 from db.proxies.acks import SeenProxy
-from traffic.stream.part import Request
+from traffic.stream.part import DiscoveryRequest
 from traffic.stream.proxy import Response, Stream
 
 SILENCE_SECONDS = 10.0
@@ -23,7 +23,7 @@ Send = Callable[[Response[Published]], Awaitable[None]]
 
 
 @dataclass(eq=False, slots=True)
-class Streams:
+class ProxyStreams:
     """Serves the streams of one server."""
 
     publisher: Publisher
@@ -31,7 +31,9 @@ class Streams:
     observed: Observed
     _doubles: Doubles = field(default_factory=Doubles)
 
-    async def serve(self, node: str, stats_address: str | None, requests: AsyncIterator[Request], send: Send) -> None:
+    async def serve(
+        self, node: str, stats_address: str | None, requests: AsyncIterator[DiscoveryRequest], send: Send
+    ) -> None:
         """One stream of the proxy `node`, until it hangs up or the server stops.
 
         `stats_address`: host:port where it tells what it has counted.
@@ -66,7 +68,7 @@ class Streams:
         self,
         proxy: SeenProxy,
         stream: Stream[Published],
-        requests: AsyncIterator[Request],
+        requests: AsyncIterator[DiscoveryRequest],
         news: asyncio.Event,
         speaks: Callable[[], None],
     ) -> None:
@@ -79,7 +81,7 @@ class Streams:
         finally:
             news.set()
 
-    def _hear(self, node: str, stream: Stream[Published], request: Request) -> None:
+    def _hear(self, node: str, stream: Stream[Published], request: DiscoveryRequest) -> None:
         refused = stream.hear(request, time.monotonic())
         if refused:
             self.observed.refused.inc()

@@ -24,7 +24,7 @@ class _Silent:
     why: str
 
 
-class Asking:
+class ProxyPages:
     """Asks with one client, and remembers who was silent at the last page."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
@@ -57,7 +57,7 @@ class Asking:
 
 
 @asynccontextmanager
-async def asking() -> AsyncIterator[Asking]:
+async def asking() -> AsyncIterator[ProxyPages]:
     """With a client of its own, as long as it is used."""
     async with httpx.AsyncClient(
         headers={"User-Agent": "rollway-measurer"},
@@ -65,4 +65,4 @@ async def asking() -> AsyncIterator[Asking]:
         verify=False,  # noqa: S501  # plain HTTP only; loading the certificates takes 0.1 s
         timeout=_PATIENCE_SECONDS,
     ) as client:
-        yield Asking(client)
+        yield ProxyPages(client)

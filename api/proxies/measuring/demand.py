@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import Engine
 
-from api.proxies.measuring.asking import Asking, asking
+from api.proxies.measuring.asking import ProxyPages, asking
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.connection.engine import in_transaction
 from db.cycle.rules import store_values
@@ -45,14 +45,14 @@ class DemandReader:
                     _log.warning("demand not read or not written", error=str(error).partition("\n")[0])
                 await asyncio.sleep(EVERY_SECONDS)
 
-    async def _read(self, proxies: Asking) -> None:
+    async def _read(self, proxies: ProxyPages) -> None:
         found = await asyncio.to_thread(in_transaction, self._engine, demanded)
         self._looks = await self._looked(proxies, found) if found else {}
         if found:
             values = _values(found, self._looks)
             await asyncio.to_thread(in_transaction, self._engine, partial(store_values, values=values))
 
-    async def _looked(self, proxies: Asking, found: Demanded) -> _Looks:
+    async def _looked(self, proxies: ProxyPages, found: Demanded) -> _Looks:
         """The looks of each deployment, this one among them."""
         seconds = time.monotonic()
         names = {series.deployment_id: series.deployment for series in found.series}

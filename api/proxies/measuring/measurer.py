@@ -11,7 +11,7 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
-from api.proxies.measuring.asking import Asking, asking
+from api.proxies.measuring.asking import ProxyPages, asking
 from api.proxies.observed import Observed
 from api.proxies.publisher import POSTGRES_ERRORS, Publisher
 from db.connection.engine import in_transaction
@@ -62,11 +62,11 @@ class Measurer:
                     _log.warning("answers not written; counted with the next ones", error=str(error).partition("\n")[0])
                 await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _measure(self, proxies: Asking) -> None:
+    async def _measure(self, proxies: ProxyPages) -> None:
         work = await asyncio.to_thread(in_transaction, self._engine, _due)
         await asyncio.gather(self._look_at_drains(proxies, work), self._count(proxies, work))
 
-    async def _look_at_drains(self, proxies: Asking, work: _Work) -> None:
+    async def _look_at_drains(self, proxies: ProxyPages, work: _Work) -> None:
         """Only when all tell is it known what is under way."""
         drains = self._published(work.draining)
         if not drains or not work.proxies:
@@ -81,7 +81,7 @@ class Measurer:
         if await asyncio.to_thread(in_transaction, self._engine, partial(note_drain_looks, under_way=busy)):
             await asyncio.to_thread(self._on_release)
 
-    async def _is_all(self, proxies: Asking, work: _Work) -> bool:
+    async def _is_all(self, proxies: ProxyPages, work: _Work) -> bool:
         """Whether no proxy hands over: asked after what is under way, so that none began to before it told that."""
         alone = await self._ask(proxies, work, ALONE_PAGE, is_alone)
         return len(alone) == len(work.proxies) and all(alone.values())
@@ -96,7 +96,7 @@ class Measurer:
             if upstream.route_id in draining
         }
 
-    async def _count(self, proxies: Asking, work: _Work) -> None:
+    async def _count(self, proxies: ProxyPages, work: _Work) -> None:
         if not work.rollouts:
             return
         told = await self._ask(proxies, work, COUNTERS_PAGE, counted)
@@ -107,7 +107,7 @@ class Measurer:
             await asyncio.to_thread(in_transaction, self._engine, write)
 
     async def _ask(
-        self, proxies: Asking, work: _Work, page: str, read: Callable[[bytes], Answered]
+        self, proxies: ProxyPages, work: _Work, page: str, read: Callable[[bytes], Answered]
     ) -> dict[str, Answered]:
         """What is on this page of each proxy that tells, by node id; who tells for the first time is written down."""
         told = await proxies.ask_all(work.proxies, page, read)

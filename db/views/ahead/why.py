@@ -28,7 +28,7 @@ _LACKING = """
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingView:
     """What `domain.foresight.why` is asked with, at the database's time `now`; who does the work was heard of then."""
 
     view: DeploymentView
@@ -38,7 +38,7 @@ class Waiting:
     now: datetime
 
 
-def waiting(connection: Connection[Any], name: str) -> Waiting:
+def waiting(connection: Connection[Any], name: str) -> WaitingView:
     """The deployment of that name. Raises DeploymentNotFoundError."""
     view = deployment_named(connection, name)
     known = foreseeable(connection, view)
@@ -54,7 +54,7 @@ def waiting(connection: Connection[Any], name: str) -> Waiting:
         said=view.reason,
     )
     deployment = replace(known.deployment, hold=_hold(connection, view))
-    return Waiting(view, deployment, around, signs_of_life(connection), view.now)
+    return WaitingView(view, deployment, around, signs_of_life(connection), view.now)
 
 
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:

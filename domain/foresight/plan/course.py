@@ -13,7 +13,7 @@ from typing import Self
 
 from domain.cycle.after import back_reason_of
 from domain.cycle.evaluator import EVALUATOR
-from domain.foresight.plan.world import Fates, Look, World
+from domain.foresight.plan.world import Fates, SimulatedLook, World
 from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus
 from domain.model.picture import picture
 
@@ -142,7 +142,7 @@ class _Run:
         """Why it went back, if it did."""
         return next((why for look in self.world.looks if (why := back_reason_of(look.decision))), None)
 
-    def _changing(self) -> Iterator[tuple[int, Look]]:
+    def _changing(self) -> Iterator[tuple[int, SimulatedLook]]:
         return ((place, look) for place, look in enumerate(self.world.looks) if look.decision.changes_anything)
 
     def _promote(self) -> None:
@@ -168,7 +168,7 @@ def is_at_rest(world: World) -> bool:
     return world.looks[-1].decision.to.lifecycle in (Lifecycle.READY, Lifecycle.DESTROYED)
 
 
-def _wave(number: int, look: Look, *, waits_for_person: bool, waits_for_judge: bool) -> Wave:
+def _wave(number: int, look: SimulatedLook, *, waits_for_person: bool, waits_for_judge: bool) -> Wave:
     before, changes = look.decision.deployment, look.decision.changes
     drawn = picture(before.routes, before.current_revision_id, before.deploying_revision_id)
     return Wave(

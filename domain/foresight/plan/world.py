@@ -60,7 +60,7 @@ class Fates:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SimulatedLook:
     """One look of a handler, what it decided, and the snapshot that this left behind."""
 
     at: datetime
@@ -75,7 +75,7 @@ class World:
     deployment: Deployment
     at: datetime
     fates: Fates = field(default_factory=Fates)
-    looks: list[Look] = field(default_factory=list)
+    looks: list[SimulatedLook] = field(default_factory=list)
     drawn: dict[UUID, Fate] = field(default_factory=dict)
     due_at: datetime | None = None
 
@@ -121,7 +121,7 @@ class World:
             self.drawn[route.id] = self.fates.of_replica()  # anew: an id may have been that of one that is gone
         drained = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
         self.deployment = without(deployment, [route.id for route in drained if self._stops(route) is None])
-        self.looks.append(Look(self.at, decision, self.deployment))
+        self.looks.append(SimulatedLook(self.at, decision, self.deployment))
         self.due_at = self._next_look(decision.due_at)
 
     def _next_look(self, due_at: datetime | None) -> datetime | None:

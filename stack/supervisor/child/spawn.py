@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from runtime.machine.identity import Identity, identify
-from stack.plan import Part
+from stack.plan import StackPart
 from stack.supervisor.child.adopted import AdoptedProcess
 
 Process = subprocess.Popen[bytes] | AdoptedProcess
@@ -20,7 +20,7 @@ _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null')
 _ORPHAN_GATE = ("/bin/sh", "-c", 'exec 3<&0; { read -r go <&3 && exec "$@" </dev/null 3<&-; } >&2 & echo $!')
 
 
-def spawn(part: Part, epoch: int, output: int) -> tuple[Process, Identity | None, IO[bytes] | None]:
+def spawn(part: StackPart, epoch: int, output: int) -> tuple[Process, Identity | None, IO[bytes] | None]:
     """Start a part, which does nothing before `open_gate` of its gate, the last of the three.
 
     `epoch`: the hot restarts before this one; `output`: a descriptor for what it prints. Raises OSError and

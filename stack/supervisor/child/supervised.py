@@ -14,7 +14,7 @@ from runtime.machine.log_files import rotate
 from stack.home.folder import open_log
 from stack.home.state import PartCondition, PartState
 from stack.parts.postgres import remove_stale_pid_file
-from stack.plan import Part
+from stack.plan import StackPart
 from stack.supervisor.child.adopted import AdoptedProcess
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.spawn import Process, open_gate, spawn
@@ -28,7 +28,7 @@ _LONG_ENOUGH = 30.0
 class Child:
     """A part and its process of the moment. `since` is in Unix seconds, all other times are of the monotonic clock."""
 
-    def __init__(self, part: Part, log: Path) -> None:
+    def __init__(self, part: StackPart, log: Path) -> None:
         self.part = part
         self.log = log
         self.restarts = 0

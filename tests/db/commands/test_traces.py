@@ -2,7 +2,7 @@
 
 from sqlalchemy import Engine
 
-from db.commands.execute import Sent, execute
+from db.commands.execute import Origin, execute
 from domain.commands.messages import parse_command
 from tests.support.rows.deployments import make_deployment, read
 
@@ -11,7 +11,7 @@ ASKED, LATER = (f"00-{digit * 32}-{digit * 16}-01" for digit in "12")
 
 def ask(engine: Engine, command: str, traceparent: str | None, **payload: str) -> None:
     asked = parse_command(f"rollway.{command}", {"request_id": command, "deployment": "web", **payload})
-    execute(engine, asked, sent=Sent(traceparent))
+    execute(engine, asked, sent=Origin(traceparent))
 
 
 def kept(engine: Engine) -> list[object]:

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
 from db.locking.locked import lock
-from db.retention.cut import ROWS, Page, cut_commands, cut_deployment, page_of_past
+from db.retention.cut import ROWS, CutPage, cut_commands, cut_deployment, page_of_past
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 from tests.support.rows.deployments import Made, ask, make_deployment, read, write
 from tests.support.rows.past import TWO, cut, drawn, gone_routes, how_many, records, revisions, rollouts
@@ -157,8 +157,8 @@ def test_deployments_with_a_past_are_found_page_by_page(engine: Engine) -> None:
     for deployment in (made[3], made[50]):
         records(engine, deployment, 3)
     first = in_transaction(engine, lambda connection: page_of_past(connection, TWO, None))
-    assert first == Page((made[3].id,), made[49].id)
-    assert in_transaction(engine, lambda connection: page_of_past(connection, TWO, first.last)) == Page(
+    assert first == CutPage((made[3].id,), made[49].id)
+    assert in_transaction(engine, lambda connection: page_of_past(connection, TWO, first.last)) == CutPage(
         (made[50].id,), None
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from traffic.envoy.routes import ROUTE_CONFIGURATION
 from traffic.resources import Resource, ResourceKind, Resources, Watermark, resource, together
-from traffic.stream.part import Request
+from traffic.stream.part import DiscoveryRequest
 from traffic.stream.proxy import Response, Stream
 
 CLUSTERS, ENDPOINTS, ROUTES = ResourceKind
@@ -58,7 +58,7 @@ class Proxy:
 
     held: dict[ResourceKind, dict[str, Resource]] = field(default_factory=lambda: {kind: {} for kind in ResourceKind})
     inbox: deque[Told] = field(default_factory=deque)
-    outbox: deque[Request] = field(default_factory=deque)
+    outbox: deque[DiscoveryRequest] = field(default_factory=deque)
     has_refused: bool = False
 
     def begin(self) -> None:
@@ -68,7 +68,7 @@ class Proxy:
         for kind in ResourceKind:
             names = () if kind is CLUSTERS else (ROUTE_CONFIGURATION,) if kind is ROUTES else tuple(self.held[CLUSTERS])
             versions = {name: found.version for name, found in self.held[kind].items()}
-            self.outbox.append(Request(kind, subscribe=names, holds=versions))
+            self.outbox.append(DiscoveryRequest(kind, subscribe=names, holds=versions))
 
     def take(self, *, refuses: bool = False) -> None:
         """Take over the oldest response, or refuse it, and say so."""
@@ -76,15 +76,15 @@ class Proxy:
         kind, nonce = told.response.kind, told.response.nonce
         if refuses:
             self.has_refused = True
-            self.outbox.append(Request(kind, nonce=nonce, error="poison"))
+            self.outbox.append(DiscoveryRequest(kind, nonce=nonce, error="poison"))
             return
         self.held[kind] |= told.content
         for name in told.response.removed:
             self.held[kind].pop(name, None)
             self.held[ENDPOINTS].pop(name, None)
-        self.outbox.append(Request(kind, nonce=nonce))
+        self.outbox.append(DiscoveryRequest(kind, nonce=nonce))
         if kind is CLUSTERS and (told.content or told.response.removed):
-            self.outbox.append(Request(ENDPOINTS, tuple(told.content), unsubscribe=told.response.removed))
+            self.outbox.append(DiscoveryRequest(ENDPOINTS, tuple(told.content), unsubscribe=told.response.removed))
 
     @property
     def replicas(self) -> set[str]:

@@ -15,7 +15,7 @@ from stack.parts.account import choose_account, installed_tree
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import DATABASE, ROLE, single_user
 from stack.parts.valkey import redis_url, valkey_part
-from stack.plan import Part
+from stack.plan import StackPart
 from stack.supervisor.child.supervised import Child
 from stack.supervisor.stop import end_process
 from tests.support.stack.ports import free_port
@@ -37,7 +37,7 @@ _FOR_TESTS = (
 class EmbeddedServer:
     """A server on one port and folder for its whole life: it may be stopped, killed and started again."""
 
-    def __init__(self, part: Part, url: str, log: Path) -> None:
+    def __init__(self, part: StackPart, url: str, log: Path) -> None:
         self.url = url
         self._part = part
         self._log = log

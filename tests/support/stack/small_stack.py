@@ -14,7 +14,7 @@ from stack.home.folder import Home
 from stack.home.settings import Ports
 from stack.home.state import StackState, read_state
 from stack.parts.processes import ProcessSetting
-from stack.plan import Part, Ready
+from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
 from stack.status import StackStatus, stack_status
 from stack.up import restart, up
@@ -40,7 +40,7 @@ class SmallStack:
     def down(self) -> bool:
         return down(self.home, self.said.append, lambda _: None)
 
-    def parts(self, _setting: ProcessSetting) -> tuple[Part, ...]:
+    def parts(self, _setting: ProcessSetting) -> tuple[StackPart, ...]:
         return tuple(script_part(name, script) for name, script in self.scripts.items())
 
     def state(self) -> StackState:
@@ -75,8 +75,8 @@ class SmallStack:
             return rows, str(client.get("kept"))
 
 
-def script_part(name: str, script: str) -> Part:
-    return Part(
+def script_part(name: str, script: str) -> StackPart:
+    return StackPart(
         name=name,
         command=("/bin/sh", "-c", script),
         cwd="/",

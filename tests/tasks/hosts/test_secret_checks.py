@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine
 
-from db.commands.execute import Sent, execute
+from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction
 from db.replicas.hosts import forget_host
 from db.replicas.secrets import UnaskedSecretsError, answer, ask_for_secrets, secrets_to_check
@@ -116,7 +116,7 @@ def ask_for_its_secrets(engine: Engine, command: str, **payload: object) -> None
     """As a worker does that finds secrets in a command which nobody was asked for."""
     given = {"request_id": uuid4().hex, "deployment": "web", **payload}
     with pytest.raises(UnaskedSecretsError) as unasked:
-        execute(engine, parse_command(f"rollway.{command}", given), sent=Sent(asked=()))
+        execute(engine, parse_command(f"rollway.{command}", given), sent=Origin(asked=()))
     ask_hosts(engine, unasked.value.references)
 
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from db.connection.engine import in_transaction
 from db.proxies.acks import SeenProxy, begin_publishing, list_proxies, note_proxies, note_publisher
 from domain.revisions.revision import RevisionSpec
-from tasks.hosts.signs_of_life import SignsOfLife
+from tasks.hosts.signs_of_life import SignsGiver
 from tasks.redis.wake import Waker
 from tasks.replicas.start_stop import HostReplicas
 from tests.support.faults.shifted_clock import ShiftedClock, shifted_clock
@@ -51,16 +51,16 @@ def engine(server: tuple[EmbeddedServer, str], clock: ShiftedClock) -> Iterator[
 
 
 @pytest.fixture
-def signs(engine: Engine) -> SignsOfLife:
+def signs(engine: Engine) -> SignsGiver:
     """Of a worker that has shown some before the clock is set back."""
-    made = SignsOfLife(engine, HERE, "127.0.0.1")
+    made = SignsGiver(engine, HERE, "127.0.0.1")
     with capture_logs() as told:
         made.show()
     assert [line["seconds_ahead"] for line in told] == [pytest.approx(-AN_HOUR, abs=2)]
     return made
 
 
-def set_back(clock: ShiftedClock, signs: SignsOfLife) -> None:
+def set_back(clock: ShiftedClock, signs: SignsGiver) -> None:
     clock.set(0)
     with capture_logs() as told:
         signs.show()
@@ -68,7 +68,7 @@ def set_back(clock: ShiftedClock, signs: SignsOfLife) -> None:
 
 
 def test_a_replica_that_was_asked_to_end_is_killed_after_its_grace_and_not_before(
-    engine: Engine, runtimes: Runtimes, waker: Waker, clock: ShiftedClock, signs: SignsOfLife
+    engine: Engine, runtimes: Runtimes, waker: Waker, clock: ShiftedClock, signs: SignsGiver
 ) -> None:
     here = HostReplicas(engine, runtimes, waker, HERE, timedelta(seconds=5))
     route_id = make_route(engine, {"command": list(STUBBORN), "drain_seconds": 0, "stop_grace_seconds": 1})
@@ -92,7 +92,7 @@ def test_a_host_that_died_before_it_is_silent_all_the_same(engine: Engine, clock
 
 
 def test_live_proxies_stay_live_and_one_that_is_gone_is_silent_in_its_time(
-    engine: Engine, clock: ShiftedClock, signs: SignsOfLife
+    engine: Engine, clock: ShiftedClock, signs: SignsGiver
 ) -> None:
     def live() -> dict[str, bool]:
         return {proxy.node_id: proxy.is_live for proxy in in_transaction(engine, list_proxies)}
@@ -114,7 +114,7 @@ def test_live_proxies_stay_live_and_one_that_is_gone_is_silent_in_its_time(
     eventually(only_edge_is_live)
 
 
-def test_what_is_right_is_not_written_to(engine: Engine, signs: SignsOfLife) -> None:
+def test_what_is_right_is_not_written_to(engine: Engine, signs: SignsGiver) -> None:
     make_route(engine, RevisionSpec(command=("true",)).model_dump(mode="json"))
     write(engine, "UPDATE deployments SET due_at = NULL")
     before = read(engine, "SELECT version, due_at FROM deployments")

@@ -9,7 +9,7 @@ from kombu.connection import Connection
 from kombu.transport.virtual import Message
 
 from tasks.wire.envelope import checked, refusal
-from tasks.worker.task_events import Request
+from tasks.worker.task_events import ShownRequest
 from tests.support.workers.envelopes import body_of, raw
 from tests.support.workers.secrets import VALUE
 
@@ -33,7 +33,7 @@ def test_a_command_is_told_of_without_values_whatever_its_sender_shows(body: Any
     message = raw(body=body_of(body), headers__task="rollway.add_revision", headers__kwargsrepr=VALUE)
     made = checked(message, "commands")
     taken = Message(made, channel=CHANNEL)  # type: ignore[no-untyped-call]
-    request = Request(
+    request = ShownRequest(
         taken, app=READER, task=READER.tasks["celery.map"], headers=taken.headers, body=taken.body, decoded=False
     )
     told = (request.info(), request.info(safe=False), repr(request), made["headers"])
