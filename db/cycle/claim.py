@@ -24,7 +24,7 @@ from db.locking.lifecycle import known_status
 from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD
 from db.locking.rows import named_row
 from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
-from domain.model.counts import Glimpse
+from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Route
 from domain.model.hold import Hold
 

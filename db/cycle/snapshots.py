@@ -12,8 +12,8 @@ from db.failures import start_failures
 from db.locking.lifecycle import lifecycle_status
 from db.locking.statuses import ACTIVE
 from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
+from domain.model.bounds import RouteCounts
 from domain.model.canary import CanaryState
-from domain.model.counts import RouteCounts
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import DeploymentPolicy
 from domain.strategies import stored_policy

@@ -1,7 +1,7 @@
 """Sends each rollout to its strategy; one that raises is an error of that deployment alone."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,6 +9,7 @@ from uuid import UUID
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
+from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back
 from domain.strategies.base import AbstractDeploymentStrategy, GoesOn
@@ -39,7 +40,7 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
-            return Decision.wait_for_person("paused; 'rollway resume' goes on")
+            return Decision.wait_for_person("paused; 'rollway resume' goes on", "it is paused", "resume")
         policy = deployment.rollout.policy
         strategy = self.strategy_of(policy)
         if deployment.hold is not None:
@@ -48,6 +49,10 @@ class DeploymentStrategyEvaluator:
         if strategy is None:
             raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
+        if decision.waits_for_person and decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
+            # whatever a strategy answers, nobody is sent to a verb that refuses him
+            verb = decision.waits.verb or ("promote" if strategy.promotion else "abort")
+            decision = replace(decision, waits=replace(decision.waits, verb=verb))
         return hold_back(decision, deployment, now)
 
     def goes_on(self, rollout: Rollout, now: datetime) -> GoesOn | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from domain.model.bounds import Bounds, hardened
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
+from domain.model.waits import Waits
 from domain.strategies.backoff import held_until, unproven
 
 ERROR_PAUSE_SECONDS = 5
@@ -60,7 +61,7 @@ class ClassifiedDecision:
     """A decision, hardened, with where it leads; `domain.cycle.after` says what it leaves behind.
 
     `attempts`: errors in a row. `due_at`: when this deployment must be looked at again; None when only a change can
-    make that necessary. `clock_stopped`: the rollout waits for a person, or is held.
+    make that necessary. `clock_stopped`: the rollout waits for a person, or is held. `waits`: what it waits for.
     """
 
     deployment: Deployment
@@ -76,6 +77,7 @@ class ClassifiedDecision:
     desired_replicas: int
     degraded_reason: str | None
     retry_at: datetime | None
+    waits: Waits | None = None
 
     @property
     def changes_anything(self) -> bool:
@@ -128,6 +130,7 @@ def classify(
         desired_replicas=_desired(decision, deployment, to),
         degraded_reason=degraded_reason,
         retry_at=retry_at,
+        waits=decision.waits if verdict is Verdict.SKIPPED else None,
     )
 
 

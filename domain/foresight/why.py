@@ -19,16 +19,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import ClassifiedDecision
-from domain.foresight.awaited import Awaited, WaitsFor, in_the_way, next_try, of_route, promotion, start_held_until
-from domain.foresight.blocked import buckets_of, target_of
-from domain.foresight.ends import End, end_of, promoted_at
+from domain.foresight.awaited import Awaited, awaited
+from domain.foresight.follows import End, end_of, waits_of
 from domain.foresight.plan.around import NOTHING_KNOWN, Around
 from domain.foresight.plan.world import cycle
 from domain.foresight.rehearsal.learned import Span
 from domain.model.deployment import Deployment, Lifecycle
-from domain.strategies.buckets import Buckets
+from domain.model.waits import WaitsFor
 from domain.words.numbers import duration
 
 
@@ -67,26 +65,29 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
         return _told(deployment, _with_worker(held, around), End(around.due_at, "a worker looks again"), now)
     if decision.changes_anything:
         return _told(deployment, _worker(decision, around), End(around.due_at, "that look is due"), now)
-    if decision.clock_stopped:
-        return _told(deployment, *_standing_still(deployment, decision, now), now)
-    awaited = _with_worker(_awaited(deployment, decision, around, now), around)
-    return _told(deployment, awaited, end_of(deployment, decision.due_at, now), now)
+    waits, end = waits_of(decision), end_of(decision, now)
+    if waits.kind is WaitsFor.NOTHING:
+        rests = Awaited(waits.kind, f"{deployment.name} waits for nothing: {around.said or decision.reason}")
+        return _told(deployment, rests, end, now)
+    blocked = [each.words for each in waits.blocked if each.holds]
+    told = _with_worker(awaited(deployment, waits, around, now), around)
+    return _told(deployment, told, end, now, " and ".join(filter(None, (", ".join(blocked[:-1]), *blocked[-1:]))))
 
 
-def _told(deployment: Deployment, awaited: Awaited, end: End, now: datetime) -> Why:
+def _told(deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str = "") -> Why:
     left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
-    since = f", since {awaited.blocked_by}" if awaited.blocked_by else ""
+    since = f", since {blocked}" if blocked else ""
     follows = f"; in {duration(timedelta(seconds=left))} {end.what}" if left else f"; {end.what}"
-    if awaited.kind is WaitsFor.NOTHING and left is None:
+    if told.kind is WaitsFor.NOTHING and left is None:
         follows = ""
     return Why(
         deployment=deployment.name,
         state=str(deployment.status),
-        sentence=f"{awaited.words}{since}{follows}",
-        waits_for=awaited.kind,
-        name=awaited.name,
-        blocked_by=awaited.blocked_by,
-        usually_seconds=awaited.usually,
+        sentence=f"{told.words}{since}{follows}",
+        waits_for=told.kind,
+        name=told.name,
+        blocked_by=blocked or None,
+        usually_seconds=told.usually,
         then=end.what,
         left_seconds=left,
     )
@@ -104,57 +105,8 @@ def _worker(decision: ClassifiedDecision, around: Around) -> Awaited:
     return Awaited(WaitsFor.WORKER, f"{name} waits for a worker to look{missing}, who finds: {decision.reason}")
 
 
-def _with_worker(awaited: Awaited, around: Around) -> Awaited:
+def _with_worker(told: Awaited, around: Around) -> Awaited:
     """What a replica is to do, a worker does."""
-    if not around.missing_worker or awaited.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
-        return awaited
-    return replace(awaited, kind=WaitsFor.WORKER, words=f"{awaited.words}; but {around.missing_worker}")
-
-
-def _standing_still(deployment: Deployment, decision: ClassifiedDecision, now: datetime) -> tuple[Awaited, End]:
-    """What ends a wait in which no clock of the rollout runs: a hold, the look at a canary, or a person."""
-    if deployment.paused_at is None and deployment.hold is not None:
-        held = Awaited(WaitsFor.TIME, f"{deployment.name} is not going forward: {deployment.hold.reason}")
-        return held, End(deployment.hold.until, "it is looked at again")
-    if deployment.paused_at is None and (end := _end_of_look(deployment, now)) is not None:
-        look = Awaited(WaitsFor.TIME, f"{deployment.name} waits: {decision.reason.removeprefix('waiting: ')}")
-        return look, end
-    return _person(deployment, decision), End(None, "no clock of the rollout runs until then")
-
-
-def _end_of_look(deployment: Deployment, now: datetime) -> End | None:
-    """When the look at a canary ends by itself; None where it waits for a person."""
-    goes_on = EVALUATOR.goes_on(deployment.rollout, now) if deployment.rollout else None
-    return End(goes_on.latest, goes_on.then) if goes_on else None
-
-
-def _person(deployment: Deployment, decision: ClassifiedDecision) -> Awaited:
-    verb = "resume" if deployment.paused_at is not None else "promote"
-    typed = f"rollway {verb} {deployment.name}"
-    what = "it is paused" if verb == "resume" else decision.reason.removeprefix("waiting: ").partition("; '")[0]
-    return Awaited(WaitsFor.PERSON, f"{deployment.name} waits for a person, since {what}: '{typed}' goes on", typed)
-
-
-def _awaited(deployment: Deployment, decision: ClassifiedDecision, around: Around, now: datetime) -> Awaited:
-    target = target_of(deployment)
-    if target is None and deployment.status.lifecycle is Lifecycle.PENDING:
-        typed = f"rollway activate {deployment.name} REVISION"
-        words = f"{deployment.name} waits for a person to give it a first revision: '{typed}'"
-        return Awaited(WaitsFor.PERSON, words, typed)
-    buckets = buckets_of(deployment, target, now) if target is not None else Buckets.of((), deployment.id, now)
-    if (start_at := start_held_until(deployment, buckets)) is not None and start_at == decision.due_at:
-        return next_try(deployment, now)
-    for routes in (buckets.starting, buckets.warming, buckets.sick, in_the_way(deployment, buckets)):
-        if routes:
-            return of_route(deployment, routes, around, now)
-    if (at := promoted_at(deployment, buckets)) is not None:
-        return promotion(deployment, at, now)
-    return _time(deployment, decision, around)
-
-
-def _time(deployment: Deployment, decision: ClassifiedDecision, around: Around) -> Awaited:
-    said = around.said or decision.reason
-    is_at_rest = deployment.status.lifecycle is Lifecycle.READY and deployment.degraded_reason is None
-    if decision.due_at is None or is_at_rest:
-        return Awaited(WaitsFor.NOTHING, f"{deployment.name} waits for nothing: {said}")
-    return Awaited(WaitsFor.TIME, f"{deployment.name} waits for its next try: {said}")
+    if not around.missing_worker or told.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
+        return told
+    return replace(told, kind=WaitsFor.WORKER, words=f"{told.words}; but {around.missing_worker}")

@@ -9,9 +9,8 @@ from typing import ClassVar, Self
 from domain.cycle.evaluator import contained
 from domain.cycle.rollout import with_clock_running
 from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
-from domain.model.bounds import Bounds
+from domain.model.bounds import Bounds, Glimpse
 from domain.model.changes import Decision
-from domain.model.counts import Glimpse
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Verdict
 from domain.model.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 

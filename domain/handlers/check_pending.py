@@ -11,6 +11,7 @@ from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.waits import Waits, WaitsFor
 
 
 class CheckPendingHandler(DeploymentHandler):
@@ -26,6 +27,7 @@ class CheckPendingHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:  # noqa: ARG002  (no clock in this phase)
         if deployment.current_revision_id is None:
             return Decision.wait(
-                f"waiting for a first revision: 'rollway activate {deployment.name} REVISION' gives it one"
+                f"waiting for a first revision: 'rollway activate {deployment.name} REVISION' gives it one",
+                waits=Waits(WaitsFor.PERSON, "it has no revision yet", verb="activate"),
             )
         return Decision.success(f"the first revision is there, scaling to {deployment.desired_replicas}")

@@ -16,10 +16,14 @@ from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, Verdict
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
 from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.waiting import for_replicas
 from domain.words.numbers import number_of
 
+_AT_REST = Waits(WaitsFor.NOTHING)
 RULES_SHOWN_SECONDS = 30
 """How old the reason of a deployment with rules may get: it is what shows that a value is missing or old."""
 
@@ -63,11 +67,11 @@ def _was_given_up(deployment: Deployment, now: datetime) -> bool:
 def drift(deployment: Deployment, now: datetime) -> Decision:
     """Success when something must be put right, with what it is; otherwise a wait."""
     if _was_given_up(deployment, now):
-        return Decision.wait(f"degraded: {deployment.degraded_reason}", deployment.retry_at)
+        return _degraded(deployment, deployment.retry_at)
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} is ready without a revision")
     if deployment.degraded_reason is not None and (start_at := held_until(deployment)) and now < start_at:
-        return Decision.wait(f"degraded: {deployment.degraded_reason}", start_at)
+        return _degraded(deployment, start_at)
     buckets = Buckets.of(deployment.routes, deployment.current_revision_id, now)
     replaceable = buckets.replaceable(now)
     sound = len(buckets.target) - len(replaceable)
@@ -79,10 +83,20 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.success(f"{number_of(len(idle), 'replica')} out of traffic")
     if buckets.sick:
         said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
-        return Decision.wait(said, buckets.next_change_at(now))
+        return Decision.wait(said, buckets.next_change_at(now), for_replicas(buckets, budget_at_rest(deployment), now))
     if deployment.degraded_reason is not None:
         return Decision.success("nothing is off any more, so the mark can go")
-    return Decision.wait(
-        f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy",
-        buckets.next_change_at(now),
-    )
+    said = f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy"
+    if buckets.starting:
+        return Decision.wait(said, buckets.next_change_at(now), for_replicas(buckets, budget_at_rest(deployment), now))
+    return Decision.wait(said, buckets.next_change_at(now), _AT_REST)
+
+
+def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
+    said = f"degraded: {deployment.degraded_reason}"
+    return Decision.wait(said, until, Waits(WaitsFor.TIME, f"waits for its next try: {said}", until=until))
+
+
+def budget_at_rest(deployment: Deployment) -> Budget:
+    """What replaces replicas outside of a rollout keeps to."""
+    return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)

@@ -11,9 +11,8 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import PROVISIONING, READY, ROLLING_BACK
 from domain.cycle.transitions import DeploymentStatusTransitions, RevisionMove, Transition, Wait, wait_of
 from domain.handlers.base import DeploymentHandler
-from domain.model.bounds import Bounds, bounds_of
+from domain.model.bounds import Bounds, Glimpse, bounds_of
 from domain.model.changes import Decision
-from domain.model.counts import Glimpse
 from domain.model.deployment import Deployment, DeploymentSubStep
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 

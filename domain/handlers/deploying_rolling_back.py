@@ -30,7 +30,8 @@ class DeployingRollingBackHandler(DeploymentHandler):
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         if deployment.paused_at is not None:
-            return Decision.wait_for_person("paused on the way back; 'rollway resume' goes on")
+            said = "paused on the way back; 'rollway resume' goes on"
+            return Decision.wait_for_person(said, "it is paused", "resume")
         if deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
         return converge(deployment, deployment.current_revision_id, EVALUATOR.budget(deployment), now)

@@ -13,6 +13,7 @@ from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.strategies.buckets import ids
+from domain.strategies.waiting import for_stopping
 from domain.words.numbers import all_of, number_of
 
 
@@ -30,5 +31,6 @@ class DestroyingHandler(DeploymentHandler):
         if live := deployment.active_routes:
             return Decision.moved(f"draining {all_of(len(live), 'replica')}", RouteChanges.drain(ids(live)))
         if deployment.routes:
-            return Decision.wait(f"waiting: {number_of(len(deployment.routes), 'replica')} still stopping")
+            said = f"waiting: {number_of(len(deployment.routes), 'replica')} still stopping"
+            return Decision.wait(said, waits=for_stopping(deployment.routes))
         return Decision.success("the last replica is gone")

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from domain.model.changes import Decision
 from domain.model.deployment import Verdict
-from domain.model.policy import RolloutLimits
+from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.words.numbers import number_of
 
 MAX_ATTEMPTS = 5
@@ -59,6 +59,27 @@ class Limited(Protocol):
         """Why the last of them did."""
 
 
+class RouteCounts(NamedTuple):
+    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
+
+    starting: int
+    healthy: int
+    idle: int
+
+
+class Glimpse(NamedTuple):
+    """What a glance sees of a deployment in a rollout: a snapshot, with its routes, is made only for who needs it.
+
+    `stands`: the rollout is paused or held, or its clocks stand still and may go on now.
+    """
+
+    rollout: Limited
+    policy: DeploymentPolicy
+    desired: int
+    counts: RouteCounts
+    stands: bool
+
+
 def bounds_of(rollout: Limited, limits: RolloutLimits, desired: int) -> Bounds:
     """What a rollout of `desired` replicas is held to."""
     deadlines: tuple[Deadline, ...] = (Deadline(rollout.deadline, _timeout(limits.timeout_seconds)),)
@@ -77,9 +98,8 @@ def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -
     """The final verdict and its reason. `attempts`: errors in a row."""
     if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
         return decision.verdict, decision.reason
-    for deadline in bounds.deadlines:
-        if now >= deadline.at:
-            return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}{_failure(bounds)}"
+    if (deadline := passed(bounds, now)) is not None:
+        return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}{_failure(bounds)}"
     if bounds.failures_allowed is not None and bounds.failed_routes >= bounds.failures_allowed:
         why = f"{number_of(bounds.failed_routes, 'new replica')} failed, the limit is {bounds.failures_allowed}"
         return Verdict.GIVE_UP, f"{why}; last: {bounds.last_failure or decision.reason}"
@@ -87,6 +107,14 @@ def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -
         return Verdict.GIVE_UP, f"{attempts} errors in a row; last: {decision.reason}"
     gives_up = decision.verdict is Verdict.GIVE_UP
     return decision.verdict, f"{decision.reason}{_failure(bounds)}" if gives_up else decision.reason
+
+
+def passed(bounds: Bounds, now: datetime) -> Deadline | None:
+    """The first deadline that has passed."""
+    for deadline in bounds.deadlines:
+        if now >= deadline.at:
+            return deadline
+    return None
 
 
 def _failure(bounds: Bounds) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from domain.model.deployment import TrafficStatus, Verdict
 from domain.model.hold import Hold
+from domain.model.waits import Waits, WaitsFor
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Decision:
 
     `recheck_at`: when time alone may change the answer. `waits_for_person`: or it is held, or a canary is looked at;
     the clocks of the rollout stand still.
-    `desired_replicas`: a new desired count, from an autoscaling rule.
+    `desired_replicas`: a new desired count, from an autoscaling rule. `waits`: what for; None: only the reason says so.
     """
 
     verdict: Verdict
@@ -101,6 +102,7 @@ class Decision:
     recheck_at: datetime | None = None
     waits_for_person: bool = False
     desired_replicas: int | None = None
+    waits: Waits | None = None
 
     @classmethod
     def success(cls, reason: str, changes: RouteChanges = RouteChanges()) -> Self:
@@ -113,24 +115,26 @@ class Decision:
         return cls(Verdict.NEED_RETRY, reason, changes, recheck_at)
 
     @classmethod
-    def wait(cls, reason: str, recheck_at: datetime | None = None) -> Self:
+    def wait(cls, reason: str, recheck_at: datetime | None = None, waits: Waits | None = None) -> Self:
         """Nothing to do until something changes, or until `recheck_at`."""
-        return cls(Verdict.SKIPPED, reason, recheck_at=recheck_at)
+        return cls(Verdict.SKIPPED, reason, recheck_at=recheck_at, waits=waits)
 
     @classmethod
-    def wait_for_person(cls, reason: str) -> Self:
-        """Nothing to do until somebody says so; no deadline runs meanwhile."""
-        return cls(Verdict.SKIPPED, reason, waits_for_person=True)
+    def wait_for_person(cls, reason: str, since: str = "", verb: str = "") -> Self:
+        """Nothing to do until somebody says so; no deadline runs meanwhile. `since`: why, without what to type."""
+        waits = Waits(WaitsFor.PERSON, since or reason, verb=verb)
+        return cls(Verdict.SKIPPED, reason, waits_for_person=True, waits=waits)
 
     @classmethod
     def held(cls, hold: Hold) -> Self:
         """Nothing may be done before a time; no deadline runs meanwhile."""
-        return cls(Verdict.SKIPPED, hold.reason, recheck_at=hold.until, waits_for_person=True)
+        waits = Waits(WaitsFor.HOLD, f"is not going forward: {hold.reason}", until=hold.until)
+        return cls(Verdict.SKIPPED, hold.reason, recheck_at=hold.until, waits_for_person=True, waits=waits)
 
     @classmethod
-    def look_on(cls, reason: str, until: datetime | None) -> Self:
+    def look_on(cls, reason: str, until: datetime | None, waits: Waits | None = None) -> Self:
         """A canary has its share of the requests until then, or until a person says so; no deadline runs meanwhile."""
-        return cls(Verdict.SKIPPED, reason, recheck_at=until, waits_for_person=True)
+        return cls(Verdict.SKIPPED, reason, recheck_at=until, waits_for_person=True, waits=waits)
 
     @classmethod
     def give_up(cls, reason: str) -> Self:

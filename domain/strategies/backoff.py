@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, RouteStatus, StartFailures, Verdict
+from domain.model.deployment import Deployment, Route, RouteStatus, StartFailures, Verdict
+from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.words.numbers import number_of
 
 LONGEST_PAUSE_SECONDS = 600
@@ -67,26 +68,43 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
     if not wanted:
         return decision
     others = tuple(spec for spec in decision.changes.rollout_specs if spec.revision_id != failures.revision_id)
-    start_at, starting = next_start_at(failures), _is_starting(deployment, failures)
+    start_at, starting = next_start_at(failures), _starting(deployment, failures)
+    failed = f"{number_of(failures.in_a_row, 'start')} failed{' in a row' if failures.in_a_row > 1 else ''}"
     if now >= start_at and not starting:
         changes = replace(decision.changes, rollout_specs=(*others, replace(wanted[0], count=1)))
-        return replace(decision, changes=changes)
+        said = f"{decision.reason}; {failed}, so only 1 is tried" if wanted[0].count > 1 else decision.reason
+        return replace(decision, changes=changes, reason=said)
     tried = "one is being tried" if starting else f"the next one is tried in {(start_at - now).total_seconds():.0f} s"
-    in_a_row = " in a row" if failures.in_a_row > 1 else ""
-    why = f"{number_of(failures.in_a_row, 'start')} failed{in_a_row}; {tried}"
+    why = f"{failed}; {tried}"
     later = min((at for at in (decision.recheck_at, start_at) if at and at > now), default=None)
     changes = replace(decision.changes, rollout_specs=others)
     if not changes:
         return replace(
-            decision, verdict=Verdict.SKIPPED, changes=RouteChanges(), reason=f"waiting: {why}", recheck_at=later
+            decision,
+            verdict=Verdict.SKIPPED,
+            changes=RouteChanges(),
+            reason=f"waiting: {why}",
+            recheck_at=later,
+            waits=_waits(failures, starting, now),
         )
     goes_on_at_once = decision.recheck_at is not None and decision.recheck_at <= now
     recheck_at = now if goes_on_at_once else later
     return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)
 
 
-def _is_starting(deployment: Deployment, failures: StartFailures) -> bool:
-    return any(
-        route.status is RouteStatus.PROVISIONING and route.revision_id == failures.revision_id
+def _starting(deployment: Deployment, failures: StartFailures) -> tuple[Route, ...]:
+    return tuple(
+        route
         for route in deployment.routes
+        if route.status is RouteStatus.PROVISIONING and route.revision_id == failures.revision_id
     )
+
+
+def _waits(failures: StartFailures, starting: tuple[Route, ...], now: datetime) -> Waits:
+    """The one that is being tried comes first; without one it is the pause after the last."""
+    if tried := len(starting):
+        alone = Inequality(tried + 1, ">", 1, f"{tried} being tried + 1 > 1 at a time")
+        return Waits(WaitsFor.ROUTE, routes=starting, blocked=(alone,))
+    pause = too_short(now - failures.last_at, next_start_at(failures) - failures.last_at, "since the last failure")
+    words = f"waits for its next try, after {number_of(failures.in_a_row, 'start')} failed in a row"
+    return Waits(WaitsFor.TIME, words, blocked=(pause,))

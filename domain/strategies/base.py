@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
+from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision
-from domain.model.counts import RouteCounts
 from domain.model.deployment import Deployment, Rollout
 from domain.model.hold import Hold
 from domain.model.policy import StrategySpec

@@ -29,11 +29,13 @@ from pydantic import Field
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, TrafficStatus, Verdict
 from domain.model.policy import StrategySpec
+from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.sentences import counted, steps
+from domain.strategies.waiting import for_replicas
 from domain.words.numbers import all_of
 
 
@@ -114,7 +116,8 @@ def _keep_blue(deployment: Deployment, buckets: Buckets, budget: Budget, now: da
 def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, room: int, now: datetime) -> Decision:
     of_all = f"{len(buckets.ready)} of {budget.desired} green healthy"
     if buckets.starting:
-        return Decision.wait(f"waiting: {of_all}, {len(buckets.starting)} starting")
+        waits = for_replicas(buckets, budget, now)
+        return Decision.wait(f"waiting: {of_all}, {len(buckets.starting)} starting", waits=waits)
     replaceable = buckets.replaceable(now)
     missing = max(0, budget.desired - len(buckets.target) + len(replaceable))
     create = min(missing, room)
@@ -128,15 +131,19 @@ def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, ro
         return Decision.moved(f"{said} ({of_all})", changes, now if replaceable else None)
     no_room = f"; no room to create {missing} ({buckets.occupied(budget)} of at most {budget.ceiling})"
     said = f"waiting: {of_all}, {len(buckets.sick)} unhealthy{no_room if missing else ''}"
-    return Decision.wait(said)
+    return Decision.wait(said, waits=for_replicas(buckets, budget, now))
 
 
 def _wait_to_promote(deployment: Deployment, spec: BlueGreenSpec, promote_at: datetime, now: datetime) -> Decision:
     if spec.auto_promote:
-        seconds = (promote_at - now).total_seconds()
-        return Decision.wait(f"waiting: green is healthy, promoted in {seconds:.0f} s", promote_at)
+        left, delay = promote_at - now, timedelta(seconds=spec.promote_delay_seconds)
+        words = "waits for green to be healthy for promote_delay_seconds"
+        waits = Waits(WaitsFor.TIME, words, blocked=(too_short(delay - left, delay, "in health"),))
+        said = f"waiting: green is healthy, promoted in {left.total_seconds():.0f} s"
+        return Decision.wait(said, promote_at, waits)
+    since = "green is healthy"
     return Decision.wait_for_person(
-        f"waiting: green is healthy; 'rollway promote {deployment.name}' moves the traffic to it"
+        f"waiting: {since}; 'rollway promote {deployment.name}' moves the traffic to it", since
     )
 
 

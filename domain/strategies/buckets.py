@@ -89,7 +89,11 @@ class Buckets:
 
     def room(self, budget: Budget) -> int:
         """How many may be created before the budget's ceiling is reached."""
-        return max(0, budget.ceiling - self.live - self._counted_stopping(budget))
+        return max(0, budget.ceiling - self.taken(budget))
+
+    def taken(self, budget: Budget) -> int:
+        """How many places of the budget's ceiling are taken."""
+        return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
         """What takes up room, in words: "3 live", or "3 live + 1 stopping"."""

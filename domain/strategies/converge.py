@@ -24,6 +24,7 @@ from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.sentences import counted, creating, draining, steps
+from domain.strategies.waiting import for_replicas
 from domain.words.numbers import number_of
 
 
@@ -43,7 +44,8 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
         RouteChanges.create(target, create) + RouteChanges.promote(ids(promoted)) + RouteChanges.drain(ids(drained))
     )
     if not changes:
-        return Decision.wait(_waiting(buckets, budget), buckets.next_change_at(now))
+        waits = for_replicas(buckets, budget, now)
+        return Decision.wait(_waiting(buckets, budget), buckets.next_change_at(now), waits)
     moved = Decision.moved(
         steps(
             creating(create, buckets, budget),

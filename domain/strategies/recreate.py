@@ -19,6 +19,7 @@ from domain.strategies.base import AbstractDeploymentStrategy, deploying_revisio
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.sentences import complete, counted, creating, steps
+from domain.strategies.waiting import for_replicas
 
 
 class RecreateSpec(StrategySpec):
@@ -45,7 +46,8 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
             return Decision.moved(counted("draining", len(foreign), "old"), RouteChanges.drain(ids(foreign)))
         if buckets.foreign_stopping:
             return Decision.wait(
-                f"waiting: {len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts"
+                f"waiting: {len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts",
+                waits=for_replicas(buckets, budget, now),
             )
         replaceable = buckets.replaceable(now)
         idle = [route for route in buckets.idle() if route not in replaceable]
@@ -61,5 +63,7 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
             return Decision.success(complete(len(buckets.ready)))
         said = f"waiting: {len(buckets.ready)} of {budget.desired} new ready"
         return Decision.wait(
-            f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}", buckets.next_change_at(now)
+            f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}",
+            buckets.next_change_at(now),
+            for_replicas(buckets, budget, now),
         )

@@ -24,14 +24,15 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision, RouteChanges
-from domain.model.counts import RouteCounts
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import StrategySpec
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
 from domain.strategies.sentences import complete, creating, draining, steps
+from domain.strategies.waiting import for_replicas
 
 
 class RollingUpdateSpec(StrategySpec):
@@ -73,14 +74,16 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             return Decision.moved(f"bringing {len(idle)} new into traffic", RouteChanges.promote(ids(idle)), now)
         if wave and (buckets.starting or buckets.warming):
             said = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
-            return Decision.wait(said, buckets.next_ready_at)
+            waits = for_replicas(buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
+            return Decision.wait(said, buckets.next_ready_at, waits)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         replaced = buckets.replaceable(now)
         drained = [*foreign, *replaced]
         if not create and not drained:
-            return Decision.wait(_blocked(buckets, budget), buckets.next_change_at(now))
+            waits = for_replicas(buckets, budget, now, min_ready=spec.min_ready_seconds)
+            return Decision.wait(_blocked(buckets, budget), buckets.next_change_at(now), waits)
         said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
         # what was drained makes room at once; a wave waits for what it created anyway, unless too many have failed now

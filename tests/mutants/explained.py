@@ -8,13 +8,11 @@ EXPLAINED: dict[str, str] = {
         "a clock that runs is left as it is by `with_clock_running` too"
     ),
     "base.DeploymentHandler.execute: True -> False": "there is a decision for each deployment",
-    "blocked.min_ready_of: 0 -> -1 (2)": "nothing has been healthy for less than no time",
     "blue_green.BlueGreenStrategy.evaluate_cycle: 0 -> -1": "it is asked in a rollout alone",
     "bounds.Bounds: 0 -> 1": "without a limit of failures nobody counts them",
     "buckets.worst_first: 1 -> 2": "any number below the others puts a state that nobody knows first",
     "steps.ends_at: 0 -> -1 (2)": "of this pair only the seconds are looked at",
     "drawn._change: 0.0 -> -1.0": "only what is above 0 is divided by",
-    "ends.promote_delay: 0 -> 1": "only who is promoted by itself is asked, and has such a delay",
     "errors.RollwayError.__init__: super().__init__(message) -> nothing": "an exception has its arguments before that",
     "errors: if TYPE_CHECKING -> if not": "what is imported there is for types alone",
     "evidence._slow_ones: strict=True -> nothing": "both have a count for each bucket",

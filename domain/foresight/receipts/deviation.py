@@ -10,7 +10,7 @@ A tenth of all waves take longer than nine of ten did. So a deviation is what ta
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from domain.foresight.ends import route_name
+from domain.foresight.awaited import route_name
 from domain.foresight.plan.foreseen import Plan, PlannedWave, moves_in_words
 from domain.foresight.rehearsal.learned import in_words
 from domain.foresight.rehearsal.measured import RecordedStep

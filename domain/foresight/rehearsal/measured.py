@@ -11,7 +11,6 @@ from domain.cycle.after import after, routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import guard_of
 from domain.cycle.transitions import ClassifiedDecision
-from domain.foresight.awaited import WaitsFor
 from domain.foresight.plan.course import Stand
 from domain.foresight.plan.world import cycle
 from domain.foresight.why import why
@@ -19,6 +18,7 @@ from domain.handlers.replay import as_recorded, decided_again, is_same_decision,
 from domain.model.changes import RouteChanges
 from domain.model.deployment import Deployment, Verdict
 from domain.model.picture import picture
+from domain.model.waits import WaitsFor
 
 _HOLDING = frozenset({"pause", "resume", "promote"})
 """What a person asks for who holds a rollout, or was waited for."""

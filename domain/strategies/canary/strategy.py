@@ -39,11 +39,13 @@ from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, RouteStatus
 from domain.model.hold import Hold
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, GoesOn, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.judge import Judgement, judged_between, judgement
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
+from domain.strategies.canary.waiting import looking, may_end_at, still_coming, waits_for_sides
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
@@ -76,7 +78,7 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         judged = judgement(canary, spec, now) if canary and canary.weight else Judgement()
         if judged.gives_up:
             return Decision.give_up(judged.sentence)
-        return Decision.held(replace(hold, until=min(hold.until, judged.next_at or hold.until)))
+        return replace(Decision.held(hold), recheck_at=min(hold.until, judged.next_at or hold.until))
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
@@ -102,14 +104,21 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
         if len(buckets.ready) < wanted or buckets.idle() or beside < fresh:
-            return Decision.wait(_still_coming(buckets, wanted, beside, fresh), recheck_at)
+            waits = waits_for_sides(buckets, sides, wanted, spec.min_ready_seconds, now)
+            return Decision.wait(still_coming(buckets, wanted, beside, fresh), recheck_at, waits)
         if canary.weight_known_at is None:
-            said = f"waiting: every live proxy acknowledges {percent(canary.weight)} for the canary"
-            return Decision.wait(said, recheck_at)
+            what = f"every live proxy to acknowledge {percent(canary.weight)} for the canary"
+            return Decision.wait(f"waiting for {what}", recheck_at, Waits(WaitsFor.PROXIES, f"waits for {what}"))
         if is_over:
             return _next(canary, spec, judged.sentence, now)
-        what = in_words(spec, canary.weight)
-        return Decision.look_on(_looking(deployment.name, what, over_at, judged, now), recheck_at)
+        said = looking(in_words(spec, canary.weight), over_at, judged, now)
+        if over_at is None and not judged.decides:
+            name = deployment.name
+            typed = f"waiting: {said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back"
+            return Decision.look_on(typed, recheck_at, Waits(WaitsFor.PERSON, said))
+        clocks = (self.goes_on(rollout, spec), buckets, sides)
+        waits = Waits(WaitsFor.TIME, f"waits: {said}", until=may_end_at(*clocks, now))
+        return Decision.look_on(f"waiting: {said}", recheck_at, waits)
 
 
 def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:
@@ -175,21 +184,3 @@ def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:
         counted("bringing", len(changes.promote_route_ids), "into traffic"),
         draining(len(changes.drain_route_ids), budget),
     )
-
-
-def _still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
-    warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
-    its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
-    return (
-        f"waiting: {len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
-        f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy{its_baseline}"
-    )
-
-
-def _looking(name: str, what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
-    share = f"waiting: the canary has {what}"
-    if over_at is not None:
-        share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
-    said = f"{share}; {judged.sentence}" if judged.sentence else share
-    waits = over_at is None and not judged.decides
-    return f"{said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back" if waits else said

@@ -85,7 +85,9 @@ def test_failing_starts_say_when_the_next_is_tried(rollway: Rollway, engine: Eng
     write(engine, f"UPDATE deployments SET {failing}", made.v2)
     document = told(rollway, engine)
     assert document["waits_for"] == "time"
-    assert document["then"] == "the next start is tried"
+    assert document["then"] == (
+        "the next step: creating 2 new (2 live + 2 ≤ 4); 3 starts failed in a row, so only 1 is tried"
+    )
     assert 6 < document["left_seconds"] <= 8
 
 

@@ -103,7 +103,7 @@ def test_a_step_is_over_when_its_seconds_have_passed_since_every_proxy_knew() ->
     assert decision.reason == "waiting: the canary has 5 % of the requests, for 1 more s"
     assert (decision.recheck_at, decision.waits_for_person) == (NOW + timedelta(seconds=1), True)
     assert happens(looking, EVALUATOR.evaluate_one(looking, NOW + timedelta(seconds=1))) == "drain ■"
-    assert "the next step begins" in why(looking, NOW).sentence
+    assert "in 1 s the next step: draining 1" in why(looking, NOW).sentence
     assert "'rollway promote web' goes on" in why(at_stage("■■■|■", 3, **FIRST), NOW).sentence
 
 

@@ -33,6 +33,7 @@ FAILED = StartFailures(V2, 3, NOW - timedelta(seconds=2))
 BACK = "the rollout goes back: the timeout of 1800 s has passed"
 NO_PROGRESS = "the rollout goes back: the 60 s allowed without progress has passed"
 TOO_LONG = "it is called degraded and tried again later: the 30 minutes that scaling may take has passed"
+REPLACED = "scaling begins: 2 replicas, 3 wanted"
 NEVER = "no clock ends this wait"
 UNTIL_THEN = "no clock of the rollout runs until then"
 IN_WAVE = "1 not ready > 0 in this wave, 0 ready < 3 wanted and {} to keep"
@@ -48,26 +49,32 @@ DEGRADED: dict[str, Any] = {"degraded_reason": "it failed", "retry_at": NOW + ti
             deploying("■■|■", u=0, **READY_IN_30),
             "route",
             "1 s in health < 30 s, " + IN_WAVE.format("3 serving - 1 < 3"),
-            "it has been healthy for min_ready_seconds",
+            "the next step: creating 1 new (3 live + 1 ≤ 4)",
             29,
         ),
         (
             deploying("■|■■▲", u=0, status_for=10),
             "route",
             "2 ready < 3 wanted, 4 live + 1 > 4 and 3 serving - 1 < 3 to keep",
-            "route 00000004 is replaced",
+            "the next step: draining 1 (at least 3 of 3 stay)",
             20,
         ),
         (
             deploying("■■|", 2, 1, 0, start_failures=FAILED),
             "time",
             "2 s since the last failure < 8 s",
-            "the next start is tried",
+            "the next step: creating 1 new (2 live + 1 ≤ 3)",
             6,
         ),
         (deploying("|◇", 1, policy=RECREATE), "route", "0 ready < 1 wanted and 1 live + 1 > 1", BACK, 1800),
         (deploying("~~|", policy=RECREATE), "route", "2 stopping > 0 and 0 ready < 3 wanted", BACK, 1800),
-        (deploying("■■■|□□□", policy=GREEN, status_for=1), "time", "1 s in health < 1 min", "green is promoted", 59),
+        (
+            deploying("■■■|□□□", policy=GREEN, status_for=1),
+            "time",
+            "1 s in health < 1 min",
+            "it completes: promoted: 3 green in, 3 blue out",
+            59,
+        ),
         (deploying("■■■|□□□", policy=blue_green()), "person", None, UNTIL_THEN, None),
         (deploying("■■|◇", paused_at=NOW), "person", None, UNTIL_THEN, None),
         (deploying("■■■|"), "worker", None, "that look is due", None),
@@ -75,8 +82,8 @@ DEGRADED: dict[str, Any] = {"degraded_reason": "it failed", "retry_at": NOW + ti
         (rolling_back("■■◇|", **READY_IN_30), "route", "2 ready < 3 wanted", NEVER, None),
         (rolling_back("■■|■", paused_at=NOW), "person", None, UNTIL_THEN, None),
         (resting("■■◇"), "route", "2 ready < 3 wanted", TOO_LONG, 1800),
-        (resting("■■▲", status=READY, status_for=10), "route", "2 ready < 3 wanted", "route 00000003 is replaced", 20),
-        (resting("■■", status=READY, **DEGRADED), "time", None, "it is tried again", 40),
+        (resting("■■▲", status=READY, status_for=10), "route", "2 ready < 3 wanted", REPLACED, 20),
+        (resting("■■", status=READY, **DEGRADED), "time", None, REPLACED, 40),
         (resting("■■■", status=READY), "nothing", None, NEVER, None),
         (resting("~~", status=DESTROYING), "route", "2 stopping > 0", NEVER, None),
         (resting("", status=DESTROYED), "nothing", None, "nothing follows", None),

@@ -1,17 +1,18 @@
 """Why it waits where no replica is in the way: held, without a worker, until a time, or for nothing."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
-from domain.foresight.awaited import next_try
-from domain.foresight.blocked import blocked_by, buckets_of
-from domain.foresight.ends import End, end_of, promoted_at
+from domain.foresight.follows import waits_of
 from domain.foresight.plan.around import Around
+from domain.foresight.plan.world import cycle
 from domain.foresight.why import why
+from domain.model.deployment import StartFailures
 from domain.model.hold import Hold
-from domain.model.policy import DeploymentPolicy
-from tests.support.pictures.pictures import DESTROYED, NOW, PENDING, V2, blue_green, deploying, resting, rolling_update
+from domain.strategies import parse_policy
+from tests.support.pictures.pictures import NOW, PENDING, V2, blue_green, deploying, resting
+
+TOO_LONG = "it is called degraded and tried again later: the 30 minutes that scaling may take has passed"
 
 
 def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
@@ -22,22 +23,16 @@ def test_what_is_held_says_what_the_last_look_found_and_until_when() -> None:
     assert "found last" not in why(deploying("■■■|"), NOW, Around(due_at=NOW, said=held)).sentence, "it is over"
 
 
-def test_there_is_no_next_try_where_no_start_has_failed() -> None:
-    with pytest.raises(ValueError, match="no start of web has failed"):
-        next_try(deploying("■■|◇"), NOW)
-
-
-def test_nothing_blocks_what_has_no_revision_and_no_clock_ends_what_is_destroyed() -> None:
-    assert blocked_by(resting("", status=PENDING, current_revision_id=None), NOW) is None
-    destroyed = resting("", status=DESTROYED, current_revision_id=None)
-    assert end_of(destroyed, NOW + timedelta(seconds=5), NOW) == End(NOW + timedelta(seconds=5), "a worker looks again")
+def test_nothing_blocks_what_has_no_revision() -> None:
+    told = why(resting("", status=PENDING, current_revision_id=None), NOW)
+    assert (told.blocked_by, told.name) == (None, "rollway activate web REVISION")
 
 
 def test_a_hold_is_what_a_rollout_waits_for_until_it_ends() -> None:
     held = Hold("held by the freeze xmas", NOW + timedelta(hours=3))
     told = why(deploying("■■■|", hold=held), NOW)
     assert told.sentence == "web is not going forward: held by the freeze xmas; in 3 h it is looked at again"
-    assert (told.waits_for, told.left_seconds) == ("time", 3 * 3600)
+    assert (told.waits_for, told.left_seconds) == ("hold", 3 * 3600)
 
 
 def test_a_replica_that_waits_for_a_worker_says_so() -> None:
@@ -46,16 +41,38 @@ def test_a_replica_that_waits_for_a_worker_says_so() -> None:
     assert "; but no worker has been heard of, since " in told.sentence
 
 
-@pytest.mark.parametrize(
-    ("policy", "seconds"),
-    [
-        (blue_green(auto_promote=True, promote_delay_seconds=60), 60),
-        (blue_green(auto_promote=True), 0),
-        (blue_green(), None),
-        (rolling_update(), None),
-    ],
-)
-def test_only_what_is_promoted_by_itself_has_a_time_for_it(policy: DeploymentPolicy, seconds: float | None) -> None:
-    green = deploying("|□□□", policy=policy, status_for=0)
-    found = promoted_at(green, buckets_of(green, V2, NOW))
-    assert found == (None if seconds is None else NOW + timedelta(seconds=seconds))
+def test_only_what_is_promoted_by_itself_has_a_time_for_it() -> None:
+    delayed, asked = blue_green(auto_promote=True, promote_delay_seconds=60), blue_green()
+    told = [why(deploying("■■■|□□□", policy=policy, status_for=0), NOW) for policy in (delayed, asked)]
+    assert [(each.waits_for, each.left_seconds) for each in told] == [("time", 60), ("person", None)]
+    assert told[0].then.startswith("it completes: promoted: 3 green in")
+
+
+def test_a_start_is_not_promised_while_one_is_being_tried() -> None:
+    failed = StartFailures(V2, 2, NOW - timedelta(seconds=2))
+    told = why(resting("■◇", 4, start_failures=failed), NOW)
+    assert told.sentence.startswith("web waits for route 00000002, starting for 1 h, since 1 being tried + 1 > 1")
+    assert (told.then, told.left_seconds) == (TOO_LONG, 1800)
+
+
+def test_a_replacement_is_not_promised_while_starts_are_held_back() -> None:
+    failed = StartFailures(V2, 9, NOW - timedelta(seconds=2))
+    told = why(resting("■■■■△", 5, status_for=5, start_failures=failed), NOW)
+    assert (told.then, told.left_seconds) == ("the next step: creating 1 (5 live + 1 ≤ 6)", 510)
+
+
+def test_an_inequality_is_true_though_the_next_second_has_almost_come() -> None:
+    failed = StartFailures(V2, 1, NOW - timedelta(seconds=1.9))
+    assert why(resting("■■", 3, start_failures=failed), NOW).blocked_by == "1 s since the last failure < 2 s"
+
+
+def test_proxies_that_have_not_acknowledged_a_weight_are_what_is_waited_for() -> None:
+    policy = parse_policy({"strategy": "canary", "spec": {"steps": ["5%"]}})
+    told = why(deploying("■■■|■", policy=policy, rollout={"stage": 1, "weight": 500}), NOW)
+    assert told.waits_for == "proxies"
+    assert told.sentence.startswith("web waits for every live proxy to acknowledge 5 % for the canary; in 30 min")
+
+
+def test_what_a_strategy_of_ones_own_waits_for_is_what_it_says() -> None:
+    found = cycle(deploying("■■|◇"), NOW)
+    assert waits_of(replace(found, waits=None, reason="waiting: for the moon")).words == "waits: for the moon"

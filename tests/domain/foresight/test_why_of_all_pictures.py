@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hypothesis import given
 
-from domain.foresight.awaited import WaitsFor
 from domain.foresight.plan.world import cycle
 from domain.foresight.why import why
 from domain.model.deployment import Deployment, Lifecycle, StartFailures, Verdict
+from domain.model.waits import WaitsFor
 from tests.support.pictures.pictures import (
     DESTROYING,
     NOW,
@@ -26,6 +26,7 @@ from tests.support.pictures.pictures import (
     rolling_back,
     rolling_update,
 )
+from tests.support.pictures.simulation import next_to_happen
 from tests.support.pictures.snapshots import Case, cases
 
 FAILED = StartFailures(V2, 3, NOW - timedelta(seconds=2))
@@ -62,11 +63,10 @@ def _all_of(picture: str) -> list[Deployment]:
 
 def _is_complete(deployment: Deployment, sentence: str) -> bool:
     told = why(deployment, NOW)
-    decision = cycle(deployment, NOW)
-    named = told.name or told.blocked_by or told.waits_for in (WaitsFor.TIME, WaitsFor.HOST)
+    named = told.name or told.blocked_by or told.waits_for in (WaitsFor.TIME, WaitsFor.HOST, WaitsFor.PROXIES)
     is_at_rest = deployment.status.lifecycle is Lifecycle.READY and told.waits_for is WaitsFor.NOTHING
-    due = None if decision.clock_stopped else decision.due_at
-    left = None if due is None else (due - NOW).total_seconds()
+    follows = None if told.waits_for is WaitsFor.PERSON else next_to_happen(deployment, NOW)
+    left = None if follows is None else (follows[0] - NOW).total_seconds()
     return bool(sentence and told.then and (named or is_at_rest) and told.left_seconds == left)
 
 

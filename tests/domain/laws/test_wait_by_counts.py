@@ -8,7 +8,7 @@ from domain.cycle.after import turns_clock
 from domain.cycle.transitions import Wait
 from domain.foresight.plan.world import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from domain.model.counts import Glimpse, RouteCounts
+from domain.model.bounds import Glimpse, RouteCounts
 from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus
 from tests.support.pictures.pictures import NOW, PROVISIONING, blue_green, deploying
 from tests.support.pictures.snapshots import Case, cases

@@ -49,3 +49,18 @@ def world_of(
 ) -> World:
     """A world at NOW in which all replicas have one fate."""
     return World(deployment, NOW, Fates(Fate(start_seconds, starts_fail, stop_seconds, lives_seconds)))
+
+
+def next_to_happen(
+    deployment: Deployment, now: datetime, most: int = 4000
+) -> tuple[datetime, ClassifiedDecision] | None:
+    """The first look at a named time that is no wait, or waits for a person, while nothing else happens; none: None."""
+    decision = cycle(deployment, now)
+    for _ in range(most):
+        if decision.due_at is None:
+            return None
+        deployment, now = after(decision, now), decision.due_at
+        decision = cycle(deployment, now)
+        if decision.changes_anything or (decision.clock_stopped and decision.due_at is None):
+            return now, decision
+    raise AssertionError(f"looked at {most} times, and it still waits: {decision.reason}")

@@ -1,0 +1,65 @@
+"""A wait as a value: what for, which inequality holds it, and until when.
+
+The line of a ladder that waits sets it, and nobody guesses it again.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from domain.model.deployment import Route
+from domain.words.numbers import duration
+
+
+class WaitsFor(StrEnum):
+    """What kind of thing is waited for."""
+
+    NOTHING = "nothing"
+    WORKER = "worker"
+    PERSON = "person"
+    ROUTE = "route"
+    HOST = "host"
+    SECRET = "secret"  # noqa: S105  (the word, and no secret)
+    PROXIES = "proxies"
+    HOLD = "hold"
+    TIME = "time"
+
+
+class Inequality(NamedTuple):
+    """`value` is less, or more, than `limit`, which is what blocks. `words` has both numbers, such as "2 ready < 3"."""
+
+    value: float
+    relation: str
+    limit: float
+    words: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether it still blocks."""
+        return self.value < self.limit if self.relation == "<" else self.value > self.limit
+
+
+def too_short(passed: timedelta, needed: timedelta, what: str) -> Inequality:
+    """So much time has `passed`, and more is `needed`: "1 s in health < 30 s". A second that has begun is none yet."""
+    seconds = passed.total_seconds()
+    least = f"{needed.total_seconds():g} s" if needed % timedelta(seconds=1) else duration(needed)
+    words = f"{duration(timedelta(seconds=max(0, seconds // 1)))} {what} < {least}"
+    return Inequality(seconds, "<", needed.total_seconds(), words)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What a decision waits for, in `words` that follow the deployment's name; for a person they say since when.
+
+    `routes`: the replicas that are waited for. `seconds`: how long that takes them by the policy. `until`: when time
+    alone may end it, where that is not the next look. `verb`: what a person types, which is not refused.
+    """
+
+    kind: WaitsFor
+    words: str = ""
+    routes: tuple[Route, ...] = ()
+    blocked: tuple[Inequality, ...] = ()
+    seconds: float | None = None
+    until: datetime | None = None
+    verb: str = ""

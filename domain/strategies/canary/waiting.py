@@ -1,0 +1,49 @@
+"""What a canary waits for: either of its sides, or the end of a look; and what it says meanwhile."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from domain.model.changes import Decision
+from domain.model.waits import Waits
+from domain.strategies.base import GoesOn
+from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget
+from domain.strategies.canary.judge import Judgement
+from domain.strategies.waiting import for_replicas
+
+
+def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
+    """How many are there, of the canary and of its baseline."""
+    warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
+    its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
+    return (
+        f"waiting: {len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
+        f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy{its_baseline}"
+    )
+
+
+def looking(what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
+    """What the canary has, for how long, and what its judge finds."""
+    share = f"the canary has {what}"
+    if over_at is not None:
+        share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
+    return f"{share}; {judged.sentence}" if judged.sentence else share
+
+
+def waits_for_sides(
+    buckets: Buckets, sides: tuple[Decision, Decision], wanted: int, min_ready: float, now: datetime
+) -> Waits:
+    """What either side waits for; where both are complete, some of the canary are not warm, or none can be spared."""
+    if found := next((side.waits for side in sides if side.waits), None):
+        return found
+    alone = replace(buckets, foreign=(), foreign_stopping=())
+    return for_replicas(alone, Budget(wanted, wanted, 0), now, min_ready=min_ready)
+
+
+def may_end_at(
+    by_itself: GoesOn | None, buckets: Buckets, sides: tuple[Decision, Decision], now: datetime
+) -> datetime | None:
+    """When time alone may end a look: its judge looks each second, and finds the same as long as nobody answers."""
+    ends = (by_itself.soonest, by_itself.latest) if by_itself else ()
+    times = (*ends, buckets.next_change_at(now), *(side.recheck_at for side in sides))
+    return min((at for at in times if at is not None and at > now), default=None)

@@ -1,0 +1,62 @@
+"""What a step waits for as long as replicas are on their way, with every inequality that holds it.
+
+room       3 live + 1 stopping + 1 > 4     one more would pass the ceiling
+floor      2 serving - 1 < 2 to keep       one less would pass the floor
+wave       1 not ready > 0 in this wave    the next wave begins when the last one is ready
+count      2 ready < 3 wanted              it is not complete
+stopping   1 stopping > 0                  nothing goes on before it is gone
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from domain.model.deployment import Route
+from domain.model.waits import Inequality, Waits, WaitsFor, too_short
+from domain.strategies.buckets import Buckets
+from domain.strategies.budget import Budget
+
+
+def for_replicas(buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False) -> Waits:
+    """Those that start come first, then those that are not warm, those that are sick, and those that take up room."""
+    routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
+    blocked = tuple(_inequalities(buckets, budget, now, min_ready, wave=wave))
+    if not routes:
+        return Waits(WaitsFor.TIME, blocked=blocked)
+    warm = min_ready if routes is buckets.warming else None
+    return Waits(WaitsFor.ROUTE, routes=routes, blocked=blocked, seconds=warm)
+
+
+def for_stopping(routes: tuple[Route, ...]) -> Waits:
+    """All of them must be gone."""
+    return Waits(WaitsFor.ROUTE, routes=routes, blocked=(_stopping(len(routes)),))
+
+
+def _in_the_way(buckets: Buckets, budget: Budget) -> tuple[Route, ...]:
+    stopping = (*buckets.foreign_stopping, *buckets.stopping)
+    return stopping if budget.count_stopping or budget.alone else ()
+
+
+def _inequalities(
+    buckets: Buckets, budget: Budget, now: datetime, min_ready: float, *, wave: bool
+) -> Iterator[Inequality]:
+    ready, coming = len(buckets.ready), len(buckets.starting) + len(buckets.warming)
+    if not buckets.starting and buckets.warming:
+        newest = max(route.status_changed_at for route in buckets.warming)
+        yield too_short(now - newest, timedelta(seconds=min_ready), "in health")
+    if coming and wave:
+        yield Inequality(coming, ">", 0, f"{coming} not ready > 0 in this wave")
+    if budget.alone and buckets.foreign_stopping:
+        yield _stopping(len(buckets.foreign_stopping))
+    if ready < budget.desired:
+        yield Inequality(ready, "<", budget.desired, f"{ready} ready < {budget.desired} wanted")
+        if buckets.room(budget) == 0:
+            occupied = buckets.occupied(budget)
+            yield Inequality(buckets.taken(budget) + 1, ">", budget.ceiling, f"{occupied} + 1 > {budget.ceiling}")
+    if buckets.foreign:
+        serving = sum([route.is_serving for side in (buckets.target, buckets.foreign) for route in side])
+        if serving - 1 < budget.keep:
+            yield Inequality(serving - 1, "<", budget.keep, f"{serving} serving - 1 < {budget.keep} to keep")
+
+
+def _stopping(count: int) -> Inequality:
+    return Inequality(count, ">", 0, f"{count} stopping > 0")
