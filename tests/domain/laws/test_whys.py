@@ -1,6 +1,5 @@
 """What people are told of a wait is true: what to type is not refused, what follows does, and the numbers block it."""
 
-import os
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -26,11 +25,12 @@ from domain.steering.steered import Asking, Steered
 from domain.steering.verbs import abort, promote, resume
 from domain.strategies import STRATEGIES, parse_policy
 from domain.strategies.rolling_update import RollingUpdateStrategy
+from tests.support.people.soak_report import size
 from tests.support.pictures import pictures
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, SCALING, V1, V2, deploying, resting
 from tests.support.pictures.simulation import next_to_happen
 
-MOMENTS = int(os.environ.get("ROLLWAY_MOMENTS", "500"))
+MOMENTS = size("moments", 500)
 """In which something waits, of each strategy; several times as many in which nothing does are passed over."""
 SPECS: dict[str, Sequence[dict[str, Any]]] = {
     "rolling_update": (
