@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,14 +14,11 @@ from db.locking.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.late import overdue
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.model.picture import picture
 from domain.strategies import STRATEGIES
 from domain.words.errors import DeploymentNotFoundError
-from domain.words.numbers import duration
-
-LATE = timedelta(seconds=15)
-"""A deployment that is due for so long is not looked at by any worker, which people are told."""
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,
@@ -101,9 +98,7 @@ class DeploymentView:
     @property
     def overdue(self) -> str:
         """A sentence when no worker looks at what is due; empty when all is well."""
-        if self.due_at is None or self.now - self.due_at < LATE or self.lifecycle is Lifecycle.DESTROYED:
-            return ""
-        return f"due for {duration(self.now - self.due_at)}, but no worker has looked: do workers and beat run?"
+        return overdue(self.lifecycle, self.due_at, self.now)
 
     @property
     def picture(self) -> str:

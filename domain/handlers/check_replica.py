@@ -86,3 +86,12 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy",
         buckets.next_change_at(now),
     )
+
+
+def is_settled(deployment: Deployment) -> bool:
+    """Whether just the replicas that are wanted are there and serve: nothing is off, and nothing on its way."""
+    serving = sum(
+        route.is_serving and route.revision_id == deployment.current_revision_id for route in deployment.routes
+    )
+    active = sum(route.is_active and route.parked_until is None for route in deployment.routes)
+    return deployment.status.lifecycle is Lifecycle.READY and serving == active == deployment.desired_replicas

@@ -45,7 +45,7 @@ class Shape:
     beside: Mapping[str, object] = field(default_factory=dict)
 
 
-_SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote"]}
+_SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote"], "overdue": str}
 
 _AHEAD = {
     "deployment": str,
