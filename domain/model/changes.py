@@ -134,5 +134,5 @@ class Decision:
 
     @classmethod
     def give_up(cls, reason: str) -> Self:
-        """It cannot succeed any more."""
+        """The rollout cannot succeed any more."""
         return cls(Verdict.GIVE_UP, reason)

@@ -139,5 +139,5 @@ def worst_first(routes: Iterable[Route]) -> list[Route]:
 
 
 def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:
-    """Their ids, in the same order."""
+    """The ids of the routes, in the same order."""
     return tuple([route.id for route in routes])
