@@ -8,7 +8,7 @@ from types import FrameType
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from api.app import Hooks, make_app
 from api.connections import most_connections, most_proxies
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 class _ProxiesServer(uvicorn.Server):
     """When asked to end, ends streams at once rather than waiting for them. `exit_code`: 1 after `fail`."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)
         self.exit_code = 0
         self._app = app

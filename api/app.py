@@ -7,25 +7,28 @@ from dataclasses import dataclass
 from functools import partial
 
 import structlog
-from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from pydantic import ValidationError
 from sqlalchemy import Engine
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from api.bodies import BoundedBodies
 from api.connections import most_proxies
-from api.metrics import metrics
+from api.metrics import METRICS
 from api.proxies.envoy.discovery import Discovery, serve
-from api.proxies.forms import forms
-from api.proxies.parts import Parts, TheParts
+from api.proxies.forms import FORMS
+from api.proxies.parts import Parts, parts_of
 from api.serving import end
 from api.settings import ApiSettings
 from domain.words.text import storable
 
 _STALE_SECONDS = 5.0
-"""It is read twice a second. Postgres may also be silent, without a fault for a while."""
+"""The table is read twice a second. Postgres may also be silent, without a fault for a while."""
 _log = structlog.get_logger(__name__)
-own = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,11 @@ class Hooks:
     on_failure: Callable[[], None]
 
 
-def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -> FastAPI:
+def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -> Starlette:
     """The app; while it serves, so does the discovery of Envoys on a port of its own."""
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         parts = app.state.parts = Parts.put_together(engine, redis_url, where.proxy_key, hooks.on_release)
         telling = serve(Discovery(parts.streams, parts.access), where.host, where.discovery_port, most_proxies())
         tasks = [asyncio.ensure_future(work) for work in (*parts.work, telling)]
@@ -54,13 +57,12 @@ def make_app(engine: Engine, redis_url: str, where: ApiSettings, hooks: Hooks) -
         parts.publisher.stop()
         await end(tasks)
 
-    # no pages of the framework's own: who reaches the port need not learn what else it answers
-    app = FastAPI(title="Rollway", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(BoundedBodies)
-    app.add_exception_handler(RequestValidationError, _refuse)
-    for router in (own, metrics, forms):
-        app.include_router(router)
-    return app
+    return Starlette(
+        routes=[Route("/healthz", health), *METRICS, *FORMS],
+        middleware=[Middleware(BoundedBodies)],
+        exception_handlers={ValidationError: _refuse_values, HTTPException: _refuse},
+        lifespan=lifespan,
+    )
 
 
 def _ended(parts: Parts, on_failure: Callable[[], None], task: asyncio.Task[None]) -> None:
@@ -71,21 +73,25 @@ def _ended(parts: Parts, on_failure: Callable[[], None], task: asyncio.Task[None
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  (narrows the type)
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+
+
+async def _refuse_values(_: Request, error: Exception) -> Response:
     """A sentence for the first fault, without the value: it may be one that no answer can hold."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101  (narrows the type)
+    assert isinstance(error, ValidationError)  # noqa: S101  (narrows the type)
     fault = error.errors()[0]
-    field = ".".join(str(part) for part in fault["loc"][1:])
+    field = ".".join(str(part) for part in fault["loc"])
     sentence = f"{field}: {str(fault['msg']).removeprefix('Value error, ')}"
     return JSONResponse({"detail": storable(sentence.removeprefix(": "))}, 422)
 
 
-@own.get("/healthz")
-async def health(parts: TheParts, response: Response) -> dict[str, object]:
+async def health(request: Request) -> Response:
     """200 as soon as there is a table to serve, whatever is away now; what is away is named."""
+    parts = parts_of(request)
     current, age, recorder = parts.publisher.current, parts.publisher.age, parts.recorder
     is_stale = parts.publisher.fault is not None or age > _STALE_SECONDS
-    response.status_code = 200 if current else 503
-    return {
+    found = {
         "status": "starting" if not current else "stale" if is_stale else "unwritten" if recorder.fault else "ok",
         "table_version": current.resources.version if current else None,
         "table_age_seconds": round(age, 3),
@@ -94,3 +100,4 @@ async def health(parts: TheParts, response: Response) -> dict[str, object]:
         "acknowledgements": recorder.fault or "ok",
         "failed_writes": recorder.failed_writes,
     }
+    return JSONResponse(found, 200 if current else 503)

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 import structlog
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from api.proxies.observed import Observed
 from domain.traffic.nodes import is_token_of

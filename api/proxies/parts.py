@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from fastapi import Depends, Request
 from sqlalchemy import Engine
+from starlette.requests import Request
 
 from api.fleet import FleetReader
 from api.proxies.access import ProxyAccess
@@ -73,6 +73,3 @@ def parts_of(request: Request) -> Parts:
     parts = request.app.state.parts
     assert isinstance(parts, Parts)  # noqa: S101  (narrows the type)
     return parts
-
-
-TheParts = Annotated[Parts, Depends(parts_of)]

@@ -12,6 +12,7 @@ from cli.terminal.output import printer
 from db.views.deployments import deployment_by_id
 from db.views.progress import Progress, progress_of
 from db.views.routes import last_failed_route
+from domain.handlers.check_replica import is_settled
 from domain.model.deployment import Lifecycle, RolloutOutcome
 from domain.replicas.failing import failure_in_short
 
@@ -94,9 +95,7 @@ def settled(progress: Progress) -> bool:
     if view.lifecycle is Lifecycle.DESTROYED:
         message = f"{view.name} was destroyed meanwhile"
         raise RolledBackError(message, deployment=view.name)
-    serving = sum(route.is_serving and route.revision_id == view.current_revision_id for route in view.routes)
-    active = sum(route.is_active and route.parked_until is None for route in view.routes)
-    return view.lifecycle is Lifecycle.READY and serving == active == view.desired_replicas
+    return is_settled(view.snapshot)
 
 
 def gone_back(progress: Progress) -> bool:
@@ -109,7 +108,7 @@ def gone_back(progress: Progress) -> bool:
 
 
 def destroyed(progress: Progress) -> bool:
-    """Its last replica has gone."""
+    """The last replica of the deployment has gone."""
     return progress.deployment.lifecycle is Lifecycle.DESTROYED
 
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from db.locking.live import IS_LIVE
 from db.locking.statuses import ACTIVE, PRESENT, RUNNING, words
+from domain.cycle.late import LATE
 from domain.model.deployment import Lifecycle, RouteStatus
 
 MOST_NAMED = 100
 """Deployments that one measure names: those in the most trouble. More names would not tell more."""
-OVERDUE_SECONDS = 10
-"""How long a mark may wait: what is due is looked for each second."""
+_LATE_SECONDS = LATE.total_seconds()
 
 _LIFECYCLES = words(lifecycle for lifecycle in Lifecycle if lifecycle is not Lifecycle.DESTROYED)
 _STATUSES = words(status for status in RouteStatus if status.is_active or status is RouteStatus.TERMINATING)
@@ -121,10 +121,10 @@ MEASURES = (
     ),
     Measure(
         "rollway_marks",
-        f"Deployments that are due to be looked at, and those that have been due for more than {OVERDUE_SECONDS} s",
+        f"Deployments that are due to be looked at, and those that have been due for more than {_LATE_SECONDS:g} s",
         ("state",),
         f"""
-        SELECT known.state, count(d.id) FROM (VALUES ('due', 0), ('overdue', {OVERDUE_SECONDS})) AS known (state, since)
+        SELECT known.state, count(d.id) FROM (VALUES ('due', 0), ('overdue', {_LATE_SECONDS:g})) AS known (state, since)
           LEFT JOIN deployments d ON d.due_at <= clock_timestamp() - make_interval(secs => known.since)
          GROUP BY known.state
         """,

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,15 +13,12 @@ from psycopg.rows import DictRow, dict_row
 from db.locking.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
-from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.evaluator import EVALUATOR, contained
+from domain.cycle.late import overdue
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.model.picture import picture
-from domain.strategies import STRATEGIES
+from domain.model.waits import WaitsFor
 from domain.words.errors import DeploymentNotFoundError
-from domain.words.numbers import duration
-
-LATE = timedelta(seconds=15)
-"""A deployment that is due for so long is not looked at by any worker, which people are told."""
 
 _DEPLOYMENTS = """
     SELECT d.id, d.name, d.desired_replicas, d.lifecycle, d.sub_step, d.version, d.current_revision_id,
@@ -86,28 +83,24 @@ class DeploymentView:
 
     @property
     def waits_for(self) -> str:
-        """The command that a person must give before it goes on, resume or promote; empty: it waits for nobody."""
-        rollout = self.rollout
-        if rollout is None or rollout.clock_stopped_at is None:
+        """The command that a person must give, such as resume or promote, before it goes on; empty: none is."""
+        if self.rollout is None or self.rollout.clock_stopped_at is None:
             return ""
-        if self.paused_at:
-            return "resume"
-        strategy = STRATEGIES.get(rollout.strategy)
-        is_held = self.due_at is not None and self.due_at > self.now  # a person is waited for without a time
-        if strategy is None or strategy.promotion is None or rollout.promote_requested or is_held:
+        decision = contained(EVALUATOR.evaluate_one, [self.snapshot], self.now).assignments.get(self.id)
+        if decision is None or decision.waits is None or decision.waits.kind is not WaitsFor.PERSON:
             return ""
-        return "" if EVALUATOR.goes_on(rollout.snapshot, self.now) else "promote"
+        # the view does not know holds: one is on where the next look comes later than this decision asks for
+        is_held = self.due_at is not None and self.due_at > max(self.now, decision.recheck_at or self.now)
+        return "" if is_held else decision.waits.verb
 
     @property
     def overdue(self) -> str:
         """A sentence when no worker looks at what is due; empty when all is well."""
-        if self.due_at is None or self.now - self.due_at < LATE or self.lifecycle is Lifecycle.DESTROYED:
-            return ""
-        return f"due for {duration(self.now - self.due_at)}, but no worker has looked: do workers and beat run?"
+        return overdue(self.lifecycle, self.due_at, self.now)
 
     @property
     def picture(self) -> str:
-        """Its replicas as one line, such as ■■|◇."""
+        """The replicas as one line, such as ■■|◇."""
         return picture(self.routes, self.current_revision_id, self.deploying_revision_id)
 
     @property

@@ -24,7 +24,8 @@ _PLANNED_ANEW = "SET LOCAL plan_cache_mode = auto"
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
     """A deployment with its routes and its running rollout, in values of JSON."""
-    return {**plain(view), "state": view.state, "picture": view.picture, "waits_for": view.waits_for}
+    said = {"state": view.state, "picture": view.picture, "waits_for": view.waits_for, "overdue": view.overdue}
+    return {**plain(view), **said}
 
 
 def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from domain.commands.apply import Apply, Document
 from domain.commands.base import Command
@@ -66,6 +66,7 @@ class Part:
     sentence: str
 
 
+_NOT_STORED_YET = UUID(int=0)
 _Parts = Callable[[Document, Stored, Apply], Iterator[Part]]
 
 
@@ -176,7 +177,7 @@ def _activation(
 ) -> str:
     """What an activation comes to, in words; empty when there is nothing to do."""
     wanted = ActivationRequest(
-        revision.id if revision else uuid4(),
+        revision.id if revision else _NOT_STORED_YET,
         name,
         deployment.deploying,
         document.parsed_policy if document.mentions_policy else deployment.policy,

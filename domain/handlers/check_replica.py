@@ -100,3 +100,12 @@ def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
 def budget_at_rest(deployment: Deployment) -> Budget:
     """What replaces replicas outside of a rollout keeps to."""
     return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
+
+
+def is_settled(deployment: Deployment) -> bool:
+    """Whether just the replicas that are wanted are there and serve: nothing is off, and nothing on its way."""
+    serving = sum(
+        route.is_serving and route.revision_id == deployment.current_revision_id for route in deployment.routes
+    )
+    active = sum(route.is_active and route.parked_until is None for route in deployment.routes)
+    return deployment.status.lifecycle is Lifecycle.READY and serving == active == deployment.desired_replicas

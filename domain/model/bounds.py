@@ -48,7 +48,7 @@ class Limited(Protocol):
 
     @property
     def last_progress_at(self) -> datetime:
-        """When an old route was drained last."""
+        """When the rollout last got further: when an old route was drained."""
 
     @property
     def failed_routes(self) -> int:
@@ -60,7 +60,7 @@ class Limited(Protocol):
 
 
 class RouteCounts(NamedTuple):
-    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
+    """Live routes of a rollout's new revision, counted where they are stored. `idle`: those that get no traffic."""
 
     starting: int
     healthy: int

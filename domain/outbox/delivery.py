@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from domain.words.numbers import doubling_pause
+
 _LONGEST_PAUSE_SECONDS = 300
-_HIGHEST_EXPONENT = 9
 _SEQUENCE_DIGITS = 20
 
 
@@ -87,5 +88,4 @@ def failure(pending: Pending, why: str, *, wanted: bool = True) -> Failure:
     """
     if not wanted or pending.tried_at - pending.at >= pending.give_up_after:
         return Failure(why, None)
-    pause = min(_LONGEST_PAUSE_SECONDS, 2 ** min(pending.tries - 1, _HIGHEST_EXPONENT))
-    return Failure(why, timedelta(seconds=pause))
+    return Failure(why, doubling_pause(pending.tries, first=1, longest=_LONGEST_PAUSE_SECONDS))

@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-_LONGEST_SECONDS = 10
-_HIGHEST_EXPONENT = 4
+from domain.words.numbers import doubling_pause
 
 
 def pause_after(tries: int) -> timedelta:
     """How long the next try waits, after so many in a row that had no answer: 1 at least."""
-    return timedelta(seconds=min(_LONGEST_SECONDS, 2 ** min(tries - 1, _HIGHEST_EXPONENT)))
+    return doubling_pause(tries, first=1, longest=10)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from domain.model.deployment import Deployment, RolloutOutcome
 from domain.model.policy import DeploymentPolicy
@@ -12,6 +12,8 @@ from domain.steering.past import EndedRollout, way_back
 from domain.steering.steered import Asking, Steered
 from domain.steering.verbs import abort, pause, promote, resume, retry, scale, undo
 from domain.words.errors import RollwayError
+
+_NOT_STORED_YET = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,6 @@ def _last(past: Past) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
 
 
 def _restart(deployment: Deployment, past: Past, asking: Asking) -> Steered:
-    """To a revision of its own, whose id nobody knows yet."""
+    """To a revision of its own."""
     restarted_revision(deployment)
-    return activate(deployment, past.activation(uuid4()), asking)
+    return activate(deployment, past.activation(_NOT_STORED_YET), asking)

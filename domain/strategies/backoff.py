@@ -14,20 +14,18 @@ from datetime import datetime, timedelta
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route, RouteStatus, StartFailures, Verdict
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
-from domain.words.numbers import number_of
+from domain.words.numbers import doubling_pause, number_of
 
 LONGEST_PAUSE_SECONDS = 600
 PROVEN_SECONDS = 60
 """So long a replica must be well before the failures from before it no longer count."""
 SHORT_LIVES = 2
 """From so many short lives in a row on a deployment is called degraded, also while its replicas are well."""
-_HIGHEST_EXPONENT = 10
 
 
 def next_start_at(failures: StartFailures) -> datetime:
-    """When the next start may be tried: `last_at` + min(600, 2 ** failures in a row) seconds."""
-    pause = min(LONGEST_PAUSE_SECONDS, 2 ** min(failures.in_a_row, _HIGHEST_EXPONENT))
-    return failures.last_at + timedelta(seconds=pause)
+    """When the next start may be tried."""
+    return failures.last_at + doubling_pause(failures.in_a_row, first=2, longest=LONGEST_PAUSE_SECONDS)
 
 
 def held_until(deployment: Deployment) -> datetime | None:

@@ -25,3 +25,15 @@ def duration(span: timedelta) -> str:
 
 WHOLE = 10_000
 """What weights are parts of: all requests."""
+
+
+def doubling_pause(tries: int, *, first: float, longest: float) -> timedelta:
+    """How long the next of some tries waits: `first`, 2 * first, 4 * first ... seconds, `longest` at most.
+
+    first 1, longest 10:   tries 1  2  3  4  5  ...   1 s  2 s  4 s  8 s  10 s  ...
+    """
+    return timedelta(seconds=min(longest, first * 2.0 ** min(tries - 1, _HIGHEST_EXPONENT)))
+
+
+_HIGHEST_EXPONENT = 60
+"""Beyond it, numbers would only cost time."""

@@ -126,7 +126,7 @@ SLOW = (
     "celery",
     "domain.commands.registry",
     "domain.handlers.replay",
-    "fastapi",
+    "starlette",
     "httpx",
     "sqlalchemy",
     "yaml",

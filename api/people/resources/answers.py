@@ -23,7 +23,7 @@ from api.people.asking.asked import Asked, Parameters
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads.deployments import Document
 from api.people.resources.commands import carry_out, fields_of
-from api.people.resources.table import READS, WRITES, Endpoint, Read, Write
+from api.people.resources.table import READS, WRITES, HttpResource, Read, Write
 from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain
@@ -74,7 +74,7 @@ class Methods:
 def routes(engine: Engine, access: Access) -> list[Route]:
     """Those of the literal, one for each path."""
 
-    def answer(resource: Endpoint) -> Answer:
+    def answer(resource: HttpResource) -> Answer:
         match resource:
             case Write():
                 return _writing(resource, access)
@@ -82,7 +82,7 @@ def routes(engine: Engine, access: Access) -> list[Route]:
                 return _reading(resource, engine, access)
         raise TypeError(resource)
 
-    resources: Sequence[Endpoint] = sorted((*READS, *WRITES), key=attrgetter("path"))
+    resources: Sequence[HttpResource] = sorted((*READS, *WRITES), key=attrgetter("path"))
     return [
         Route(path, Methods({resource.method: answer(resource) for resource in found}))
         for path, found in groupby(resources, key=attrgetter("path"))

@@ -13,7 +13,7 @@ from api.people.asking.asked import EventParameters, Parameters
 from api.people.problems import MEDIA_TYPE
 from api.people.resources.meanings import meanings
 from api.people.resources.shapes import REF, SHAPES, Schema, schema_of
-from api.people.resources.table import IN_HEADERS, READS, WRITES, Endpoint, Read, Write
+from api.people.resources.table import IN_HEADERS, READS, WRITES, HttpResource, Read, Write
 from domain.words.names import DeploymentName, Name
 
 _PROBLEM: Schema = {
@@ -84,7 +84,7 @@ def openapi() -> Mapping[str, Any]:
     }
 
 
-def _operation(resource: Endpoint, components: dict[str, Schema]) -> dict[str, Any]:
+def _operation(resource: HttpResource, components: dict[str, Schema]) -> dict[str, Any]:
     match resource:
         case Write():
             said: dict[str, Any] = {
@@ -124,8 +124,8 @@ def _events(components: dict[str, Schema]) -> dict[str, Any]:
     }
 
 
-def _says(documented: object, resource: Endpoint) -> dict[str, str]:
-    """Its docstring, and who may ask."""
+def _says(documented: object, resource: HttpResource) -> dict[str, str]:
+    """The docstring of a resource, and who may ask."""
     who = f"Needs the role {resource.role}{' and a token for all deployments' if resource.is_of_fleet else ''}."
     return {"summary": (inspect.getdoc(documented) or "").partition("\n")[0], "description": who}
 

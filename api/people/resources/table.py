@@ -36,7 +36,7 @@ IN_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class HttpResource:
     """One method of one path. `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
@@ -46,14 +46,14 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Write(Endpoint):
+class Write(HttpResource):
     """A command, as its class says."""
 
     command: type[Command]
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Endpoint):
+class Read(HttpResource):
     """A read. `parameters`: what may stand after the `?`, or in the body of a POST; `has_etag`: it has a `version`.
 
     `afterwards`: makes the answer of what was found, when no transaction is open any more, and may wait for hosts.

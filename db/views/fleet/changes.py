@@ -9,8 +9,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row, scalar_row
 
-from db.views.deployments import LATE, DeploymentView, deployments_by_id, existing_deployments
+from db.views.deployments import DeploymentView, deployments_by_id, existing_deployments
 from db.views.timeline import HistoryView
+from domain.cycle.late import LATE
 
 OVERLAP = timedelta(seconds=20)
 """A record is dated when it is written and seen when that is committed, which no transaction puts off for so long."""

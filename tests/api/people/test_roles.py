@@ -8,7 +8,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.people.resources.table import READS, WRITES, Endpoint, Write
+from api.people.resources.table import READS, WRITES, HttpResource, Write
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands.registry import COMMANDS
@@ -16,7 +16,7 @@ from domain.installation.tokens import Role
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
 
-RESOURCES: tuple[Endpoint, ...] = (*READS, *WRITES)
+RESOURCES: tuple[HttpResource, ...] = (*READS, *WRITES)
 RANK = list(Role)
 
 
@@ -33,7 +33,7 @@ def clients(people: People) -> Iterator[dict[str, httpx.Client]]:
         client.close()
 
 
-def asked(client: httpx.Client, resource: Endpoint, deployment: str = "web") -> httpx.Response:
+def asked(client: httpx.Client, resource: HttpResource, deployment: str = "web") -> httpx.Response:
     """The example of the resource, with names that exist where that matters to nobody."""
     names = {"deployment": deployment, "revision": "v1", "rollout": str(uuid4()), "route_id": str(uuid4())}
     path = resource.path.format(**names, host="rack-7", subscription="ci", freeze="night", group="shops")
@@ -56,7 +56,7 @@ def rows(people: People) -> list[dict[str, Any]]:
     ids=lambda value: str(value) if isinstance(value, Role) else f"{value.method} {value.path}",
 )
 def test_a_role_below_the_one_that_is_needed_is_refused_and_nothing_is_done(
-    people: People, clients: dict[str, httpx.Client], role: Role, resource: Endpoint
+    people: People, clients: dict[str, httpx.Client], role: Role, resource: HttpResource
 ) -> None:
     is_enough = RANK.index(role) >= RANK.index(resource.role)
     if is_enough and isinstance(resource, Write):
@@ -72,7 +72,7 @@ def test_a_role_below_the_one_that_is_needed_is_refused_and_nothing_is_done(
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: f"{resource.method} {resource.path}")
 def test_nobody_and_who_is_for_another_deployment_get_nothing(
-    people: People, clients: dict[str, httpx.Client], resource: Endpoint
+    people: People, clients: dict[str, httpx.Client], resource: HttpResource
 ) -> None:
     before = rows(people)
     nobody = asked(clients["nobody"], resource)

@@ -13,7 +13,6 @@ const SHAPES = {
 };
 const SYMBOLS = { healthy: "■", degraded: "△", unhealthy: "▲", provisioning: "◇", failed: "✗" };
 const MOST_SHAPES = 32;
-const LATE = 15000;
 const CALENDAR = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
 let ahead = 0;
 
@@ -123,18 +122,9 @@ export function stateWords(deployment) {
   return deployment.degraded_reason ? `${deployment.lifecycle}, degraded` : deployment.lifecycle;
 }
 
-/** As the server saw it, which tells when it becomes so and when it no longer is. */
-function isLate({ due_at: due, now: read, lifecycle }) {
-  return due && lifecycle !== "destroyed" && Date.parse(read) - Date.parse(due) > LATE;
-}
-
 /** What is said of it in a sentence. */
 export function why(deployment) {
-  if (isLate(deployment)) {
-    const late = duration(now() - Date.parse(deployment.due_at));
-    return `due for ${late}, but no worker has looked: do workers and beat run?`;
-  }
-  return deployment.degraded_reason || deployment.reason;
+  return deployment.overdue || deployment.degraded_reason || deployment.reason;
 }
 
 export function revisionWords(deployment) {
