@@ -49,7 +49,7 @@ def _inequalities(
         yield _stopping(len(buckets.foreign_stopping))
     if ready < budget.desired:
         yield Inequality(ready, "<", budget.desired, f"{ready} ready < {budget.desired} wanted")
-        if buckets.room(budget) == 0:
+        if buckets.room(budget) == 0 and budget.ceiling >= budget.desired:  # else it is what another side leaves it
             occupied = buckets.occupied(budget)
             yield Inequality(buckets.taken(budget) + 1, ">", budget.ceiling, f"{occupied} + 1 > {budget.ceiling}")
     if buckets.foreign:

@@ -179,7 +179,7 @@ def test_the_inequality_is_true_and_has_the_numbers_that_are_there(strategy: str
 def _number(words: str) -> float:
     """1 min 5 s is 65, and 3 live + 1 stopping + 1 is 5."""
     sign, total = 1, 0.0
-    for operator, number, unit in re.findall(r"(?:([+-]) )?([\d.]+)(?: (min|h|s)\b)?", words):
+    for operator, number, unit in re.findall(r"(?:([+-]) ?)?([\d.]+)(?: (min|h|s)\b)?", words):
         sign = -1 if operator == "-" else 1
         total += sign * float(number) * {"min": 60, "h": 3600}.get(unit, 1)
     return total
