@@ -69,7 +69,7 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
     if waits.kind is WaitsFor.NOTHING:
         rests = Awaited(waits.kind, f"{deployment.name} waits for nothing: {around.said or decision.reason}")
         return _told(deployment, rests, end, now)
-    blocked = [each.words for each in waits.blocked if each.holds]
+    blocked = [each.words for each in waits.blocked() if each.holds]
     told = _with_worker(awaited(deployment, waits, around, now), around)
     return _told(deployment, told, end, now, " and ".join(filter(None, (", ".join(blocked[:-1]), *blocked[-1:]))))
 

@@ -3,6 +3,7 @@
 The line of a ladder that waits sets it, and nobody guesses it again.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -53,13 +54,14 @@ class Waits:
     """What a decision waits for, in `words` that follow the deployment's name; for a person they say since when.
 
     `routes`: the replicas that are waited for. `seconds`: how long that takes them by the policy. `until`: when time
-    alone may end it, where that is not the next look. `verb`: what a person types, which is not refused.
+    alone may end it, where that is not the next look. `verb`: what a person types, which is not refused. `blocked`:
+    which inequalities hold it, worked out for whoever reads them, and not in the cycles of a whole fleet.
     """
 
     kind: WaitsFor
     words: str = ""
     routes: tuple[Route, ...] = ()
-    blocked: tuple[Inequality, ...] = ()
+    blocked: Callable[[], Iterable[Inequality]] = tuple
     seconds: float | None = None
     until: datetime | None = None
     verb: str = ""

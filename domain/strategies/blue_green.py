@@ -138,7 +138,7 @@ def _wait_to_promote(deployment: Deployment, spec: BlueGreenSpec, promote_at: da
     if spec.auto_promote:
         left, delay = promote_at - now, timedelta(seconds=spec.promote_delay_seconds)
         words = "waits for green to be healthy for promote_delay_seconds"
-        waits = Waits(WaitsFor.TIME, words, blocked=(too_short(delay - left, delay, "in health"),))
+        waits = Waits(WaitsFor.TIME, words, blocked=lambda: (too_short(delay - left, delay, "in health"),))
         said = f"waiting: green is healthy, promoted in {left.total_seconds():.0f} s"
         return Decision.wait(said, promote_at, waits)
     since = "green is healthy"

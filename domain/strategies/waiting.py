@@ -9,6 +9,7 @@ stopping   1 stopping > 0                  nothing goes on before it is gone
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from domain.model.deployment import Route
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
@@ -19,7 +20,7 @@ from domain.strategies.budget import Budget
 def for_replicas(buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False) -> Waits:
     """Those that start come first, then those that are not warm, those that are sick, and those that take up room."""
     routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
-    blocked = tuple(_inequalities(buckets, budget, now, min_ready, wave=wave))
+    blocked = partial(_inequalities, buckets, budget, now, min_ready, wave=wave)
     if not routes:
         return Waits(WaitsFor.TIME, blocked=blocked)
     warm = min_ready if routes is buckets.warming else None
@@ -28,7 +29,7 @@ def for_replicas(buckets: Buckets, budget: Budget, now: datetime, *, min_ready: 
 
 def for_stopping(routes: tuple[Route, ...]) -> Waits:
     """All of them must be gone."""
-    return Waits(WaitsFor.ROUTE, routes=routes, blocked=(_stopping(len(routes)),))
+    return Waits(WaitsFor.ROUTE, routes=routes, blocked=lambda: (_stopping(len(routes)),))
 
 
 def _in_the_way(buckets: Buckets, budget: Budget) -> tuple[Route, ...]:
