@@ -27,7 +27,7 @@ from api.settings import ApiSettings
 from domain.words.text import storable
 
 _STALE_SECONDS = 5.0
-"""It is read twice a second. Postgres may also be silent, without a fault for a while."""
+"""The table is read twice a second. Postgres may also be silent, without a fault for a while."""
 _log = structlog.get_logger(__name__)
 
 

@@ -35,15 +35,15 @@ class Connections:
             self._drop_oldest()
 
     def waits(self, connection: "BoundedProtocol") -> None:
-        """It waits for its client from now on."""
+        """The connection waits for its client from now on."""
         self._waiting[connection] = None
 
     def is_served(self, connection: "BoundedProtocol") -> None:
-        """Its request is here."""
+        """The request of the connection is here."""
         self._waiting.pop(connection, None)
 
     def closed(self, connection: "BoundedProtocol") -> None:
-        """It is gone."""
+        """The connection is gone."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 

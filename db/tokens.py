@@ -55,7 +55,7 @@ def token_shown(connection: Connection[Any], secret: str) -> Token | None:
 
 
 def note_use(connection: Connection, token: Token) -> None:
-    """It was shown just now."""
+    """The token was shown just now."""
     connection.execute(_USED, (token.name,))
 
 

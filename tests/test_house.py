@@ -77,6 +77,27 @@ def test_no_class_name_stands_twice() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
+def docstrings(source: str) -> Iterator[str]:
+    """Of modules, classes, functions and fields."""
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield text.strip()
+
+
+def test_every_docstring_says_what_it_is_about() -> None:
+    found = {
+        f"{path}: {text.partition(chr(10))[0]}"
+        for path, source in sources().items()
+        if Path(path).parts[0] not in {"tests", "bench", "migrations", "reference", "examples"}
+        for text in docstrings(source)
+        if text.startswith(("It ", "It.", "It,", "They", "Them", "Its ", "Their "))
+    }
+    assert found == set()
+
+
 SAY_NOTHING = {"one", "thing", "stuff", "tmp", "utils", "helpers", "manager", "common"}
 
 

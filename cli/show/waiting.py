@@ -108,7 +108,7 @@ def gone_back(progress: Progress) -> bool:
 
 
 def destroyed(progress: Progress) -> bool:
-    """Its last replica has gone."""
+    """The last replica of the deployment has gone."""
     return progress.deployment.lifecycle is Lifecycle.DESTROYED
 
 

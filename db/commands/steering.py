@@ -151,7 +151,7 @@ class Case:
         return self.activation(name, with_secrets=True)
 
     def last_rollout(self) -> tuple[ActivationRequest | None, RolloutOutcome | None]:
-        """Its revision, with the size that came with it, and its outcome."""
+        """The revision of the last rollout, with the size that came with it, and the outcome."""
         row = self._rows().execute(_LAST_ROLLOUT, (self.deployment.id,)).fetchone()
         if row is None:
             return None, None

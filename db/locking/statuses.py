@@ -21,7 +21,7 @@ from domain.model.deployment import RouteStatus
 
 
 def words(members: Iterable[StrEnum]) -> str:
-    """Their values as a list of SQL literals: 'a', 'b'."""
+    """The values of statuses as a list of SQL literals: 'a', 'b'."""
     return ", ".join(f"'{member.value}'" for member in members)
 
 

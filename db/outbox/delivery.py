@@ -79,12 +79,12 @@ def claim_events(
 
 
 def record_delivered(connection: Connection, pending: Pending) -> None:
-    """It has arrived, and the next event of its line is first."""
+    """The event has arrived, and the next event of its line is first."""
     connection.execute(_DELIVERED, {"position": pending.position, "tries": pending.tries})
 
 
 def record_failed(connection: Connection, pending: Pending, failure: Failure) -> None:
-    """It is tried again after a pause, or given up."""
+    """The event is tried again after a pause, or given up."""
     given = {"position": pending.position, "tries": pending.tries, "why": failure.why, "pause": failure.pause}
     connection.execute(_FAILED, given)
 

@@ -102,7 +102,7 @@ class DeploymentView:
 
     @property
     def picture(self) -> str:
-        """Its replicas as one line, such as ■■|◇."""
+        """The replicas as one line, such as ■■|◇."""
         return picture(self.routes, self.current_revision_id, self.deploying_revision_id)
 
     @property

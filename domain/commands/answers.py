@@ -9,7 +9,7 @@ from domain.traffic.published import Protocol
 
 
 class Answer(BaseModel):
-    """Base of them all."""
+    """An answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -18,16 +18,16 @@ class Changed(Answer):
     """A deployment was changed."""
 
     deployment: str
-    """Its name."""
+    """The name of the deployment."""
     version: int
-    """Its version from now on."""
+    """The version of the deployment from now on."""
 
 
 class Created(Changed):
     """A deployment was created."""
 
     deployment_id: str
-    """Its id."""
+    """The id of the deployment."""
 
 
 class RevisionAdded(Answer):
@@ -36,9 +36,9 @@ class RevisionAdded(Answer):
     deployment: str
     """The name of its deployment."""
     revision: str
-    """Its name."""
+    """The name of the revision."""
     revision_id: str
-    """Its id."""
+    """The id of the revision."""
     added: bool
     """Whether it is new."""
 
@@ -47,16 +47,16 @@ class PolicySet(Changed):
     """A policy was set."""
 
     policy: dict[str, Any] | None
-    """It, with every setting."""
+    """The policy with every setting; null: there is none."""
 
 
 class GotEntrance(Answer):
     """One host name or path prefix."""
 
     kind: Literal["host", "prefix"]
-    """Which of them."""
+    """Whether the entrance is a host name or a path prefix."""
     value: str
-    """As requests have it."""
+    """The host name, or the prefix, as requests have it."""
     strip_prefix: bool
     """Whether replicas see the path without it."""
 
@@ -65,24 +65,24 @@ class TrafficSet(Changed):
     """A deployment is reached otherwise."""
 
     entrances: tuple[GotEntrance, ...]
-    """By what it is reached; what another deployment has already is not among them."""
+    """The entrances that the deployment has now; what another one has already is not among them."""
     request_timeout_seconds: float | None
-    """As it was set."""
+    """How long a request may take; null: as long as it likes."""
     idle_timeout_seconds: float | None
-    """As it was set."""
+    """How long a request may be silent; null: for ever."""
     hedge_after_seconds: float | None
-    """As it was set."""
+    """After how long a request is sent to a second replica; null: never."""
     preview: bool
-    """As it was set."""
+    """Whether a new revision can be looked at before it gets traffic."""
     protocol: Protocol
-    """As it was set."""
+    """What replicas are asked in."""
 
 
 class RulesSet(Changed):
     """Autoscaling rules were set."""
 
     rules: tuple[dict[str, Any], ...]
-    """They, with every setting."""
+    """The rules with every setting."""
 
 
 class MetricPushed(Answer):
@@ -91,9 +91,9 @@ class MetricPushed(Answer):
     deployment: str
     """The name of its deployment."""
     metric: str
-    """Its name."""
+    """The name of the metric."""
     value: float
-    """It."""
+    """The value that was kept."""
     fires: bool
     """Whether a rule acts on it."""
 
@@ -102,7 +102,7 @@ class SteeredAnswer(Changed):
     """A deployment is on its way."""
 
     rollout_id: str | None
-    """Of the rollout that is under way."""
+    """The id of the rollout that is under way."""
     already: bool
     """Whether there was nothing to do."""
 
@@ -111,7 +111,7 @@ class Activated(SteeredAnswer):
     """A revision is to be the running one."""
 
     revision: str
-    """Its name."""
+    """The name of the revision."""
     activation: Activation
     """What came of it: `first` revision, rollout `begun`, `resumed` or `superseded`, `moved` without a rollout, ..."""
     passed_over: dict[str, Any] = {}
@@ -142,9 +142,9 @@ class Turned(SteeredAnswer):
     """A rollout that was under way turns, or a revision is activated: then it and what came of that are named."""
 
     revision: str | None = None
-    """Its name."""
+    """The name of the revision."""
     activation: Activation | None = None
-    """What came of it."""
+    """What came of the activation."""
     passed_over: dict[str, Any] = {}
     """Hosts that cannot have a secret of the revision, and why."""
 
@@ -162,7 +162,7 @@ class HostForgotten(Answer):
     """A host is forgotten."""
 
     host: str
-    """Its name."""
+    """The name of the host."""
     deployments: int
     """How many had replicas there."""
 
@@ -173,9 +173,9 @@ class RouteReported(Answer):
     deployment: str
     """The name of its deployment."""
     route: str
-    """Its id."""
+    """The id of the route."""
     status: str
-    """As reported."""
+    """The status that was reported."""
     applied: bool
     """Whether it was news."""
 
@@ -184,17 +184,17 @@ class SubscriptionDeleted(Answer):
     """A subscription has ended."""
 
     subscription: str
-    """Its name."""
+    """The name of the subscription."""
 
 
 class SubscriptionSet(Answer):
     """A subscription is as it was asked for."""
 
     subscription: str
-    """Its name."""
+    """The name of the subscription."""
     webhook: str | None
     """The name of its target."""
     task: str | None
-    """Its Celery task."""
+    """The Celery task that is sent."""
     queue: str | None
-    """Of the task."""
+    """The queue of the task."""

@@ -46,7 +46,7 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     deployment: DeploymentName
-    """Its name."""
+    """The name of the deployment."""
     replicas: Replicas | None = None
     """How many; 1 at first."""
     revision: RevisionSection | None = None

@@ -67,7 +67,7 @@ class DeploymentCommand(Command):
     """A command to one deployment."""
 
     deployment: DeploymentName
-    """Its name."""
+    """The name of the deployment."""
     expected_version: int | None = None
     """The version that the sender saw; the command is refused when the deployment has changed since."""
 

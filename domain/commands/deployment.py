@@ -24,7 +24,7 @@ class CreateDeployment(Command):
     door = Door("POST", "/v1/deployments", Role.ADMIN, {"deployment": "web", "policy": POLICY}, status=201)
 
     deployment: DeploymentName
-    """Its name."""
+    """The name of the deployment."""
     desired_replicas: Replicas = 1
     """How many replicas."""
     policy: dict[str, Any] | None = None

@@ -25,7 +25,7 @@ class GetDeployment(Query):
     task = "rollway.get_deployment"
 
     deployment: DeploymentName
-    """Its name."""
+    """The name of the deployment."""
 
 
 class GetRollout(Query):
@@ -34,7 +34,7 @@ class GetRollout(Query):
     task = "rollway.get_rollout"
 
     rollout_id: UUID
-    """Its id."""
+    """The id of the rollout."""
 
 
 QUERIES: dict[str, type[Query]] = {query.task: query for query in (GetDeployment, GetRollout)}

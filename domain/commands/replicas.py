@@ -21,9 +21,9 @@ class PushMetric(Command):
     door = Door("POST", f"{DEPLOYMENT}/metrics", example={"metric": "queue_length", "value": 12.0})
 
     deployment: DeploymentName
-    """Its name."""
+    """The name of the deployment."""
     metric: MetricName
-    """Its name in the rules."""
+    """The name of the metric in the rules."""
     value: MetricNumber
     """Now."""
 
@@ -36,7 +36,7 @@ class ForgetHost(Command):
     door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True)
 
     host: str = Field(min_length=1, max_length=63)
-    """Its name."""
+    """The name of the host."""
 
 
 class ReportRoute(Command):

@@ -23,7 +23,7 @@ class ActivateRevision(StartingCommand):
     )
 
     revision: Name
-    """Its name."""
+    """The name of the revision."""
     supersede: bool = False
     """Leave a rollout to another revision that is under way."""
     desired_replicas: Replicas | None = None

@@ -23,4 +23,4 @@ class DeleteSubscription(Command):
     door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True)
 
     subscription: Name
-    """Its name."""
+    """The name of the subscription."""

@@ -37,7 +37,7 @@ class FreezeSet(Answer):
     """A freeze is as it was asked for."""
 
     freeze: str
-    """Its name."""
+    """The name of the freeze."""
     frozen_until: str | None
     """When the window ends that is on now, as ISO 8601 has it."""
     starts_at: str | None
@@ -48,14 +48,14 @@ class FreezeDeleted(Answer):
     """A freeze has ended."""
 
     freeze: str
-    """Its name."""
+    """The name of the freeze."""
 
 
 class GroupSet(Answer):
     """A group is as it was asked for."""
 
     group: str
-    """Its name."""
+    """The name of the group."""
     deployments: tuple[str, ...]
     """In their order."""
     most_at_once: int | None
@@ -68,7 +68,7 @@ class GroupDeleted(Answer):
     """A group has ended."""
 
     group: str
-    """Its name."""
+    """The name of the group."""
 
 
 _EXAMPLE = {"cron": "0 18 * * FRI", "time_zone": "Europe/Berlin", "duration_seconds": 216_000}
@@ -82,7 +82,7 @@ class SetFreeze(Command):
     door = Door("PUT", "/v1/freezes/{freeze}", Role.ADMIN, _EXAMPLE, is_of_fleet=True)
 
     freeze: Name
-    """Its name."""
+    """The name of the freeze."""
     cron: Cron | None = None
     """When it begins, each time: five fields, such as `0 18 * * FRI`."""
     time_zone: Annotated[str, Field(max_length=100)] = "UTC"
@@ -118,7 +118,7 @@ class DeleteFreeze(Command):
     door = Door("DELETE", "/v1/freezes/{freeze}", Role.ADMIN, is_of_fleet=True)
 
     freeze: Name
-    """Its name."""
+    """The name of the freeze."""
 
 
 class SetGroup(Command):
@@ -129,7 +129,7 @@ class SetGroup(Command):
     door = Door("PUT", "/v1/groups/{group}", Role.ADMIN, {"deployments": ["web"], "most_at_once": 1}, is_of_fleet=True)
 
     group: Name
-    """Its name."""
+    """The name of the group."""
     deployments: tuple[DeploymentName, ...] = Field(min_length=1, max_length=MOST_NAMED)
     """By name, those that are not there yet too; each may be in one group."""
     most_at_once: int | None = Field(None, ge=1, le=MOST_NAMED, strict=True)
@@ -152,4 +152,4 @@ class DeleteGroup(Command):
     door = Door("DELETE", "/v1/groups/{group}", Role.ADMIN, is_of_fleet=True)
 
     group: Name
-    """Its name."""
+    """The name of the group."""

@@ -143,7 +143,7 @@ def resized(rollout: Rollout, desired: int) -> Rollout:
 
 
 def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:
-    """It waits for a person, or is held: no deadline comes nearer."""
+    """The rollout waits for a person, or is held: no deadline comes nearer."""
     return rollout if rollout.clock_stopped_at else replace(rollout, clock_stopped_at=now)
 
 

@@ -99,7 +99,7 @@ class Wait(NamedTuple):
 
 
 def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
-    """What `classify` makes of a wait, which ends errors in a row; None where a limit makes more of it than a wait."""
+    """The wait that `classify` would make of the decision; None where a limit ends the rollout instead of a wait."""
     verdict, reason = hardened(decision, bounds, 0, now)
     return Wait(reason, _due_at(decision, verdict, 0, bounds, now)) if verdict is Verdict.SKIPPED else None
 

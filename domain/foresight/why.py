@@ -98,7 +98,7 @@ def _is_held(around: Around, now: datetime) -> bool:
 
 
 def _worker(decision: ClassifiedDecision, around: Around) -> Awaited:
-    """It waits for nothing else: what it will do is known."""
+    """The deployment waits for nothing else: what it will do is known."""
     name = decision.deployment.name
     missing = f" ({around.missing_worker})" if around.missing_worker else ""
     return Awaited(WaitsFor.WORKER, f"{name} waits for a worker to look{missing}, who finds: {decision.reason}")

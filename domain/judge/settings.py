@@ -96,7 +96,7 @@ class Judge(_Settings):
     if_undecided: Literal["hold", "promote", "abort"] = "hold"
     """hold: wait for a person. No requests are no evidence: a canary without traffic is undecided, and never failed."""
     dry_run: bool = False
-    """It judges and says so, and decides nothing: the steps' seconds and people do."""
+    """The judge judges and says so, and decides nothing: the steps' seconds and people do."""
 
     @model_validator(mode="after")
     def _has_a_measure(self) -> Self:

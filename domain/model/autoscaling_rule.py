@@ -87,7 +87,7 @@ class AutoscalingRule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: MetricName
-    """Its name, as replicas publish it or another service pushes it; of proxies: requests_per_second or
+    """The name of the metric, as replicas publish it or another service pushes it; of proxies: requests_per_second or
     answers_under_way."""
     source: MetricSource = MetricSource.REPLICAS
     """replicas: from the Prometheus text page of each; pushed: one number, by `rollway.push_metric`; proxy: as all live

@@ -48,7 +48,7 @@ class Limited(Protocol):
 
     @property
     def last_progress_at(self) -> datetime:
-        """When an old route was drained last."""
+        """When the rollout last got further: when an old route was drained."""
 
     @property
     def failed_routes(self) -> int:

@@ -90,9 +90,9 @@ class RouteChanges:
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
 
-    `recheck_at`: when time alone may change the answer. `waits_for_person`: or it is held, or a canary is looked at;
-    the clocks of the rollout stand still.
-    `desired_replicas`: a new desired count, from an autoscaling rule.
+    `recheck_at`: when time alone may change the answer. `waits_for_person`: the clocks of the rollout stand still,
+    since a person is waited for, a hold is on, or a canary is looked at. `desired_replicas`: a new count, from an
+    autoscaling rule.
     """
 
     verdict: Verdict
@@ -134,5 +134,5 @@ class Decision:
 
     @classmethod
     def give_up(cls, reason: str) -> Self:
-        """It cannot succeed any more."""
+        """The rollout cannot succeed any more."""
         return cls(Verdict.GIVE_UP, reason)

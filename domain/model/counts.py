@@ -7,7 +7,7 @@ from domain.model.policy import DeploymentPolicy
 
 
 class RouteCounts(NamedTuple):
-    """Live routes of a rollout's new revision, counted where they are stored. `idle`: whatever is out of traffic."""
+    """Live routes of a rollout's new revision, counted where they are stored. `idle`: those that get no traffic."""
 
     starting: int
     healthy: int

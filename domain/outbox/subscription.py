@@ -23,7 +23,7 @@ class SubscriptionSettings(BaseModel):
     """Who is told of what: one of a webhook and a Celery task."""
 
     subscription: Name
-    """Its name."""
+    """The name of the subscription."""
     webhook: _Word | None = None
     """The name of a target that `ROLLWAY_WEBHOOKS` of the workers names."""
     celery_task: _Word | None = None

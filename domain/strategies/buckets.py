@@ -84,7 +84,7 @@ class Buckets:
 
     @property
     def live(self) -> int:
-        """Of the target and foreign: what the ceiling always counts. Parked ones are beside it."""
+        """How many replicas of either revision the ceiling always counts: those that are parked are beside it."""
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
@@ -139,5 +139,5 @@ def worst_first(routes: Iterable[Route]) -> list[Route]:
 
 
 def ids(routes: Iterable[Route]) -> tuple[UUID, ...]:
-    """Their ids, in the same order."""
+    """The ids of the routes, in the same order."""
     return tuple([route.id for route in routes])

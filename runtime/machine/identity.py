@@ -83,7 +83,7 @@ def _state(identity: Identity) -> str | None:
 
 
 def _seen(pid: int) -> tuple[str, float] | None:
-    """Its state, and when it was started; None when there is none. One read where there is /proc."""
+    """The state of a process, and when it was started; None when there is none. One read where there is /proc."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return _STATES.get(state, psutil.STATUS_RUNNING), int(rest[18]) / _TICKS

@@ -46,7 +46,7 @@ class HostSecrets:
     command_seconds: float = COMMAND_SECONDS
 
     def read(self, reference: SecretReference) -> str:
-        """Its value; of one newline in its end it is freed. Raises SecretFaultError."""
+        """The value of a secret; of one newline in its end it is freed. Raises SecretFaultError."""
         match reference.kind:
             case "env":
                 return _as_text(self._variable(reference.what).encode())

@@ -76,7 +76,7 @@ class Starts:
         )
 
     def _running(self, request: ReplicaRequest) -> Replica:
-        """Its secrets are read unless it runs already, as after a crash: then they may have changed, or be gone."""
+        """Secrets are read unless the replica runs already, as after a crash: then they may have changed or be gone."""
         runtime = self.runtimes[request.spec.runtime]
         if references_of(request.spec.env) and runtime.find(request.route_id) is None:
             request = replace(request, secrets=self.secrets.of(request))

@@ -39,7 +39,7 @@ class _Taken:
 
     @property
     def is_kill(self) -> bool:
-        """It was killed just now."""
+        """The replica was killed just now."""
         return self.step is StopStep.KILL and self.why_not is None
 
 
@@ -157,7 +157,7 @@ class Stops:
         )
 
     def _note_trouble(self, route_id: UUID, why: str | None) -> None:
-        """It is said when it begins and when it ends, and not at each try."""
+        """A trouble is said when it begins and when it ends, and not at each try."""
         before = self._troubles.pop(route_id, None)
         if why is None:
             if before is not None:

@@ -56,7 +56,7 @@ class Timetable:
         return [target for route in [*passed, *self._some_starting(now)] if (target := _target(route, now))]
 
     def _some_starting(self, now: datetime) -> list[RouteRow]:
-        """They must not starve those that serve, so they take turns."""
+        """Replicas that start must not starve those that serve, so they take turns."""
         ready = [route for route in self._starting if _target(route, now)]
         first = self._turn % len(ready) if len(ready) > _STARTING_AT_ONCE else 0
         self._turn = first + _STARTING_AT_ONCE

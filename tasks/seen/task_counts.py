@@ -53,7 +53,7 @@ class TaskCounts:
         TASKS_ACTIVE.labels(self.hostname).inc()
 
     def ended(self, task_id: str, task: Task[..., Any], state: str, **_: object) -> None:
-        """It has returned or raised."""
+        """The task has returned or raised."""
         seconds = time.monotonic() - self._began.pop(task_id, time.monotonic())
         TASKS_ACTIVE.labels(self.hostname).dec()
         if state == "SUCCESS":
@@ -62,7 +62,7 @@ class TaskCounts:
             TASK_SECONDS.labels(*labels).observe(seconds)
 
     def failed(self, sender: Task[..., Any], exception: BaseException, **_: object) -> None:
-        """It raised."""
+        """The task raised."""
         queue = _queue(sender.request.delivery_info)
         TASKS_FAILED.labels(sender.name, self.hostname, queue, type(exception).__name__).inc()
 

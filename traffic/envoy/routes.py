@@ -12,7 +12,7 @@ from traffic.table import Service, TrafficTable
 from traffic.ways import Prefix
 
 ROUTE_CONFIGURATION = "rollway"
-"""Its name; the bootstrap's listener asks for it."""
+"""The name of the route table; the bootstrap's listener asks for it."""
 PREVIEW_HEADER = "x-rollway-preview"
 """A request with it, unless its value is "false", goes to the revision that is being rolled out."""
 

@@ -147,5 +147,5 @@ class StreamPart:
 
 
 def number_of(mark: Watermark) -> int:
-    """Its place among the tables of this server."""
+    """The place of a table among the tables of this server."""
     return mark.number

@@ -20,7 +20,7 @@ class Numbered(Protocol):
 
     @property
     def watermark(self) -> Watermark:
-        """Its place among the tables of the server."""
+        """The place of a table among the tables of the server."""
 
 
 Table = TypeVar("Table", bound=Numbered)

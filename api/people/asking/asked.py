@@ -80,7 +80,7 @@ class ProgressParameters(StepParameters):
     """Which rollout of a deployment is followed."""
 
     rollout: UUID | None = None
-    """Its id; left out, none."""
+    """The id of the rollout; left out, none."""
 
 
 class AbbreviatedParameters(Parameters):

@@ -125,7 +125,7 @@ def _events(components: dict[str, Schema]) -> dict[str, Any]:
 
 
 def _says(documented: object, resource: HttpResource) -> dict[str, str]:
-    """Its docstring, and who may ask."""
+    """The docstring of a resource, and who may ask."""
     who = f"Needs the role {resource.role}{' and a token for all deployments' if resource.is_of_fleet else ''}."
     return {"summary": (inspect.getdoc(documented) or "").partition("\n")[0], "description": who}
 

@@ -94,7 +94,7 @@ SHAPES: Mapping[Callable[..., Any], Shape] = {
 
 
 def schema_of(shape: Shape, components: dict[str, Schema]) -> Schema:
-    """Its JSON Schema; what that refers to goes into `components`."""
+    """The JSON Schema of a shape; what that refers to goes into `components`."""
     parts = [schema_of_type(view, components) for view in shape.views]
     item: Schema = (
         parts[0] if len(parts) == 1 and not shape.more else {"allOf": [*parts, *_object(shape.more, components)]}

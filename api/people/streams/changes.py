@@ -80,7 +80,7 @@ class ChangeReader:
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """It is gone."""
+        """The listener is gone."""
         self.listeners.discard(listener)
 
     @property

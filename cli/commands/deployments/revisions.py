@@ -105,7 +105,7 @@ def _place(view: DeploymentView, revision: RevisionView) -> Text:
 
 
 def _runs(revision: RevisionView) -> str:
-    """Its image or command, in short."""
+    """The image or the command of a revision, in short."""
     docker = revision.spec.get("docker") or {}
     words = revision.spec.get("command") or []
     return " ".join(map(str, (*([docker["image"]] if "image" in docker else []), *words)))

@@ -71,7 +71,7 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         return judged_between(rollout.canary, spec)
 
     def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
-        """Its requests go on, so its judge does: harm leads back at once."""
+        """The requests of a canary go on, so its judge does: harm leads back at once."""
         canary = deployment.rollout.canary if deployment.rollout else None
         judged = judgement(canary, spec, now) if canary and canary.weight else Judgement()
         if judged.gives_up:

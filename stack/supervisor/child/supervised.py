@@ -141,7 +141,7 @@ class Child:
             self._log_start = 0
 
     def state(self) -> PartState:
-        """Its state, for the state file."""
+        """The state of the part, for the state file."""
         return PartState(
             name=self.part.name,
             condition=self._condition(),
