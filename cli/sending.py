@@ -79,7 +79,7 @@ def verb_of(name: str) -> Verb:
 
 def _option_of(name: str, field: FieldInfo) -> Parameter:
     if field.is_required():
-        return option(name, Annotated[field.annotation, typer.Argument(show_default=False)])
+        return option(name, Annotated[field.annotation, typer.Argument(metavar=name.upper(), show_default=False)])
     return option(name, Annotated[field.annotation, typer.Option(show_default=False)], field.default)
 
 
