@@ -75,8 +75,10 @@ def _described(name: str, listed: Listed) -> tuple[Callable[..., object], Sequen
     """What the command runs, its exit codes besides 0, and examples."""
     module = import_module(listed.module)
     verb = getattr(module, "VERBS", {}).get(name)
-    if verb is None:
-        return getattr(module, name.replace("-", "_")), listed.codes, listed.example
-    from cli.sending import subcommand  # noqa: PLC0415 -- imports what a command that changes something needs
+    run = getattr(module, name.replace("-", "_"), None)
+    if verb is None and run is not None:
+        return run, listed.codes, listed.example
+    from cli.sending import subcommand, verb_of  # noqa: PLC0415 -- imports what a command that changes something needs
 
+    verb = verb or verb_of(name)
     return subcommand(verb), WAITING if verb.goal else WRITING, verb.example

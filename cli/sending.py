@@ -4,12 +4,24 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
+from pydantic.fields import FieldInfo
 
-from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, RequestId, Timeout, Wait, Yes
+from cli.options import (
+    WAIT_SECONDS,
+    Actor,
+    AsJson,
+    DeploymentName,
+    Reason,
+    RequestId,
+    ThroughFreeze,
+    Timeout,
+    Wait,
+    Yes,
+)
 from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
@@ -17,8 +29,9 @@ from cli.show.waiting import Goal, wait_until
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployments import deployment_named
-from domain.commands.base import Command
+from domain.commands.base import Command, Starting, StartingCommand
 from domain.commands.messages import parse_command
+from domain.commands.registry import COMMANDS
 from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate
 
 _BEGIN = (ActivateRevision, Restart, RollingUpdate)
@@ -48,6 +61,26 @@ class Verb:
 def option(name: str, kind: object, default: object = Parameter.empty) -> Parameter:
     """An option or argument for Typer. `kind`: a type that is annotated with how it is called and explained."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def verb_of(name: str) -> Verb:
+    """A command as its class alone says it: needed fields are arguments, others options, and it says what was asked."""
+    command = next(command for command in COMMANDS.values() if command.door.verb == name)
+    own = (field for field in command.model_fields.items() if field[0] not in StartingCommand.model_fields)
+    through = [option("through_freeze", ThroughFreeze, default=False)] if issubclass(command, Starting) else []
+    return Verb(
+        command,
+        str(command.__doc__),
+        f"rollway {name} web",
+        lambda result: f"{result['deployment']}: {name}{' already' if result['already'] else ''}",
+        options=(*(_option_of(*field) for field in own), *through),
+    )
+
+
+def _option_of(name: str, field: FieldInfo) -> Parameter:
+    if field.is_required():
+        return option(name, Annotated[field.annotation, typer.Argument(metavar=name.upper(), show_default=False)])
+    return option(name, Annotated[field.annotation, typer.Option(show_default=False)], field.default)
 
 
 def subcommand(verb: Verb) -> Callable[..., None]:

@@ -11,7 +11,7 @@ class Listed:
     """One command: its module, its line in the list, its exit codes besides 0, and examples, one a line.
 
     `module` has a function of the command's name, an entry in VERBS, which has codes and examples of its own, or one in
-    GROUPS, whose commands have them.
+    GROUPS, whose commands have them. Without any of these, it is what the class of the command says.
     """
 
     module: str

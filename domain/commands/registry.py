@@ -2,53 +2,16 @@
 
 from dataclasses import dataclass
 
-from domain.commands.apply import Apply
+from domain.commands import apply, deployment, replicas, rollout, subscriptions, windows
 from domain.commands.base import Command, DeploymentCommand
-from domain.commands.deployment import (
-    AddRevision,
-    CreateDeployment,
-    Destroy,
-    Scale,
-    SetAutoscalingRules,
-    SetPolicy,
-    SetTraffic,
-)
-from domain.commands.replicas import ForgetHost, PushMetric, ReportRoute
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, RollingUpdate, Undo
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
-from domain.commands.windows import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
 
 COMMANDS: dict[str, type[Command]] = {
     command.task: command
-    for command in (
-        Apply,
-        CreateDeployment,
-        AddRevision,
-        SetPolicy,
-        SetTraffic,
-        SetAutoscalingRules,
-        PushMetric,
-        ActivateRevision,
-        RollingUpdate,
-        Restart,
-        Pause,
-        Resume,
-        Promote,
-        Abort,
-        Undo,
-        Retry,
-        Scale,
-        Destroy,
-        ForgetHost,
-        ReportRoute,
-        SetSubscription,
-        DeleteSubscription,
-        SetFreeze,
-        DeleteFreeze,
-        SetGroup,
-        DeleteGroup,
-    )
+    for module in (apply, deployment, rollout, replicas, subscriptions, windows)
+    for command in vars(module).values()
+    if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__
 }
+"""The classes of these modules, in the order in which they stand there: what is written there is known everywhere."""
 
 PLANNED: dict[str, type[DeploymentCommand]] = {
     command.door.verb: command

@@ -20,7 +20,7 @@ _REFUSED = repr({"ok": False})[:-1]
 class Task(celery.Task):
     """What every task of ours is."""
 
-    ShownRequest = "tasks.worker.task_events:Request"
+    Request = "tasks.worker.task_events:ShownRequest"
     Strategy = "tasks.worker.task_events:take"
 
 

@@ -113,7 +113,7 @@ def test_every_task_that_is_known_is_one_of_the_app_and_none_is_missing(
         app.loader.import_task_module(module)
     assert {name for name in app.tasks if not name.startswith("celery.")} == TASKS
     assert {*COMMANDS, *QUERIES} < TASKS
-    assert {app.tasks[task].Request for task in TASKS} == {"tasks.worker.task_events:Request"}
+    assert {app.tasks[task].Request for task in TASKS} == {"tasks.worker.task_events:ShownRequest"}
 
 
 @pytest.mark.parametrize("options", [{}, {"expires": 60, "time_limit": 9}, {"ignore_result": True, "priority": 3}])
