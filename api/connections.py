@@ -20,7 +20,7 @@ _OTHER_FILES = 100  # Postgres, Redis, logs, threads' pipes
 
 
 class Connections:
-    """Those of one server. `most`: how many there may be; half of them may wait for their clients."""
+    """The connections of one server. `most`: how many there may be; half of them may wait for their clients."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -73,7 +73,7 @@ class BoundedProtocol(H11Protocol):
         self._look()
 
     def on_response_complete(self) -> None:
-        """Of uvicorn."""
+        """Note an answer that is complete, as uvicorn asks."""
         super().on_response_complete()
         self._look()
 

@@ -97,7 +97,7 @@ def _of_postgres(fleet: FleetView) -> Iterator[Metric]:
 
 
 def _ended(fleet: FleetView) -> Mapping[tuple[str, str], EndedRollouts]:
-    """Those that never ended in a way count as zero: an increase from nothing at all is none that Prometheus sees."""
+    """Ways in which none has ended count as zero: an increase from nothing at all is none that Prometheus sees."""
     nothing = (0,) * (len(fleet.bounds) + 1)
     empty = {(name, way.value): EndedRollouts(name, way, 0, nothing) for name in STRATEGIES for way in RolloutOutcome}
     return empty | {(ended.strategy, ended.outcome): ended for ended in fleet.ended}

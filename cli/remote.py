@@ -119,7 +119,7 @@ class Remote:
 
 
 _REMOTES: dict[tuple[str, str, float | None], Remote] = {}
-"""Those of this process, by address, token and patience: a connection is kept from one read to the next."""
+"""Servers that this process asks, by address, token and patience: a connection is kept from one read to the next."""
 
 
 def refusal(problem: Mapping[str, Any]) -> RollwayError:

@@ -24,7 +24,7 @@ _EVIDENCE = """
 
 
 def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[UUID, tuple[Evidence, ...]]:
-    """Of these rollouts, by their ids, the oldest interval first."""
+    """The evidence of these rollouts, by their ids, the oldest interval first."""
     found: defaultdict[UUID, list[Evidence]] = defaultdict(list)
     rows = connection.cursor(binary=True).execute(_EVIDENCE, {"ids": list(rollouts)}).fetchall()
     for rollout_id, at, reporting, live, copies, copies_failed, old_failed, *sides in rows:

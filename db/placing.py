@@ -15,7 +15,7 @@ MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""
 
 REFERENCES = "SELECT jsonb_path_query(v.spec, '$.env.*.secret') #>> '{}'"
-"""Of the revision `v`: the secrets that it refers to."""
+"""The secrets that the revision `v` refers to."""
 
 OFFSETS = "SELECT name, clock_offset_seconds FROM hosts WHERE down_since IS NULL"
 """By how much the clock of each host is off that is up; `hosts_in_time` says which of them may get replicas."""

@@ -60,7 +60,7 @@ def note_use(connection: Connection, token: Token) -> None:
 
 
 def still_valid(connection: Connection[Any], names: Sequence[str]) -> frozenset[str]:
-    """Those of these tokens that are neither revoked nor expired."""
+    """The tokens of these that are neither revoked nor expired."""
     return frozenset(name for (name,) in connection.execute(_STILL_VALID, (list(names),)))
 
 

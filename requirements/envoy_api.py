@@ -59,14 +59,14 @@ def strip(message: Any) -> None:  # noqa: ANN401  (protobuf's own)
 
 
 def strip_enum(enum: Any) -> None:  # noqa: ANN401  (protobuf's own)
-    """The same of an enumeration."""
+    """Trim an enumeration likewise."""
     keep(enum, "allow_alias")
     for value in enum.value:
         value.ClearField("options")
 
 
 def keep(described: Any, option: str) -> None:  # noqa: ANN401  (protobuf's own)
-    """Of its options keep this one."""
+    """Keep this one of the options."""
     said = getattr(described.options, option) if described.options.HasField(option) else None
     described.ClearField("options")
     if said is not None:

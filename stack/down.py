@@ -38,7 +38,7 @@ def down(home: Home, say: Say, replicas: StopReplicas | None = None, *, keep_rep
 
 
 def stop_stack(home: Home, say: Say, replicas: StopReplicas | None) -> bool:
-    """The same as `down`, for a caller that holds the lock of `home`. Without `replicas` they and Envoy go on."""
+    """Do what `down` does, for a caller that holds the lock of `home`. Without `replicas` they and Envoy go on."""
     state = read_state(home)
     was_supervised = state is not None and is_alive(state.supervisor)
     let_go(state)

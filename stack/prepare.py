@@ -38,7 +38,7 @@ class UpRequest:
         return {name: value for name, value in self.environ.items() if decides(name)}
 
     def remembering(self, state: StackState) -> "UpRequest":
-        """The same request for a stack that runs: what decides how is as it was, whatever the shell says now."""
+        """The request for a stack that runs: what decides how is as it was, whatever the shell says now."""
         environ = {name: value for name, value in self.environ.items() if not decides(name)}
         return replace(self, environ={**environ, **state.environment}, workers=self.workers or state.workers)
 

@@ -58,7 +58,7 @@ def cut_the_past(interval: float | None = None) -> None:
 
 
 def seal_receipts() -> None:
-    """Of rollouts that have ended, a transaction for each: before anything is cut that they tell of.
+    """Seal the rollouts that have ended, a transaction for each: before anything is cut that they tell of.
 
     The next task goes on behind them, so that those that cannot be made, however many, keep no others waiting.
     """

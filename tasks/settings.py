@@ -145,7 +145,7 @@ class TaskSettings(Settings):
 
 @cache
 def settings() -> TaskSettings:
-    """Those of this process, read from its environment at first use. Raises InvalidInputError."""
+    """The settings of this process, read from its environment at first use. Raises InvalidInputError."""
     return TaskSettings.from_environment(os.environ)
 
 

@@ -87,13 +87,17 @@ def docstrings(source: str) -> Iterator[str]:
                     yield text.strip()
 
 
+PRONOUNS = ("It ", "It.", "It,", "They", "Them", "Its ", "Their ", "Those", "These ", "Both ")
+BEGIN_WITHOUT_A_SUBJECT = (*PRONOUNS, "Of ", "The same")
+
+
 def test_every_docstring_says_what_it_is_about() -> None:
     found = {
         f"{path}: {text.partition(chr(10))[0]}"
         for path, source in sources().items()
         if Path(path).parts[0] not in {"tests", "bench", "migrations", "reference", "examples"}
         for text in docstrings(source)
-        if text.startswith(("It ", "It.", "It,", "They", "Them", "Its ", "Their "))
+        if text.startswith(BEGIN_WITHOUT_A_SUBJECT)
     }
     assert found == set()
 

@@ -31,7 +31,7 @@ class Ways:
 
 
 def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> list[Ways]:
-    """Those to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
+    """The ways to each. What must be left out, since it makes no sense or belongs to another, becomes a fault."""
     hosts = _Owners("host name", faults)
     prefixes = _Owners("path prefix", faults)
     taken = [(tuple(_hosts(each, hosts, faults)), tuple(_prefixes(each, prefixes, faults))) for each in deployments]

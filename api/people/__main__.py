@@ -26,7 +26,7 @@ class _PeopleServer(uvicorn.Server):
         self._app = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Of uvicorn."""
+        """End, as uvicorn asks."""
         self._app.state.changes.end()
         await super().shutdown(sockets)
 

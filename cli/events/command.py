@@ -90,5 +90,5 @@ def _state(document: dict[str, Any]) -> str:
 
 
 def _clock(at: str) -> str:
-    """Of this machine's time zone."""
+    """The time of day in this machine's time zone."""
     return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")

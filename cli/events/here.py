@@ -14,7 +14,7 @@ _TELLER = "cli"
 
 
 def listening_here(reader: Reader, names: Sequence[str] | None) -> Callable[[str | None], Iterator[Heard]]:
-    """Of these deployments, or of all; see `lasting`."""
+    """Events of these deployments, or of all; see `lasting`."""
 
     def listen(last: str | None) -> Iterator[Heard]:
         telling = Telling()

@@ -8,7 +8,7 @@ from cli.remote import Remote
 
 
 def listening_over_http(server: Remote, names: Sequence[str] | None) -> Callable[[str | None], Iterator[Heard]]:
-    """Of these deployments, or of all that the token is for; see `lasting`."""
+    """Events of these deployments, or of all that the token is for; see `lasting`."""
     parameters = {"deployment": names[0]} if names and len(names) == 1 else {}
 
     def listen(last: str | None) -> Iterator[Heard]:

@@ -44,7 +44,7 @@ class AskedAhead:
         return f"{self.name}: {moves or 'no revision'}, {deployment.desired_replicas} replicas{how}"
 
     def supposing(self, supposing: Supposing) -> Self:
-        """The same with what is supposed."""
+        """The question with what is supposed."""
         deployment = supposed(self.subject.deployment, supposing, self.now)
         return replace(self, subject=replace(self.subject, deployment=deployment))
 

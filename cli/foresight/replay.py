@@ -35,7 +35,7 @@ class Replayed:
 
     @property
     def picture(self) -> str:
-        """Of the snapshot, such as ■■|◇."""
+        """The replicas of the snapshot, such as ■■|◇."""
         return picture(self.saw.routes, self.saw.current_revision_id, self.saw.deploying_revision_id)
 
 

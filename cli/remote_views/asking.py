@@ -13,7 +13,7 @@ _ADAPTERS: dict[object, TypeAdapter[Any]] = {}
 
 
 def path_of(name: str) -> str:
-    """Of the deployment of that name."""
+    """The path of the deployment of that name."""
     return f"/v1/deployments/{quote(name, '')}"
 
 

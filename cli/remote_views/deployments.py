@@ -23,14 +23,14 @@ def deployment_named(remote: Remote, name: str) -> DeploymentView:
 
 
 def deployment_document(remote: Remote, name: str) -> dict[str, Any]:
-    """The same as JSON has it. Raises DeploymentNotFoundError."""
+    """The deployment as JSON has it. Raises DeploymentNotFoundError."""
     found: dict[str, Any] = remote.get(path_of(name))
     remote.names[found["id"]] = name
     return found
 
 
 def existing_deployments(remote: Remote, names: Sequence[str] | None = None) -> list[DeploymentView]:
-    """Those of these names, or all that the token is for."""
+    """The deployments of these names, or all that the token is for."""
     if names is None:
         return [deployment(remote, document) for document in pages(remote, "/v1/deployments")]
     found = []

@@ -18,7 +18,7 @@ def foreseeable(remote: Remote, view: DeploymentView) -> Foreseeable:
 
 
 def receipt_shown(remote: Remote, named: UUID | str) -> ReceiptView:
-    """Of the rollout of that id, or of the last one of the deployment of that name."""
+    """The receipt of the rollout of that id, or of the last one of the deployment of that name."""
     of = f"/v1/rollouts/{named}" if isinstance(named, UUID) else path_of(named)
     return made(ReceiptView, remote.get(f"{of}/receipt"))
 

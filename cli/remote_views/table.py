@@ -14,5 +14,5 @@ def table_shown(connection: Connection) -> TrafficTable:
 
 
 def table_over_http(remote: Remote) -> TrafficTable:
-    """The same, of the deployments that the token is for."""
+    """The table of the deployments that the token is for."""
     return made(TrafficTable, remote.get("/v1/traffic"))

@@ -13,7 +13,7 @@ from db.views.fleet.signs import SILENT, SignsOfLife, signs_of_life
 from domain.words.numbers import duration
 
 _NO_TICK = timedelta(seconds=15)
-"""Of beat: its ticks wait for a worker that is free."""
+"""What the silence of beat means: its ticks wait for a worker that is free."""
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:

@@ -126,7 +126,7 @@ def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
 
 
 def against_plan(connection: Connection[Any], rollout_id: UUID) -> AgainstPlan:
-    """Of a rollout, under way or ended; nothing of one that is cut."""
+    """A rollout, under way or ended, beside its plan; nothing of one that is cut."""
     held, names = _held(connection, rollout_id)
     return replace(held, requests=answered(intervals_of(connection, rollout_id), names)["said"])
 
@@ -164,7 +164,7 @@ def _against_plan(
 
 @lru_cache(maxsize=64)
 def _planned(subject: Subject, at: datetime, learned: Learned, seed: str) -> Plan:
-    """Of a rollout that is looked at again and again it is made once."""
+    """The plan of a rollout that is looked at again and again is made once."""
     return plan(subject, at, learned, random.Random(seed).random)  # noqa: S311  (nobody is to be kept out)
 
 

@@ -29,7 +29,7 @@ class ReceiptView:
 
 
 def why_shown(connection: Connection[Any], name: str) -> WhyView:
-    """Of the deployment of that name. Raises DeploymentNotFoundError."""
+    """Why the deployment of that name waits. Raises DeploymentNotFoundError."""
     seen = waiting(connection, name)
     otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
     missing = seen.signs.missing_worker or seen.view.overdue
@@ -38,7 +38,7 @@ def why_shown(connection: Connection[Any], name: str) -> WhyView:
 
 
 def receipt_shown(connection: Connection[Any], named: UUID | str) -> ReceiptView:
-    """Of the rollout of that id, or of the last one of the deployment of that name.
+    """The receipt of the rollout of that id, or of the last one of the deployment of that name.
 
     Once it is sealed, as it was sealed. Raises DeploymentNotFoundError and RolloutNotFoundError.
     """

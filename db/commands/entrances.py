@@ -81,7 +81,7 @@ def take_default_entrances(connection: Connection, deployment_id: UUID, name: st
 
 
 def _take(connection: Connection, deployment_id: UUID, wanted: Sequence[Entrance]) -> None:
-    """Those that are free, its own, or of a deployment that is destroyed."""
+    """Take the entrances that are free, its own, or of a deployment that is destroyed."""
     connection.execute(_TAKE, _arrays(deployment_id, wanted))
 
 

@@ -28,7 +28,7 @@ _SAME_AGAIN = """
 
 
 def add_revision(connection: Connection, command: AddRevision) -> dict[str, Any]:
-    """The same one again is no error. Raises DeploymentNotFoundError, StaleVersionError and RevisionExistsError.
+    """Add a revision, again without error. Raises DeploymentNotFoundError, StaleVersionError and RevisionExistsError.
 
     And where it takes values of another revision RevisionNotFoundError, and InvalidInputError for one that it lacks.
     """

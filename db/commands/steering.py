@@ -94,7 +94,7 @@ class Case:
     def activation(
         self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
     ) -> ActivationRequest:
-        """Of the revision with that name. Raises RevisionNotFoundError.
+        """What is asked of the revision with that name. Raises RevisionNotFoundError.
 
         `with_secrets`: what hosts say of those that it refers to counts. Raises UnaskedSecretsError.
         """

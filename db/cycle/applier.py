@@ -113,7 +113,7 @@ class StrategyResultApplier:
         return [event for after in telling for event in told_by_decision(after.decision, self.phase, after.deployment)]
 
     def _wait(self, waiting: Sequence[WaitingRow]) -> Iterator[Cursor]:
-        """Of a deployment that waits only the next look and the reason are written."""
+        """Only the next look and the reason of a deployment that waits are written."""
         if waiting:
             yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
 

@@ -96,7 +96,7 @@ class Claim:
 
     @property
     def ids(self) -> list[UUID]:
-        """Of the deployments, in their order."""
+        """The ids of the deployments, in their order."""
         return [claimed.row.id for claimed in self.deployments]
 
     @property
@@ -119,7 +119,7 @@ def claim_due(connection: Connection, targets: Iterable[DeploymentLifecycleStatu
 
 
 def claim_these(connection: Connection, ids: Iterable[UUID]) -> Claim:
-    """These deployments, waiting for whoever holds them."""
+    """Claim these deployments, waiting for whoever holds them."""
     return _claim(connection, _CLAIM_THESE, {"ids": list(ids)})
 
 

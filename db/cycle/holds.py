@@ -51,13 +51,13 @@ class Gates(NamedTuple):
     by_deployment: Mapping[UUID, tuple[OpenRollout, Gate]]
 
     def holds(self, now: datetime) -> dict[UUID, Hold]:
-        """Those that are held."""
+        """The holds, by deployment."""
         found = ((key, gate.hold(rollout, now)) for key, (rollout, gate) in self.by_deployment.items())
         return {key: hold for key, hold in found if hold is not None}
 
 
 def read_gates(connection: Connection, locked: Iterable[GoingForward]) -> Gates:
-    """Of deployments in a rollout: three statements at most, however many they are."""
+    """Read the gates of deployments in a rollout: three statements at most, however many they are."""
     forward = [each for each in locked if each.may_be_held]
     if not forward:
         return Gates({})

@@ -54,7 +54,7 @@ def load_routes(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Dep
 
 
 def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) -> tuple[Deployment, ...]:
-    """The same; what their rows alone say where a newer release wrote the rest."""
+    """Load deployments; what their rows alone say where a newer release wrote the rest."""
     try:
         return load(connection, claimed)
     except UnreadableError:
@@ -62,7 +62,7 @@ def load_what_is_readable(connection: Connection, claimed: Sequence[Claimed]) ->
 
 
 def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequence[Deployment]:
-    """Those whose rollouts are judged with what their judges have seen."""
+    """Deployments whose rollouts are judged get what their judges have seen."""
     judged = [each.rollout.id for each in loaded if each.rollout is not None and is_judged(each.rollout)]
     if not judged:
         return loaded

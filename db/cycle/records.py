@@ -99,7 +99,7 @@ def record_history(
 
 
 def rollout_id(decision: ClassifiedDecision) -> UUID | None:
-    """Of the rollout that the decision belongs to, if any."""
+    """The id of the rollout that the decision belongs to, if any."""
     return decision.deployment.rollout.id if decision.deployment.rollout else None
 
 

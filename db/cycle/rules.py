@@ -54,7 +54,7 @@ def rules_of(connection: Connection, deployment_ids: Sequence[UUID]) -> dict[UUI
 
 
 def replace_rules(connection: Connection, deployment_id: UUID, rules: Sequence[AutoscalingRule]) -> None:
-    """These rules and no others; a value that none of them reads goes too."""
+    """Store these rules and no others; a value that none of them reads goes too."""
     connection.execute("DELETE FROM autoscaling_rules WHERE deployment_id = %s", (deployment_id,))
     _RULE.add(connection, "autoscaling_rules", [_row(deployment_id, *numbered) for numbered in enumerate(rules)])
     connection.execute(

@@ -19,7 +19,7 @@ _ENDED = """
             SELECT kept.* FROM rollouts o, LATERAL count_ended(o) kept WHERE o.outcome IS NOT NULL) c
      GROUP BY c.strategy, c.outcome, c.bucket ORDER BY c.strategy, c.outcome, c.bucket
 """
-"""Those whose rows were cut, and those that are there."""
+"""Rollouts whose rows were cut, and those that are there."""
 
 _BOUNDS = "SELECT rollout_seconds()"
 

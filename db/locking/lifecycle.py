@@ -25,7 +25,7 @@ def lifecycle_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycl
 
 
 def known_status(lifecycle: str, sub_step: str | None) -> DeploymentLifecycleStatus | None:
-    """The same; None for one that this release does not know, so that no handler of it looks at the deployment."""
+    """The status; None for one that this release does not know, so that no handler of it looks at the deployment."""
     return _STATUSES.get((lifecycle, sub_step))
 
 

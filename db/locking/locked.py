@@ -18,7 +18,7 @@ IN_ID_ORDER = "ORDER BY d.id FOR NO KEY UPDATE OF d"
 """The end of a query over `deployments d` that reads and locks in one statement."""
 
 SKIPPING_HELD = "FOR NO KEY UPDATE OF d SKIP LOCKED"
-"""The same, but rows that somebody else holds are left out."""
+"""Lock rows as above, but leave out those that somebody else holds."""
 
 ALWAYS = frozenset(Lifecycle) - {Lifecycle.DESTROYED}
 """Every state that some handler looks at: to mark a destroyed deployment would mark it for ever."""

@@ -58,7 +58,7 @@ class Columns:
         return replace(self, types={**self.types, **other.types})
 
     def called(self, alias: str) -> Self:
-        """The same under another alias."""
+        """The columns under another alias."""
         return replace(self, alias=alias)
 
     def __str__(self) -> str:

@@ -146,7 +146,7 @@ def _bring_back_to_now(connection: Connection) -> None:
 
 
 def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
-    """These proxies are there; one that nobody knew counts from now on."""
+    """Note that these proxies are there; one that nobody knew counts from now on."""
     rows = [(proxy.node_id, proxy.kind, proxy.silence_seconds, proxy.is_doubled, proxy.stats_address) for proxy in seen]
     if rows:
         connection.execute(_NOTE_PROXIES, _SEEN.arrays(rows))

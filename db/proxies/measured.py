@@ -67,12 +67,12 @@ def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueR
 
 
 def live_proxies(connection: Connection[Any]) -> list[LiveProxy]:
-    """Those that count, by node id."""
+    """The proxies that count, by node id."""
     return connection.cursor(row_factory=named_row(LiveProxy)).execute(_LIVE).fetchall()
 
 
 def note_told(connection: Connection[Any], node_ids: Collection[str]) -> None:
-    """These proxies tell what they have counted: from now on they are waited for where they are silent."""
+    """Note which proxies tell what they have counted: from now on they are waited for where they are silent."""
     connection.execute(_NOTE_TOLD, (sorted(node_ids),))
 
 

@@ -134,7 +134,7 @@ def read_traffic(connection: Connection) -> TrafficSnapshot:
 def _read(
     connection: Connection, ids: Collection[UUID], canaries: Mapping[UUID, Canary]
 ) -> Iterator[tuple[UUID, DeploymentInTraffic, tuple[str, ...]]]:
-    """These deployments, each with what of it cannot be read."""
+    """Read these deployments, each with what of it cannot be read."""
     cursor, wanted = connection.cursor(binary=True), (list(ids),)
     deployments = cursor.execute(_DEPLOYMENTS, wanted).fetchall()
     faults: defaultdict[UUID, list[str]] = defaultdict(list)
@@ -165,7 +165,7 @@ def _read(
 def _canaries(
     rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None]],
 ) -> dict[UUID, Canary]:
-    """Of the youngest rollout; a baseline's cluster stays for as long as that of any."""
+    """The canary of the youngest rollout; a baseline's cluster stays for as long as that of any."""
     found: dict[UUID, Canary] = {}
     for deployment_id, weight, sticky, mirrored, baseline in rows:
         had_none = found.get(deployment_id, Canary()).baseline is None

@@ -185,7 +185,7 @@ def _parsed(spec: str) -> StoredSpec:
 
 
 def _rows(connection: Connection, query: str, parameters: tuple[Any, ...]) -> list[RouteRow]:
-    """Those whose status this release knows."""
+    """The rows whose status this release knows."""
     rows = connection.cursor(row_factory=dict_row).execute(query, parameters).fetchall()
     return [_route_row(**row) for row in rows if row["status"] in KNOWN]
 

@@ -14,7 +14,7 @@ from domain.revisions.secret_checks import SecretCheck
 REFERENCES_TO_START = f"""
     SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'
 """
-"""The same as far as hosts need them to start its replicas."""
+"""Secrets of the revision `v` that hosts need to start its replicas."""
 
 _ASKED = columns("host text, reference text")
 

@@ -64,7 +64,7 @@ _CUT_COMMANDS = f"DELETE FROM commands WHERE request_id IN ({COMMANDS} FOR UPDAT
 
 @dataclass(frozen=True, slots=True)
 class CutPage:
-    """Of some deployments, in the order of their ids, those that have something to cut. `last`: None at the end."""
+    """Some deployments that have something to cut, in the order of their ids. `last`: None at the end."""
 
     ids: tuple[UUID, ...]
     last: UUID | None

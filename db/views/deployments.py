@@ -112,7 +112,7 @@ class DeploymentView:
 
 
 def existing_deployments(connection: Connection[Any], names: Sequence[str] | None = None) -> list[DeploymentView]:
-    """Those of these names, or all, that are not destroyed; by name. Left out: what only a newer release can read."""
+    """Deployments of these names, or all, not destroyed; by name. Left out: what only a newer release can read."""
     return _deployments(connection, _rows(connection, _EXISTING, {"names": names and list(names)}))
 
 
@@ -131,7 +131,7 @@ def deployment_by_id(connection: Connection[Any], deployment_id: UUID) -> Deploy
 
 
 def deployments_by_id(connection: Connection[Any], ids: Iterable[UUID]) -> list[DeploymentView]:
-    """Those of these ids, destroyed or not. Left out: what only a newer release can read."""
+    """Deployments of these ids, destroyed or not. Left out: what only a newer release can read."""
     return _deployments(connection, _rows(connection, _BY_ID, (list(ids),)))
 
 

@@ -29,7 +29,7 @@ def deployment_summary(view: DeploymentView) -> dict[str, Any]:
 
 
 def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:
-    """The same with where it is reached and its newest revisions. Raises DeploymentNotFoundError."""
+    """A deployment with where it is reached and its newest revisions. Raises DeploymentNotFoundError."""
     view = deployment_named(connection, name)
     reached = asdict(reached_at(connection, view.id))
     revisions = [asdict(revision) for revision in revisions_of(connection, view.id, _REVISIONS)]

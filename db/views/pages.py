@@ -55,7 +55,7 @@ class Page(Generic[T]):
 def deployments_page(
     connection: Connection[Any], names: Sequence[str] | None, cursor: str, limit: int, prefix: str = ""
 ) -> Page[DeploymentView]:
-    """Those that are not destroyed, by name. `names`: only these, if there are such; `prefix`: how names begin."""
+    """Deployments not destroyed, by name. `names`: only these, if there are such; `prefix`: how names begin."""
     asked = {"after": cursor, "names": None if names is None else list(names), "limit": limit + 1, "prefix": prefix}
     found = connection.cursor(row_factory=scalar_row).execute(_NAMES, asked).fetchall()
     last = found[limit - 1] if len(found) > limit else None

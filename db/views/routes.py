@@ -80,7 +80,7 @@ def last_failed_route(connection: Connection[Any], deployment_id: UUID) -> Route
 
 
 def routes_of(connection: Connection[Any], deployment: str, ids: Sequence[UUID]) -> list[RouteView]:
-    """Those of these ids, running or gone, of deployments that have or had this name."""
+    """Replicas of these ids, running or gone, of deployments that have or had this name."""
     return _read(connection, _OF_NAME, (ids, deployment))
 
 

@@ -60,7 +60,7 @@ class Command(BaseModel):
     reason: str = Field(default="", max_length=1000)
     """Why, for the history."""
     schema_version: Literal[1] = 1
-    """Of the payload."""
+    """The version of the payload's form."""
 
 
 class DeploymentCommand(Command):

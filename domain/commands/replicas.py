@@ -47,7 +47,7 @@ class ReportRoute(Command):
     door = Door("POST", "/v1/routes/{route_id}/report", example={"status": "healthy"}, is_of_fleet=True)
 
     route_id: UUID
-    """Of the replica, as the request to start it named it."""
+    """The id of the replica, as the request to start it named it."""
     status: Literal["healthy", "unhealthy", "failed", "stopped"]
     """How it is."""
     address: Annotated[str, Field(max_length=300), AfterValidator(plausible_address)] | None = None

@@ -86,7 +86,7 @@ class SetFreeze(Command):
     cron: Cron | None = None
     """When it begins, each time: five fields, such as `0 18 * * FRI`."""
     time_zone: Annotated[str, Field(max_length=100)] = "UTC"
-    """Of the cron line, such as `Europe/Berlin`."""
+    """The time zone of the cron line, such as `Europe/Berlin`."""
     duration_seconds: int | None = Field(None, ge=60, le=LONGEST_SECONDS, strict=True)
     """How long it lasts from then on."""
     starts_at: AwareDatetime | None = None

@@ -40,7 +40,7 @@ def route_name(route: Route) -> str:
 
 
 def _of_route(deployment: Deployment, waits: Waits, around: Around, now: datetime) -> Awaited:
-    """Of the one that has been at it for longest."""
+    """The route that has been at it for longest is named."""
     route = min(waits.routes, key=lambda route: (route.status_changed_at, route.id))
     if (other := _of_host(deployment, route, around)) is not None:
         return other

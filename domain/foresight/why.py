@@ -50,12 +50,12 @@ class Why:
     left_seconds: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain JSON values."""
+        """The answer as plain JSON values."""
         return asdict(self)
 
 
 def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -> Why:
-    """Of this snapshot at the database's time `now`."""
+    """Why this snapshot waits at the database's time `now`."""
     if deployment.status.lifecycle is Lifecycle.DESTROYED:
         gone = Awaited(WaitsFor.NOTHING, f"{deployment.name} is destroyed and waits for nothing")
         return _told(deployment, gone, End(None, "nothing follows"), now)

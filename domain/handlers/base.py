@@ -26,22 +26,22 @@ class DeploymentExecutionResult:
 
     @property
     def successes(self) -> tuple[ClassifiedDecision, ...]:
-        """Those that end their phase."""
+        """Decisions that end their phase."""
         return self._with(Verdict.SUCCESS)
 
     @property
     def need_retry(self) -> tuple[ClassifiedDecision, ...]:
-        """Those that move something."""
+        """Decisions that move something."""
         return self._with(Verdict.NEED_RETRY)
 
     @property
     def skipped(self) -> tuple[ClassifiedDecision, ...]:
-        """Those that wait."""
+        """Decisions that wait."""
         return self._with(Verdict.SKIPPED)
 
     @property
     def errors(self) -> tuple[ClassifiedDecision, ...]:
-        """Those that went wrong, came too late, or were given up."""
+        """Decisions that went wrong, came too late, or were given up."""
         return self._with(Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP)
 
     def _with(self, *verdicts: Verdict) -> tuple[ClassifiedDecision, ...]:

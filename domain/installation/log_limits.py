@@ -41,10 +41,10 @@ class LogLimits(Settings):
 
     @property
     def most_bytes(self) -> int:
-        """Of one file."""
+        """The most bytes of one file."""
         return int(self.megabytes * _MEGABYTE)
 
     @property
     def most_ended_bytes(self) -> int:
-        """Of all logs of replicas that have ended."""
+        """The most bytes of all logs of replicas that have ended."""
         return int(self.ended_megabytes * _MEGABYTE)

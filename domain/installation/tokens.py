@@ -11,7 +11,7 @@ from domain.words.names import DeploymentName, Name
 
 SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
-"""Of every token, so that one that lies in a log or in a repository is found."""
+"""Every token begins so, that one that lies in a log or in a repository is found."""
 _DAYS = 3650
 
 
@@ -62,7 +62,7 @@ class NewToken(BaseModel):
     role: Role
     """What it may do."""
     deployments: tuple[DeploymentName, ...] = Field((), max_length=1000)
-    """Those it is for, which need not exist yet; none: all."""
+    """The deployments that it is for, which need not exist yet; none: all."""
     days: float | None = Field(None, gt=0, le=_DAYS)
     """After which it is refused; left out: never."""
     actor: str = Field(min_length=1, max_length=200)

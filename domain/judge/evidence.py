@@ -11,12 +11,12 @@ LEAST_FOR_A_PERCENTILE = 100
 
 
 def failures(evidence: Sequence[Evidence]) -> list[Counts]:
-    """Of all answers those that failed."""
+    """The answers that failed, of all."""
     return [Counts(seen.canary.done, seen.canary.failed, seen.control.done, seen.control.failed) for seen in evidence]
 
 
 def slow_ones(evidence: Sequence[Evidence], percentile: float) -> list[Counts]:
-    """Of all answers that began the slow ones. What is slow follows from the intervals before, never from its own."""
+    """The slow answers, of all that began. What is slow follows from the intervals before, never from its own."""
     return list(_slow_ones(evidence, percentile))
 
 

@@ -48,7 +48,7 @@ class _Measure:
 def judge(
     settings: Judge, evidence: Sequence[Evidence], since: datetime, now: datetime, *, had_copies: bool = False
 ) -> Judged:
-    """Of all evidence of a canary, whose present weight every live proxy has known `since`.
+    """What all evidence says of a canary whose present weight every live proxy has known `since`.
 
     `had_copies`: they were judged before, and take a part of the chance of a false abort.
     """
@@ -78,7 +78,7 @@ def judge(
 
 
 def judge_copies(settings: Judge | None, evidence: Sequence[Evidence], share: int, since: datetime) -> Judged:
-    """Of copies, `share` of 10,000 requests that only read, of which every live proxy has known `since`.
+    """What copies say, `share` of 10,000 requests that only read, of which every live proxy has known `since`.
 
     Nobody counts which failures of the old revision were of such requests. All of them are taken for that, which speaks
     for the canary. A copy fails when its original does, more often than by chance: that speaks for it too, so the

@@ -55,7 +55,7 @@ class Copies:
         return Copies(self.done + other.done, self.failed + other.failed)
 
     def since(self, before: "Copies") -> "Copies":
-        """Those that came after; where fewer are counted, all did: the counters of a mirror go with it."""
+        """The answers that came after; where fewer are counted, all did: the counters of a mirror go with it."""
         if self.done < before.done or self.failed < before.failed:
             return self
         return Copies(self.done - before.done, self.failed - before.failed)

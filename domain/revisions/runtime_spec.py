@@ -51,7 +51,7 @@ class DockerResources(BaseModel):
         Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, le=_MOST_MEMORY, description="bytes, or '512m'")]
         | None
     ) = None
-    """Of the machine, 6 MiB at least."""
+    """The memory of the machine that it may take, 6 MiB at least."""
     cpus: float | None = Field(default=None, ge=0.01, le=1024)
     """Processors; 0.5 is half of one."""
     pids: int | None = Field(default=None, ge=16, le=4_194_304)
@@ -66,7 +66,7 @@ class DockerSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     image: str = Field(pattern=r"^[^\s-]\S*$", max_length=500)
-    """Of a registry, or of the engine itself."""
+    """An image of a registry, or of the engine itself."""
     port: int | None = Field(default=None, ge=1, le=65535)
     """Where the service listens; it is told as PORT. 8080 if left out; with `network: host` Rollway chooses it."""
     labels: dict[str, str] = Field(default_factory=dict)
@@ -78,7 +78,7 @@ class DockerSpec(BaseModel):
     stop_signal: str = Field(default="SIGTERM", pattern=r"^SIG[A-Z0-9+]+$")
     """What asks the service to end."""
     network: str | None = Field(default=None, min_length=1)
-    """Of the engine; its default bridge if left out. host: the network of the engine's host."""
+    """A network of the engine; its default bridge if left out. host: the network of the engine's host."""
     volumes: dict[str, str] = Field(default_factory=dict)
     """A folder of the engine's host, or the name of a volume, to its folder in the container; read-only."""
 
@@ -128,7 +128,7 @@ class ExternalSpec(BaseModel):
     task: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
     """A task\'s name, on the broker of Rollway."""
     queue: str | None = Field(default=None, pattern=r"^\S+$", max_length=200)
-    """Of the task; `celery` if left out."""
+    """The queue of the task; `celery` if left out."""
 
     @model_validator(mode="after")
     def _one_way_to_ask(self) -> Self:

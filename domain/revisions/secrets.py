@@ -96,12 +96,12 @@ EnvValue = Annotated[str | SecretReference, BeforeValidator(_text_or_reference)]
 
 
 def references_of(env: Mapping[str, str | SecretReference]) -> dict[str, SecretReference]:
-    """Those variables that are references."""
+    """The variables that are references."""
     return {name: value for name, value in env.items() if isinstance(value, SecretReference)}
 
 
 def names_masked(env: Mapping[str, str | SecretReference]) -> list[str]:
-    """Those variables whose values are not shown."""
+    """The variables whose values are not shown."""
     return [name for name, value in env.items() if value == MASK]
 
 

@@ -51,7 +51,7 @@ class CronWindow:
         return start.astimezone(UTC) if start else None
 
     def end(self, start: datetime) -> datetime:
-        """Of the window that begins then."""
+        """The end of the window that begins then."""
         return start.astimezone(UTC) + self.duration
 
 

@@ -32,7 +32,7 @@ class Past:
     frozen: Frozen | None = None
 
     def activation(self, revision_id: UUID) -> ActivationRequest:
-        """Of that revision. Names are only said, so none is needed."""
+        """What is asked of that revision. Names are only said, so none is needed."""
         return ActivationRequest(revision_id, "", None, self.policy, frozen=self.frozen)
 
 

@@ -53,5 +53,5 @@ class Steered:
         return cls(deployment, "", already=True)
 
     def with_details(self, **details: object) -> Self:
-        """The same, with more details."""
+        """The answer with more details."""
         return replace(self, details={**self.details, **details})

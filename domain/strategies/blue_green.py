@@ -57,7 +57,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
     promotion: ClassVar[str | None] = "promoted as soon as green is healthy"
 
     def budget(self, spec: BlueGreenSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (whatever the spec)
-        """Both sets whole at once. Blue's size serves until the promotion, which may leave a smaller green."""
+        """Blue and green may both be whole. Blue's size serves until the promotion, which may leave a smaller green."""
         return Budget(desired, before + desired, min(before, desired))
 
     def evaluate_cycle(self, deployment: Deployment, spec: BlueGreenSpec, now: datetime) -> Decision:
@@ -148,7 +148,7 @@ def _wait_to_promote(deployment: Deployment, spec: BlueGreenSpec, promote_at: da
 
 
 def _together(blue: Decision, green: Decision, buckets: Buckets, now: datetime) -> Decision:
-    """Both from one snapshot. While blue is put right a wait for a person stays one: no clock runs."""
+    """One snapshot decides for both. While blue is put right a wait for a person stays one: no clock runs."""
     times = (blue.recheck_at, green.recheck_at, buckets.next_change_at(now))
     recheck_at = min((at for at in times if at is not None), default=None)
     if blue.changes:

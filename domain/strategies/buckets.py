@@ -101,7 +101,7 @@ class Buckets:
         return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
 
     def unparked(self) -> Self:
-        """The same with the parked ones among the foreign, for what cannot run beside another revision."""
+        """The buckets with the parked ones among the foreign, for what cannot run beside another revision."""
         return replace(self, foreign=self.foreign + self.parked, parked=())
 
     def replaceable(self, now: datetime) -> tuple[Route, ...]:

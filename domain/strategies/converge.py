@@ -70,7 +70,7 @@ def _to_drain(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) 
 
 
 def _foreign(buckets: Buckets, budget: Budget) -> list[Route]:
-    """Those out of traffic at once; of the rest as many as the target's ready ones make up for."""
+    """Replicas out of traffic go at once; of the rest as many as the target's ready ones make up for."""
     out = [route for route in buckets.foreign if route.traffic is TrafficStatus.INACTIVE]
     serving = [route for route in buckets.foreign if route.traffic is TrafficStatus.ACTIVE]
     ready = sum(route.traffic is TrafficStatus.ACTIVE for route in buckets.ready)

@@ -6,7 +6,7 @@ from domain.words.numbers import all_of
 
 
 def steps(*parts: str) -> str:
-    """Those that are not empty, as one sentence."""
+    """The parts that are not empty, as one sentence."""
     return ", ".join(part for part in parts if part)
 
 

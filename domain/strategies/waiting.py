@@ -18,7 +18,7 @@ from domain.strategies.budget import Budget
 
 
 def for_replicas(buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False) -> Waits:
-    """Those that start come first, then those that are not warm, those that are sick, and those that take up room."""
+    """What starts comes first, then those that are not warm, those that are sick, and those that take up room."""
     routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
     blocked = partial(_inequalities, buckets, budget, now, min_ready, wave=wave)
     if not routes:

@@ -131,7 +131,7 @@ def entrances_in_words(entrances: Iterable[Entrance], rules: RequestRules = USUA
 
 
 def rules_in_words(rules: RequestRules) -> str:
-    """Those that a new deployment has not, each behind a comma; empty when there are none."""
+    """Rules that a new deployment has not, each behind a comma; empty when there are none."""
     words = []
     if rules.timeout_seconds:
         words.append(f"each request within {rules.timeout_seconds:g} s")

@@ -10,7 +10,7 @@ from functools import cache
 import httpx
 
 _MOST_BYTES = 2**16
-"""Of an answer: of a longer one the rest is not read."""
+"""The longest answer; the rest of a longer one is not read."""
 
 
 @dataclass(frozen=True, slots=True)

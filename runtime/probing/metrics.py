@@ -14,7 +14,7 @@ TIMEOUT_SECONDS = 2.0
 MAX_BYTES = 4 * 1024 * 1024
 """A longer page is not read: a page holds a few kilobytes, and an endless one must not fill the worker."""
 MAX_LINES = 2000
-"""Of the metrics asked for, on one page: parsing takes about 10 µs each, and holds up the other pages."""
+"""The most lines of metrics, on one page: parsing takes about 10 µs each, and holds up the other pages."""
 
 _OK = 200
 

@@ -45,6 +45,6 @@ def account_of(request: ReplicaRequest, users: Iterable[str]) -> Account | None:
 
 
 def uids_of(users: Iterable[str]) -> frozenset[int]:
-    """Of these users, as far as this host knows them, and of this process."""
+    """The uids of these users, as far as this host knows them, and of this process."""
     known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
     return frozenset({os.geteuid(), *(known[user] for user in users if user in known)})

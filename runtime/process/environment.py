@@ -51,7 +51,7 @@ class Surroundings:
 
 
 def inherited(also: Collection[str] = ()) -> dict[str, str]:
-    """Of this process's environment what is meant for others: INHERITED, and what the patterns `also` name."""
+    """What of this process's environment is meant for others: INHERITED, and what the patterns `also` name."""
     patterns = (*INHERITED, *also)
     return {name: value for name, value in os.environ.items() if _is_one_of(name, patterns)}
 

@@ -21,7 +21,7 @@ class LogPiece:
 
 
 class ProcessLogs:
-    """Those under `home`/logs/replicas, a file for each route id; they outlive their replicas."""
+    """The logs under `home`/logs/replicas, a file for each route id; they outlive their replicas."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home.resolve() / "logs" / "replicas"

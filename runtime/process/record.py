@@ -54,7 +54,7 @@ class ReplicaRecord(BaseModel):
         )
 
     def as_seen(self) -> Self:
-        """The same, with what the operating system says of its process. An end is final."""
+        """The record, with what the operating system says of its process. An end is final."""
         if self.process is None or self.exit_code is not None or (not self.ended and self._runs(self.process)):
             return self
         return self.model_copy(update={"ended": True, "exit_code": exit_code(self.process)})
@@ -70,7 +70,7 @@ class ReplicaRecord(BaseModel):
 
 
 def pids_of(records: Mapping[UUID, ReplicaRecord]) -> set[int]:
-    """Of the replicas that were started."""
+    """The pids of the replicas that were started."""
     return {record.process.pid for record in records.values() if record.process}
 
 

@@ -11,7 +11,7 @@ from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.secrets.command import CommandFaultError, printed_by
 
 MOST_BYTES = 65_536
-"""Of one secret. Linux takes twice as much for a variable."""
+"""The most bytes of one secret. Linux takes twice as much for a variable."""
 
 COMMAND_SECONDS = 5.0
 _ALLOW = "which ROLLWAY_SECRETS_ALLOW in the environment of this host's workers does not name"

@@ -79,7 +79,7 @@ def _refuse_old(variable: str, refuse: Callable[[T, str], None], version: T, add
 
 
 def libpq_url(url: str) -> str:
-    """The same address in the form that PostgreSQL's own library reads."""
+    """The address in the form that PostgreSQL's own library reads."""
     return url.replace("postgresql+psycopg://", "postgresql://", 1)
 
 

@@ -14,7 +14,7 @@ _LOOK_SECONDS = 10.0
 
 
 class Logs:
-    """Those of the parts, and the supervisor's own."""
+    """The logs of the parts, and the supervisor's own."""
 
     def __init__(self, own: Path) -> None:
         self._own = own

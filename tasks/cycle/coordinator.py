@@ -138,7 +138,7 @@ class DeploymentCoordinator:
 
 
 def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow], list[Claimed]]:
-    """Those that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
+    """Deployments that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
     waits, others = [], []
     for claimed in claim.deployments:
         seen = claimed.glimpse()
@@ -153,7 +153,7 @@ def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow]
 def _targeted(
     connection: Connection, handler: DeploymentHandler, claim: Claim, load: Load = load
 ) -> tuple[Deployment, ...]:
-    """Those that are still the handler's: they may have moved on while we waited for their locks."""
+    """Deployments that are still the handler's: they may have moved on while we waited for their locks."""
     return load(connection, [claimed for claimed in claim.deployments if claimed.status in handler.targets])
 
 

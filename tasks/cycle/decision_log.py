@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _BAD = frozenset({Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP})
 _NAMES: dict[UUID, str] = {}
-"""Of revisions, which never change: each name is read once in a process."""
+"""The names of revisions, which never change: each name is read once in a process."""
 _MOST_NAMES = 10_000
 _log = structlog.get_logger(__name__)
 _levels = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def _facts(decision: ClassifiedDecision, names: Mapping[UUID | None, str]) -> di
 
 
 def _revision_id(deployment: Deployment) -> UUID | None:
-    """Of the revision that is on its way, else of the one that runs."""
+    """The id of the revision that is on its way, else of the one that runs."""
     return deployment.deploying_revision_id or deployment.current_revision_id
 
 

@@ -66,7 +66,7 @@ def ask_hosts(
 
 @dataclass(frozen=True, slots=True)
 class LogAnswers:
-    """Those of one worker, for the replicas whose logs are under its home."""
+    """The answers of one worker, for the replicas whose logs are under its home."""
 
     client: redis.Redis
     host: str
@@ -89,7 +89,7 @@ class LogAnswers:
             pipeline.execute()
 
     def pieces(self, question: LogQuestion) -> Pieces:
-        """Of the replicas that have a log here; the first of them fits however long it is."""
+        """The pieces of the replicas that have a log here; the first of them fits however long it is."""
         logs, pieces, room = ProcessLogs(self.home), Pieces(), MOST_BYTES
         for route_id, place in question.places.items():
             if not logs.path(route_id).exists():

@@ -42,7 +42,7 @@ def ask_hosts(
 
 @dataclass(frozen=True, slots=True)
 class SecretAnswers:
-    """Those of one worker, for its host."""
+    """The answers of one worker, for its host."""
 
     engine: Engine
     secrets: HostSecrets

@@ -30,7 +30,7 @@ class _Reading:
 
 @dataclass(slots=True)
 class SignsGiver:
-    """Those of one worker."""
+    """One worker's signs of life."""
 
     engine: Engine
     host: str

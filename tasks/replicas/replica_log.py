@@ -37,7 +37,7 @@ def log_killed(route: RouteRow, host: str) -> None:
 
 
 def log_gone(routes: Iterable[RouteRow], host: str) -> None:
-    """Those that are known to run no more."""
+    """Replicas that are known to run no more are told."""
     for route in routes:
         _log.info("replica", **_of(route, host), to="gone", reason="its process has ended")
 

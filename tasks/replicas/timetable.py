@@ -47,7 +47,7 @@ class Timetable:
         self._starting = [route for route in routes if route.status is RouteStatus.PROVISIONING]
 
     def due(self, since: datetime, now: datetime) -> list[ProbeTarget]:
-        """Those that run and have a multiple of their interval between the two times; then some that start.
+        """Replicas that run and have a multiple of their interval between the two times; then some that start.
 
         Each counts from its own start, so that a thousand are not probed in the same instant.
         """

@@ -11,7 +11,7 @@ from db.replicas.routes import RouteRow
 
 _THREADS = 8
 _PATIENCE_SECONDS = 0.5
-"""Of one look: what hangs for longer is answered in a later one."""
+"""The time of one look: what hangs for longer is answered in a later one."""
 
 Answer = TypeVar("Answer")
 
@@ -29,7 +29,7 @@ class Turns(Generic[Answer]):
 
     @property
     def unanswered(self) -> Sequence[UUID]:
-        """Of the routes that were asked for and hang."""
+        """The routes that were asked for and hang."""
         return list(self._asked)
 
     def ask(self, routes: Sequence[RouteRow], question: Callable[[RouteRow], Answer]) -> Mapping[UUID, Answer]:

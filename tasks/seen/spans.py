@@ -32,7 +32,7 @@ def exporting() -> SpanProcessor:
 
 
 class Spans:
-    """Those of one process."""
+    """The spans of one process."""
 
     def __init__(self, processor: SpanProcessor) -> None:
         named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rollway"}
@@ -76,7 +76,7 @@ class Spans:
         span.end(ended_at)
 
     def traceparent(self) -> str | None:
-        """Of the span of the task that runs in this thread."""
+        """The traceparent of the task that runs in this thread."""
         carrier: dict[str, str] = {}
         _TRACE_CONTEXT.inject(carrier)
         return carrier.get("traceparent")
@@ -87,7 +87,7 @@ class Spans:
 
 
 def _context(traceparent: str | None) -> Context:
-    """Of a message; without one a new trace begins."""
+    """The trace of a message; without one a new trace begins."""
     return _TRACE_CONTEXT.extract({"traceparent": traceparent} if traceparent else {}, Context())
 
 

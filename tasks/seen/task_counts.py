@@ -19,7 +19,7 @@ from tasks.seen.observed import (
 
 
 class TaskCounts:
-    """Those of one process. `hostname`: how it calls itself, such as worker1@gpu-2."""
+    """The counts of one process. `hostname`: how it calls itself, such as worker1@gpu-2."""
 
     def __init__(self, hostname: str) -> None:
         self.hostname = hostname

@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 @cache
 def spans() -> "Spans | None":
-    """Those of this process; None where nobody wants them."""
+    """The spans of this process; None where nobody wants them."""
     return spans_for(os.environ)
 
 

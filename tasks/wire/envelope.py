@@ -60,7 +60,7 @@ _STRICT = ConfigDict(strict=True, extra="ignore")
 
 
 class Headers(BaseModel):
-    """Of Celery's headers those that a worker goes by. The rest is dropped, so it can do no harm."""
+    """The headers of Celery's that a worker goes by. The rest is dropped, so it can do no harm."""
 
     model_config = _STRICT
 

@@ -72,7 +72,7 @@ def _is_same(service: Service, before: Service | None) -> bool:
 
 
 def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -> Named:
-    """Those that are kept and those that were made; the same object where that is no change."""
+    """The clusters that are kept and those that were made; the same object where that is no change."""
     if all(name in made for name in without) and all(kept.get(name) == found for name, found in made.items()):
         return kept
     return {name: found for name, found in kept.items() if name not in without} | made

@@ -60,7 +60,7 @@ class Counted:
     copies: Mapping[str, Copies] = field(default_factory=dict)
 
     def counters(self, deployment: str, revisions: Collection[UUID]) -> Counters:
-        """Of these revisions of a deployment, without what was answered to who asked for a preview."""
+        """The counters of these revisions of a deployment, without what was answered to who asked for a preview."""
         clusters = self._clusters(deployment)
         none: Mapping[UUID, Answers] = {}
         of = {
@@ -71,7 +71,7 @@ class Counted:
         return Counters(self.uptime, of, refused, self.copies.get(deployment, Copies()))
 
     def of_baseline(self, deployment: str, revision: UUID) -> Answers:
-        """Of the replicas of this revision that a canary is compared with: a part of the revision's."""
+        """The counters of the replicas of this revision that a canary is compared with: a part of the revision's."""
         return self.of.get(baseline_cluster(deployment), {}).get(revision, Answers())
 
     def requests(self, deployment: str) -> int:

@@ -111,7 +111,7 @@ def _virtual_hosts(service: Service) -> Iterator[dict[str, Any]]:
 
 
 def _by_prefix(prefix: Prefix, service: Service) -> Iterator[dict[str, Any]]:
-    """Both "/web" and "/web/..."; with `strip` the replica sees "/..."."""
+    """Match both "/web" and "/web/..."; with `strip` the replica sees "/..."."""
     bare = prefix.value.rstrip("/")
     match: dict[str, Any] = {"path_separated_prefix": bare} if bare else {"prefix": "/"}
     rewrite: dict[str, Any] = {}

@@ -49,7 +49,7 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Of one resource: it is not sent again before `not_before` (monotonic seconds), unless it changes."""
+    """A refusal of one resource: it is not sent again before `not_before` (monotonic seconds), unless it changes."""
 
     version: str
     count: int

@@ -106,7 +106,7 @@ class Stream(Generic[Table]):
         return self._send(kind, due, self._as_of(newest.watermark, due, changed, gone), newest)
 
     def _next_routes(self, part: StreamPart, newest: Table, now: float) -> Response[Table] | None:
-        """Those of one table, once its clusters are there: tables that come faster than that hold up no routes."""
+        """The routes of one table, once its clusters are there: tables that come faster than that hold up no routes."""
         table = self._coming or newest
         version = table.resources.by_kind[_ROUTES][ROUTE_CONFIGURATION].version
         if not part.is_due(ROUTE_CONFIGURATION, version, now):

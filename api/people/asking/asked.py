@@ -53,7 +53,7 @@ class RouteParameters(Parameters):
     """Which replicas."""
 
     gone: bool = False
-    """Those that are gone, too."""
+    """Whether replicas that are gone are told, too."""
     limit: int = Field(50, ge=1, le=10_000)
     """The newest so many, where those that are gone are asked for."""
 
@@ -66,14 +66,14 @@ class StepParameters(Parameters):
 
 
 class PlanParameters(Parameters):
-    """Of which command, with what it takes."""
+    """Which command is planned, with what it takes."""
 
     command: Annotated[str, AfterValidator(_planned), Field(json_schema_extra={"enum": list(PLANNED)})] = "activate"
     """The last word of its path."""
     revision: Name | None = None
-    """Of activate, and of undo where it goes further back."""
+    """The revision of activate, and of undo where it goes further back."""
     desired_replicas: int | None = Field(None, ge=0, le=MAX_REPLICAS)
-    """Of scale."""
+    """The size that scale takes."""
 
 
 class ProgressParameters(StepParameters):
@@ -109,7 +109,7 @@ class LogParameters(Parameters):
 
 
 class DifferenceParameters(Parameters):
-    """Of which two revisions."""
+    """Which two revisions are compared."""
 
     other: Name
     """The name of the one that the other is held against."""

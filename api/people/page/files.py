@@ -22,7 +22,7 @@ HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
 }
-"""Of every answer: no script, style or picture but those of this server, in no frame."""
+"""Every answer has them: no script, style or picture but those of this server, in no frame."""
 
 
 @dataclass(frozen=True, slots=True)

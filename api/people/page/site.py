@@ -32,7 +32,7 @@ class Site:
         self._access = access
 
     def routes(self) -> list[Route]:
-        """Those of the page."""
+        """The routes of the page."""
         return [
             Route("/", Methods({"GET": self._fleet})),
             Route("/deployments/{deployment}", Methods({"GET": self._deployment})),
@@ -105,7 +105,7 @@ class Site:
         return answer
 
     async def _token(self, request: Request) -> Token:
-        """Of who has logged in. Raises NoTokenError."""
+        """The token of who has logged in. Raises NoTokenError."""
         address = request.client.host if request.client else ""
         return await self._access.known(request.cookies.get(COOKIE, ""), address)
 

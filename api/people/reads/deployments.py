@@ -31,7 +31,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(DeploymentName)
 
 
 def deployments(connection: Connection, asked: Asked) -> Document:
-    """Those that the token is for."""
+    """The deployments that the token is for."""
     names = None if asked.token.is_for_all else asked.token.deployments
     wanted = asked.parameters
     page = deployments_page(connection, names, wanted.cursor, wanted.limit, wanted.prefix)
@@ -44,7 +44,7 @@ def deployment(connection: Connection, asked: Asked) -> Document:
 
 
 def rollouts(connection: Connection, asked: Asked) -> Document:
-    """Those of a deployment."""
+    """The rollouts of a deployment."""
     view = named(connection, asked)
     return page_of(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
@@ -58,13 +58,13 @@ def rollout(connection: Connection, asked: Asked) -> Document:
 
 
 def steps(connection: Connection, asked: Asked) -> Document:
-    """Those of a rollout, in order."""
+    """The steps of a rollout, in order."""
     found = rollout(connection, asked)
     return {"items": steps_of(connection, found["id"], asked.parameters.after)}
 
 
 def cycles(connection: Connection, asked: Asked) -> Document:
-    """The same drawn as pictures, with what each did and why."""
+    """The steps drawn as pictures, with what each did and why."""
     found = rollout(connection, asked)
     drawn = [
         {"step_no": step.step_no, "at": step.at, "verdict": step.verdict, **asdict(cycle)}
@@ -108,7 +108,7 @@ def hosts(connection: Connection, _: Asked) -> Document:
 
 
 def proxies(connection: Connection, _: Asked) -> Document:
-    """Those that were heard of."""
+    """The proxies that were heard of."""
     return {"items": list_proxies(connection)}
 
 

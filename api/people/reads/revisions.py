@@ -12,7 +12,7 @@ from domain.words.errors import RevisionNotFoundError
 
 
 def revisions(connection: Connection, asked: Asked) -> Document:
-    """Those of a deployment."""
+    """The revisions of a deployment."""
     view, wanted = named(connection, asked), asked.parameters
     return page_of(revisions_page(connection, view.id, wanted.cursor, wanted.limit, wanted.prefix))
 

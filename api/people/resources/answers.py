@@ -72,7 +72,7 @@ class Methods:
 
 
 def routes(engine: Engine, access: Access) -> list[Route]:
-    """Those of the literal, one for each path."""
+    """The routes of the table, one for each path."""
 
     def answer(resource: HttpResource) -> Answer:
         match resource:

@@ -45,7 +45,7 @@ def _deployments(payload: Mapping[str, Any]) -> list[str]:
 
 
 def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:
-    """Those of the body, which may be empty. Raises InvalidInputError."""
+    """The fields of the body, which may be empty. Raises InvalidInputError."""
     try:
         fields = json.loads(body or b"{}")
     except (ValueError, RecursionError):

@@ -14,7 +14,7 @@ MOST_WAITING = 100
 """Pieces that a listener has not taken yet. One that takes them slower is ended, and catches up when it comes again."""
 Scope = tuple[str | None, Sequence[str]]
 Document = tuple[str, str, dict[str, object]]
-"""Of an event: its kind, its deployment, and what it says."""
+"""An event: its kind, its deployment, and what it says."""
 
 _TOLD_AGAIN_AFTER = 3 * OVERLAP
 

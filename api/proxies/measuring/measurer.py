@@ -122,7 +122,7 @@ def _due(connection: Connection) -> _Work:
 
 
 def _counters_of(rollout: DueRollout, page: Counted) -> Counters:
-    """Of both revisions; and of its fresh baseline, under its own id."""
+    """The counters of both revisions, and of a fresh baseline, under its own id."""
     old = rollout.from_revision_id
     found = page.counters(rollout.deployment, (old, rollout.to_revision_id))
     if not rollout.has_baseline:

@@ -168,7 +168,7 @@ def _follow(reader: Reader, route: RouteView, path: Path) -> None:
 
 
 def _follow_elsewhere(reader: Reader, route: RouteView, source: ReplicaLogs) -> None:
-    """The same of a replica whose host is asked."""
+    """Follow a replica whose host is asked."""
     try:
         for _ in _until_gone(reader, route):
             for piece in source.read_on([route]).values():

@@ -132,7 +132,7 @@ def _page(reader: Reader, name: str | None) -> RenderableType:
 
 
 def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
-    """Of the rollout that is under way."""
+    """What the rollout under way does otherwise than planned."""
     if rollout_id is None:
         return []
     from db.audit.receipts import deviations_of  # noqa: PLC0415 -- a look at what is at rest is made without it

@@ -79,7 +79,7 @@ def revisions(
 
 
 def _named(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
-    """Of that name, or the current one. Raises RevisionNotFoundError."""
+    """The revision of that name, or the current one. Raises RevisionNotFoundError."""
     wanted = name or view.current_revision
     found = reader.read(revision_shown, view.id, wanted) if wanted else None
     if found is None:

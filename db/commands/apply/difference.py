@@ -101,7 +101,7 @@ def _traffic(entrances: tuple[Entrance, ...], rules: RequestRules) -> dict[str, 
 
 
 def _tell_masked_values_apart(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Both show ***, which would hide that they differ."""
+    """Two values are both shown as ***, which would hide that they differ."""
     was, becomes = before.get("revision", {}), after.get("revision", {})
     old, new = was.get("env", {}), becomes.get("env", {})
     for revision in (was, becomes):

@@ -98,7 +98,7 @@ def foreseeable(connection: Connection[Any], view: DeploymentView) -> Foreseeabl
 
 
 def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedView:
-    """Of the deployment of the view; of its canary as the next look will find it."""
+    """What is learned of the deployment of the view; of its canary as the next look will find it."""
     (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
     rollout = view.snapshot.rollout
     judged = [] if rollout is None or not is_judged(rollout) else [rollout.id]

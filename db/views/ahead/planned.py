@@ -34,7 +34,7 @@ def activated(connection: Connection[Any], name: str, revision: str) -> Planned:
 
 
 def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:
-    """Of the revision of that name as it was found. Raises RevisionNotFoundError where it was not."""
+    """The deployment with the revision of that name as it was found. Raises RevisionNotFoundError where it was not."""
     if found is None:
         message = f"{view.name} has no revision {name}; 'rollway status {view.name}' lists them"
         raise RevisionNotFoundError(message, deployment=view.name, revision=name)
@@ -50,5 +50,5 @@ def planned_rest(known: Foreseeable, runs: RevisionView | None) -> Planned:
 
 
 def _is_checked(revision: RevisionView | None) -> bool:
-    """Of no revision there is nothing to check."""
+    """Whether the revision says when it is healthy; where there is none, nothing is to be checked."""
     return revision is None or says_when_healthy(revision.spec)

@@ -44,7 +44,7 @@ _NOTED = """
 _NOW = "SELECT clock_timestamp()"
 
 State = tuple[int, UUID | None, str, bool]
-"""Of a deployment: its version, its last record, what it waits for, and whether it is late.
+"""What is compared of a deployment: its version, its last record, what it waits for, and whether it is late.
 
 One of them is another after each change. When it is looked at next is none: a wait moves that every few seconds.
 """

@@ -43,7 +43,7 @@ class ReachedView:
 
 
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
-    """Of one that is known to exist."""
+    """Where a deployment that is known to exist is reached."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
     found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
     *rules, protocol = rows[0][:5]
@@ -51,7 +51,7 @@ def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
 
 
 def owners_of(connection: Connection[Any], wanted: Iterable[Entrance], deployment: str) -> dict[Entrance, str]:
-    """Those of `wanted` that another deployment than this one has, each with its name."""
+    """The entrances of `wanted` that another deployment than this one has, each with its name."""
     keys = {(entrance.kind.value, entrance.value): entrance for entrance in wanted}
     rows = connection.execute(_OWNERS, _WANTED.arrays(keys, deployment=deployment)).fetchall()
     return {keys[kind, value]: name for kind, value, name in rows}

@@ -35,7 +35,7 @@ class Stand:
 
     @classmethod
     def of(cls, routes: Sequence[Route]) -> Self:
-        """Of these."""
+        """What these numbers have in common."""
         active = sum(route.is_active for route in routes)
         live = sum(route.is_active and route.parked_until is None for route in routes)
         stopping = sum(route.status is RouteStatus.TERMINATING for route in routes)

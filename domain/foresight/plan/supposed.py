@@ -53,7 +53,7 @@ def _with_policy(deployment: Deployment, supposing: Supposing) -> Deployment:
 
 
 def _with_failures(deployment: Deployment, failures: int, now: datetime) -> Deployment:
-    """Those that are starting fail first, then the sick, then the healthy; more than there are count all the same."""
+    """Replicas that start fail first, then the sick, then the healthy; more than there are count all the same."""
     rollout = rollout_of(deployment, "suppose failures of")
     new = [route for route in deployment.active_routes if route.revision_id == rollout.to_revision_id]
     starting = [route for route in new if route.status is RouteStatus.PROVISIONING]

@@ -150,7 +150,7 @@ class World:
                     yield route, at, RouteStatus.TERMINATED
 
     def _replicas_change(self, becomes: Sequence[tuple[UUID, RouteStatus]]) -> None:
-        """Those that fail come first, as in a report of them all."""
+        """Replicas that fail come first, as in a report of them all."""
         for status in (RouteStatus.FAILED, RouteStatus.HEALTHY):
             if ids := [route_id for route_id, each in becomes if each is status]:
                 self.deployment = with_status(self.deployment, ids, status, self.at)
@@ -184,12 +184,12 @@ def cycle(deployment: Deployment, now: datetime, handler: DeploymentHandler | No
 def with_status(
     deployment: Deployment, ids: Iterable[UUID], status: RouteStatus, now: datetime, *, blame: bool = True
 ) -> Deployment:
-    """These replicas are found to be so."""
+    """The deployment once these replicas are found to be so."""
     return reported(deployment, dict.fromkeys(ids, status), now, blame=blame)
 
 
 def without(deployment: Deployment, ids: Iterable[UUID]) -> Deployment:
-    """These replicas are gone."""
+    """The deployment once these replicas are gone."""
     gone = set(ids)
     return replace(deployment, routes=tuple(r for r in deployment.routes if r.id not in gone)) if gone else deployment
 

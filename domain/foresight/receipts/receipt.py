@@ -16,7 +16,7 @@ from domain.foresight.answered import answered
 from domain.foresight.rehearsal.measured import RecordedAct, RecordedStep, extremes, replayed, waits, waves
 
 FORM = 1
-"""Of the document: counts up when a field changes its meaning."""
+"""The form of the document: it counts up when a field changes its meaning."""
 
 
 @dataclass(frozen=True, slots=True)

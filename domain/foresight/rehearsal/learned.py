@@ -14,7 +14,7 @@ class Span:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Self:
-        """Of some measured times, at least one."""
+        """What some measured times have in common; at least one is needed."""
         ordered = sorted(seconds)
         return cls(quantile(ordered, 0.5), quantile(ordered, 0.9))
 

@@ -36,7 +36,7 @@ class Band:
 
     @classmethod
     def of(cls, ordered: Sequence[float], taught: int) -> Self:
-        """Of the times of some runs, at least one."""
+        """What the times of some runs have in common; at least one is needed."""
         beyond = max(0.0, (_BEYOND * (taught + 1) - 1) / (taught - 1)) if taught > 1 else 0.0
         return cls(quantile(ordered, beyond), quantile(ordered, 1 - beyond))
 
@@ -75,7 +75,7 @@ class Rehearsal:
         return sum(took <= seconds for took in self.seconds) / self.runs
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain JSON values, with the chance to go back, and without the single times."""
+        """The rehearsal as plain JSON values, with the chance to go back, and without the single times."""
         document: dict[str, Any] = _adapter().dump_python(self, mode="json", exclude={"seconds"})
         return {**document, "chance_to_go_back": self.chance_to_go_back}
 

@@ -37,7 +37,7 @@ def _on_a_dry_run(found: Judged, next_at: datetime) -> Judgement:
 
 
 def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
-    """Of a canary that has a weight, or gets copies.
+    """What its judge says of a canary that has a weight, or gets copies.
 
     copies, and harm                                 -> give up
     copies                                           -> how many failed is said

@@ -27,7 +27,7 @@ def _check_share(value: object) -> object:
 
 
 def weight_of(percent: str) -> int:
-    """Of 10,000 requests: 500 for "5%"."""
+    """How many of 10,000 requests a share is: 500 for "5%"."""
     return round(float(percent[:-1]) * 100)
 
 

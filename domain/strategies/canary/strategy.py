@@ -155,7 +155,7 @@ def _sides(
 
 
 def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) -> RouteChanges:
-    """Of those that serve only as many leave as both sides together can spare."""
+    """Only as many of those that serve leave as both sides together can spare."""
     promoted = set(changes.promote_route_ids)
     serving = {route.id for route in deployment.routes if route.is_serving}
     coming = sum(route.id in promoted and route.status is RouteStatus.HEALTHY for route in deployment.routes)
