@@ -3,7 +3,6 @@
 EXPLAINED: dict[str, str] = {
     "after.routes_after: 0 -> 1": "the first placeholder for an id, any would do",
     "after.routes_after: 1 -> 2": "a placeholder for an id, any that is free would do",
-    "backoff: 10 -> 11": "2 ** 10 seconds are longer than the longest pause already",
     "base.DeploymentHandler.classified: rollout.clock_stopped_at is not None -> nothing": (
         "a clock that runs is left as it is by `with_clock_running` too"
     ),

@@ -143,7 +143,7 @@ def test_a_stream_longer_than_any_grace_survives_a_rollout_byte_for_byte(machine
     file = tmp_path / "streams.yaml"
 
     def apply(version: str) -> None:
-        command = f"{sys.executable} streams.py"
+        command = [sys.executable, "streams.py"]
         revision = {"name": version, "command": command, "health_check": {"path": "/"}, "env": {"VERSION": version}}
         policy = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
         document = {"deployment": "streams", "replicas": 1, "policy": policy}

@@ -1,5 +1,6 @@
 """A replica that starts others: all of its process group is asked to end, and has its grace."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ LEAVES_A_CHILD = "import subprocess; subprocess.Popen(['sleep', '60'])"
 def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(home: Path, runtime: ProcessRuntime) -> None:
     """The shell ends at once, and its child is given the time that it needs."""
     may_end = home / "may-end"
-    behind_a_shell = ("sh", "-c", f"{sys.executable} -c '{SLOW_TO_END.format(may_end=may_end)}' & wait")
+    behind_a_shell = ("sh", "-c", f"{shlex.quote(sys.executable)} -c '{SLOW_TO_END.format(may_end=may_end)}' & wait")
     replica = runtime.start(request(behind_a_shell))
     log_of(runtime, replica.route_id, "up")
     runtime.terminate(replica.route_id)
@@ -47,7 +48,7 @@ def test_the_whole_process_group_is_asked_to_end_and_has_its_grace(home: Path, r
 
 
 def test_what_is_left_of_a_group_after_its_grace_is_killed(home: Path, runtime: ProcessRuntime) -> None:
-    behind_a_shell = ("sh", "-c", f"{sys.executable} -c '{DEAF}' & wait")
+    behind_a_shell = ("sh", "-c", f"{shlex.quote(sys.executable)} -c '{DEAF}' & wait")
     replica = runtime.start(request(behind_a_shell))
     log_of(runtime, replica.route_id, "up")
     runtime.terminate(replica.route_id)

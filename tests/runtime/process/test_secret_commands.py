@@ -1,6 +1,7 @@
 """Secrets that a program of the host prints: within a time and a size, and nothing of a failure leaks."""
 
 import os
+import shlex
 import sys
 import time
 from dataclasses import replace
@@ -18,7 +19,9 @@ from tests.support.workers.secrets import VALUE, fault, read
 def program(tmp_path: Path) -> Path:
     """Does what its arguments say, as Python."""
     made = tmp_path / "program"
-    made.write_text(f"#!{sys.executable}\nimport os, sys, time\nexec(sys.argv[-1])\n")
+    source = tmp_path / "program.py"
+    source.write_text("import os, sys, time\nexec(sys.argv[-1])\n")
+    made.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(source))} "$@"\n')
     made.chmod(0o755)
     return made
 

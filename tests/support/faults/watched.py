@@ -1,6 +1,7 @@
 """A fleet that a real Prometheus watches: the server for proxies, and a worker and a beat that come and go."""
 
 import itertools
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -133,8 +134,9 @@ def worker_on_a_small_disk(fleet: Fleet, folder: Path, port: int) -> Process:
     """A worker of another host whose home is a disk of 2 MB that only it sees, with next to nothing left."""
     home = folder / "small"
     home.mkdir()
-    fill = f"mount -t tmpfs -o size=2m,mode=700 tmpfs {home} && head -c 1900000 /dev/zero > {home}/full"
-    work = f"exec {sys.executable} -m celery -A tasks.app worker -P threads -c 1 -n small@%h --loglevel INFO"
+    disk, python = shlex.quote(str(home)), shlex.quote(sys.executable)
+    fill = f"mount -t tmpfs -o size=2m,mode=700 tmpfs {disk} && head -c 1900000 /dev/zero > {disk}/full"
+    work = f"exec {python} -m celery -A tasks.app worker -P threads -c 1 -n small@%h --loglevel INFO"
     environment = {
         **fleet.environment,
         "ROLLWAY_HOME": str(home),
