@@ -8,7 +8,6 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import differ_unseen, masked
 
 _REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
@@ -89,16 +88,6 @@ def revision_shown(connection: Connection[Any], deployment_id: UUID, name: str) 
     """The revision of that name, the values of its variables masked."""
     found = revision_named(connection, deployment_id, name)
     return None if found is None else shown(found)
-
-
-def revision_like(
-    connection: Connection[Any], deployment_id: UUID, name: str, spec: RevisionSpec
-) -> RevisionView | None:
-    """The revision of that name, held against this: the values that are the same are shown, all others masked."""
-    found = revision_named(connection, deployment_id, name)
-    if found is None:
-        return None
-    return replace(found, spec=masked(found.spec, spec.model_dump(mode="json")["env"]))
 
 
 def hidden_differences(connection: Connection[Any], deployment_id: UUID, before: str, after: str) -> list[str]:

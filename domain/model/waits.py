@@ -4,7 +4,7 @@ The line of a ladder that waits sets it, and nobody guesses it again.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -61,7 +61,7 @@ class Waits:
     kind: WaitsFor
     words: str = ""
     routes: tuple[Route, ...] = ()
-    blocked: Callable[[], Iterable[Inequality]] = tuple
+    blocked: Callable[[], Iterable[Inequality]] = field(default=tuple, compare=False)
     seconds: float | None = None
     until: datetime | None = None
     verb: str = ""

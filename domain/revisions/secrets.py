@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping
 from posixpath import isabs
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -105,20 +104,17 @@ def names_masked(env: Mapping[str, str | SecretReference]) -> list[str]:
     return [name for name, value in env.items() if value == MASK]
 
 
-def masked(spec: Mapping[str, Any], known: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def masked(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A revision's spec, as JSON has it, for people: names of variables and references as they are, values masked.
 
     {"env": {"A": "1", "B": {"secret": "env:B"}}}   -> {"env": {"A": "***", "B": {"secret": "env:B"}}}
-
-    `known`: variables as whoever asks has named them; a value that is just that is no secret to him, and shown.
     """
     if "env" not in spec:
         return dict(spec)
     env = spec["env"]
     if not isinstance(env, dict):
         return {**spec, "env": MASK}
-    is_known = {name for name, value in env.items() if name in known and known[name] == value}
-    return {**spec, "env": {name: value if name in is_known else _shown(value) for name, value in env.items()}}
+    return {**spec, "env": {name: _shown(value) for name, value in env.items()}}
 
 
 def differ_unseen(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

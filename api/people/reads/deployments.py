@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
-from pydantic import TypeAdapter, ValidationError
 
 from api.people.asking.asked import Asked
 from db.audit.receipts import against_plan
@@ -23,11 +22,9 @@ from db.views.progress import progress_of
 from db.views.routes import all_routes, last_failed_route
 from db.views.timeline import steps_of
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
-from domain.words.names import DeploymentName
 from traffic.table import derive_table
 
 Document = dict[str, Any]
-_NAME: TypeAdapter[str] = TypeAdapter(DeploymentName)
 
 
 def deployments(connection: Connection, asked: Asked) -> Document:
@@ -142,14 +139,6 @@ def signs(connection: Connection, _: Asked) -> Document:
 def named(connection: Connection, asked: Asked) -> DeploymentView:
     """The deployment in the path. Raises DeploymentNotFoundError."""
     return deployment_named(connection, asked.deployment)
-
-
-def valid_name(name: str) -> str:
-    """Raises InvalidInputError."""
-    try:
-        return _NAME.validate_python(name)
-    except ValidationError as error:
-        raise InvalidInputError.of(error, "deployment") from None
 
 
 def page_of(page: Page[Any]) -> Document:

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -173,10 +173,3 @@ def _json(says: str, schema: Schema) -> Schema:
 def _refused() -> Schema:
     schema = {"$ref": REF.format(model="Problem")}
     return {"description": "Refused, and why.", "content": {MEDIA_TYPE: {"schema": schema}}}
-
-
-def operations() -> Iterable[tuple[str, str, dict[str, Any]]]:
-    """Each method and path, and what the document says of them."""
-    for path, methods in openapi()["paths"].items():
-        for method, operation in methods.items():
-            yield method.upper(), path, operation

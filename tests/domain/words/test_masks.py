@@ -14,8 +14,6 @@ DB = "file:/run/secrets/db"
 def test_people_see_names_and_references_and_no_values() -> None:
     spec = {"runtime": "process", "env": {"A": "1", "B": {"secret": DB}, "C": {"secret": DB, "new": "1"}}}
     assert masked(spec) == {"runtime": "process", "env": {"A": "***", "B": {"secret": DB}, "C": "***"}}
-    assert masked(spec, {"A": "1", "C": "1"})["env"] == {"A": "1", "B": {"secret": DB}, "C": "***"}
-    assert masked(spec, {"A": "2", "D": "1"}) == masked(spec)
 
 
 @pytest.mark.parametrize(
