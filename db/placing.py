@@ -8,8 +8,7 @@ from psycopg import Connection
 
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE
-from domain.replicas.clocks import hosts_in_time
-from domain.replicas.placement import Unplaced, place
+from domain.replicas.placement import PlacingGrounds, Unplaced
 
 MOST_AT_ONCE = 500
 """In one transaction, which holds up whoever waits for their deployments."""
@@ -55,14 +54,14 @@ class _Needs(NamedTuple):
     lacking: Sequence[str] = ()
 
 
-def hosts_for(connection: Connection, wanted: Sequence[Wanted], leaving: Collection[UUID] = ()) -> list[str | None]:
-    """A host for each of these replicas, whose deployments are locked, in their order.
+def grounds_for(connection: Connection, wanted: Sequence[Wanted], leaving: Collection[UUID] = ()) -> PlacingGrounds:
+    """Read what the hosts of these replicas, whose deployments are locked, are chosen by.
 
-    None where no host is up, and beyond the first MOST_AT_ONCE. Routes that are `leaving` count as gone already.
+    Those beyond the first MOST_AT_ONCE must wait. Routes that are `leaving` count as gone already.
     """
     now = wanted[:MOST_AT_ONCE]
     if not now:
-        return []
+        return PlacingGrounds()
     gone = list(leaving)
     needs = connection.cursor(binary=True, row_factory=named_row(_Needs))
     needs.execute(_NEEDS, ([*{want.revision_id for want in now}],))
@@ -72,8 +71,7 @@ def hosts_for(connection: Connection, wanted: Sequence[Wanted], leaving: Collect
     known = {revision.id: revision for revision in needs.fetchall()}
     unplaced = [_unplaced(want, known.get(want.revision_id, _Needs(want.revision_id))) for want in now]
     own = {(deployment, host): count for deployment, host, count in of_deployment.fetchall()}
-    chosen = place(unplaced, hosts_in_time(dict(offsets.fetchall())), own, dict(of_all.fetchall()))
-    return [*chosen, *[None] * (len(wanted) - len(now))]
+    return PlacingGrounds(unplaced, dict(offsets.fetchall()), own, dict(of_all.fetchall()), len(wanted) - len(now))
 
 
 def _unplaced(want: Wanted, needs: _Needs) -> Unplaced:

@@ -1,10 +1,9 @@
-"""The bulk write: a chunk of classified decisions becomes rows, set by set, in the transaction that claimed it."""
+"""The bulk write: what a chunk of decisions leaves behind becomes rows, set by set, in the claim's transaction."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg import Connection, Cursor
@@ -15,10 +14,9 @@ from db.cycle.routes import StrategyApplyResult, record_routes
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.locking.rows import columns
 from db.outbox.written import write_events
-from domain.cycle.after import deployment_after, rollout_after, turns_clock
+from domain.cycle.foretold import Foretold, NewRoute
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import Deployment, Rollout
-from domain.outbox.cloud_events import CloudEvent, told_by_decision
+from domain.outbox.cloud_events import CloudEvent
 
 _WAITING = columns("id uuid, version int8, due_at timestamptz, reason text")
 
@@ -52,23 +50,6 @@ class StaleSnapshotError(Exception):
     """A deployment changed between the read and the write although it was locked; nothing of the chunk is kept."""
 
 
-@dataclass(frozen=True)
-class _Left:
-    """What a decision leaves behind: its rollout, and its deployment, which is worked out where it is asked for."""
-
-    decision: ClassifiedDecision
-    rollout: Rollout | None
-    at: datetime
-
-    @classmethod
-    def by(cls, decision: ClassifiedDecision, at: datetime) -> Self:
-        return cls(decision, rollout_after(decision, at), at)
-
-    @cached_property
-    def deployment(self) -> Deployment:
-        return deployment_after(self.decision, self.rollout, self.at)
-
-
 @dataclass(frozen=True, slots=True)
 class StrategyResultApplier:
     """The one write. `phase` is the handler's name, kept as the actor of each history record."""
@@ -77,56 +58,49 @@ class StrategyResultApplier:
     phase: str
 
     def apply(
-        self, decisions: Sequence[ClassifiedDecision], claim: Claim, glanced: Sequence[WaitingRow] = ()
+        self,
+        left: Sequence[Foretold],
+        placed: Sequence[tuple[NewRoute, str | None]],
+        told: Sequence[CloudEvent],
+        claim: Claim,
+        glanced: Sequence[WaitingRow] = (),
     ) -> StrategyApplyResult:
         """Write a chunk, and the waits that a glance told. Raises StaleSnapshotError when a version is not as read.
+
+        `placed`: the new routes with their hosts; `told`: the events that subscribers are told.
 
         Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
         of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
         """
         at = claim.now
-        changing: list[ClassifiedDecision] = []
-        waiting: list[ClassifiedDecision] = []
-        for decision in decisions:
-            (changing if decision.changes_anything else waiting).append(decision)
-        routes = record_routes(self.connection, changing, at)
+        changing = [each for each in left if each.key]
+        waiting = [_waiting(each.decision) for each in left if not each.key]
+        routes = record_routes(self.connection, changing, placed, at)
         heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
-        left = [_Left.by(decision, at) for decision in changing]
-        sent = [*self._change(left, heads), *self._wait([*map(_waiting, waiting), *glanced])]
-        turning = [_Left.by(decision, at) for decision in waiting if turns_clock(decision)]
-        record_rollouts(self.connection, ((after.decision, after.rollout) for after in (*left, *turning)), at)
+        sent = [*self._change(changing, heads), *self._wait([*waiting, *glanced])]
+        record_rollouts(self.connection, left, at)
         record_steps(self.connection, self.phase, changing, at)
-        if claim.is_heard:
-            write_events(self.connection, self._told((*left, *turning)))
-        written = sum(cursor.rowcount for cursor in sent)  # asked for last, so that Postgres works while steps are made
-        if written != (asked := len(decisions) + len(glanced)):
+        write_events(self.connection, told)
+        written = sum(cursor.rowcount for cursor in sent)  # asked for last, so that Postgres works meanwhile
+        if written != (asked := len(left) + len(glanced)):
             raise StaleSnapshotError(f"{asked - written} of {asked} deployments changed while they were locked")
         return routes.result()
-
-    def _told(self, left: Sequence[_Left]) -> list[CloudEvent]:
-        """Steps that bring nothing into traffic are told to nobody: most of them."""
-        telling = (
-            after
-            for after in left
-            if not after.decision.stays or after.decision.changes.promote_route_ids or turns_clock(after.decision)
-        )
-        return [event for after in telling for event in told_by_decision(after.decision, self.phase, after.deployment)]
 
     def _wait(self, waiting: Sequence[WaitingRow]) -> Iterator[Cursor]:
         """Only the next look and the reason of a deployment that waits are written."""
         if waiting:
             yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
 
-    def _change(self, left: Sequence[_Left], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
+    def _change(self, changing: Sequence[Foretold], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
         """Most decisions are one step of many, for which few columns have to travel."""
         steps, moves = [], []
-        for after, head in zip(left, heads, strict=True):
-            decision = after.decision
+        for each, head in zip(changing, heads, strict=True):
+            decision = each.decision
             told = (decision.deployment.version + 1, decision.due_at, decision.reason, head.id, head.key)
-            if decision.stays:
+            if each.deployment is None:
                 steps.append((decision.deployment.id, decision.attempts, *told))
             else:
-                moves.append((*deployment_values(after.deployment), *told))
+                moves.append((*deployment_values(each.deployment), *told))
         if steps:
             yield self.connection.execute(_TAKE_STEP, _STEP.arrays(steps))
         if moves:

@@ -10,11 +10,7 @@ from psycopg.types.json import Jsonb
 from db.cycle.claim import HistoryHead
 from db.cycle.values import COUNTED, assigned, counted_values
 from db.locking.rows import columns
-from domain.cycle.after import back_reason_of, outcome_of
-from domain.cycle.history import history_key
-from domain.cycle.recording import decision_json, inputs_json
-from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import Rollout
+from domain.cycle.foretold import Foretold
 
 _DECIDED = COUNTED + columns("back_reason text, outcome text")
 
@@ -41,33 +37,27 @@ _MERGE_HISTORY = f"""
 """
 
 
-def record_rollouts(
-    connection: Connection, left: Iterable[tuple[ClassifiedDecision, Rollout | None]], at: datetime
-) -> None:
-    """Clocks, counters, direction and outcome of rollouts, of decisions with what they leave of theirs."""
-    rows = [
-        (*counted_values(rollout), back_reason_of(decision), outcome_of(decision))
-        for decision, rollout in left
-        if rollout is not None
-    ]
+def record_rollouts(connection: Connection, left: Iterable[Foretold], at: datetime) -> None:
+    """Clocks, counters, direction and outcome of the rollouts that decisions change."""
+    rows = [(*counted_values(each.rollout), each.back_reason, each.outcome) for each in left if each.rollout]
     if rows:
         connection.execute(_UPDATE_ROLLOUTS, _DECIDED.arrays(rows, at=at))
 
 
-def record_steps(connection: Connection, phase: str, changing: Sequence[ClassifiedDecision], at: datetime) -> None:
+def record_steps(connection: Connection, phase: str, left: Iterable[Foretold], at: datetime) -> None:
     """One numbered step for each changing cycle of a rollout, with all that is needed to decide it again."""
     steps = [
         (
-            rollout_id(decision),
-            decision.deployment.rollout.steps + 1,
+            each.rollout.id,
+            step.number,
             phase,
             at,
-            decision.verdict.value,
-            Jsonb(inputs_json(decision.deployment, at), _json_already),
-            Jsonb(decision_json(decision), _json_already),
+            each.decision.verdict.value,
+            Jsonb(step.inputs, _json_already),
+            Jsonb(step.decision, _json_already),
         )
-        for decision in changing
-        if decision.deployment.rollout
+        for each in left
+        if each.rollout and (step := each.step)
     ]
     if steps:
         _STEP.add(connection, "rollout_steps", steps)
@@ -76,19 +66,19 @@ def record_steps(connection: Connection, phase: str, changing: Sequence[Classifi
 def record_history(
     connection: Connection,
     phase: str,
-    changing: Sequence[ClassifiedDecision],
+    changing: Sequence[Foretold],
     heads: Mapping[UUID, HistoryHead],
     at: datetime,
 ) -> list[HistoryHead]:
     """A record for people, or one more attempt on the last one; returns the last record of each, in their order."""
     repeated, new, last = [], [], []
-    for decision in changing:
-        key, head = history_key(phase, decision), heads[decision.deployment.id]
-        if (text := str(key)) == head.key:
+    for each in changing:
+        key, decision, head = each.key, each.decision, heads[each.decision.deployment.id]
+        if each.remembered_as == head.key:
             repeated.append((head.id, decision.reason))
-        else:
-            head = HistoryHead(uuid4(), text)
-            what = (key.rollout_id, phase, key.result.value, key.error_code, str(key.target))
+        elif key:
+            head = HistoryHead(uuid4(), each.remembered_as)
+            what = (key.rollout_id, phase, key.result.value, key.error_code, key.target)
             new.append((head.id, decision.deployment.id, *what, phase, decision.reason, at, at))
         last.append(head)
     if repeated:
@@ -96,11 +86,6 @@ def record_history(
     if new:
         _HISTORY.add(connection, "deployment_history", new)
     return last
-
-
-def rollout_id(decision: ClassifiedDecision) -> UUID | None:
-    """The id of the rollout that the decision belongs to, if any."""
-    return decision.deployment.rollout.id if decision.deployment.rollout else None
 
 
 def _json_already(text: bytes) -> bytes:

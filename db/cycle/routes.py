@@ -7,11 +7,9 @@ from typing import Any, Self
 
 from psycopg import Connection, Cursor
 
-from db.cycle.records import rollout_id
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE
-from db.placing import Wanted, hosts_for
-from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.foretold import Foretold, NewRoute
 
 _CREATED = columns("""
     deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,
@@ -82,26 +80,22 @@ class RecordedRoutes:
         )
 
 
-def record_routes(connection: Connection, changing: Sequence[ClassifiedDecision], at: datetime) -> RecordedRoutes:
+def record_routes(
+    connection: Connection, left: Sequence[Foretold], placed: Sequence[tuple[NewRoute, str | None]], at: datetime
+) -> RecordedRoutes:
     """Write the routes of decisions, whose deployments are locked: new ones first, promotions before drains."""
-    wanted = [
-        (decision.deployment.id, spec.revision_id, rollout_id(decision), spec.traffic.value, at, at)
-        for decision in changing
-        for spec in decision.changes.rollout_specs
-        for _ in range(spec.count)
-    ]
-    promoted = [route_id for decision in changing for route_id in decision.changes.promote_route_ids]
-    drained = [route_id for decision in changing for route_id in decision.changes.drain_route_ids]
-    parked = [
-        (route_id, decision.changes.park_until) for decision in changing for route_id in decision.changes.park_route_ids
-    ]
-    hosts = hosts_for(connection, [Wanted(owner, revision) for owner, revision, *_ in wanted], drained)
-    if wanted:
-        created = [(*route, host) for route, host in zip(wanted, hosts, strict=True)]
+    changes = [each.decision.changes for each in left]
+    promoted = [route_id for change in changes for route_id in change.promote_route_ids]
+    drained = [route_id for change in changes for route_id in change.drain_route_ids]
+    parked = [(route_id, change.park_until) for change in changes for route_id in change.park_route_ids]
+    if placed:
+        created = [
+            (new.deployment_id, new.revision_id, new.rollout_id, new.traffic, at, at, host) for new, host in placed
+        ]
         _CREATED.add(connection, "routes", created)
     if promoted:
         connection.execute(_PROMOTE_ROUTES, {"ids": promoted})
     if parked:
         connection.execute(_PARK_ROUTES, _PARKED.arrays(parked))
     drains = connection.execute(_DRAIN_ROUTES, {"ids": drained, "at": at}) if drained else None
-    return RecordedRoutes(hosts, len(promoted), len(drained), drains)
+    return RecordedRoutes([host for _, host in placed], len(promoted), len(drained), drains)

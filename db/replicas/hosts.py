@@ -10,13 +10,13 @@ from psycopg.rows import scalar_row
 from db.locking.locked import changed, lock
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE, JUDGED, TO_STOP
-from db.placing import Wanted, hosts_for
+from db.placing import Wanted, grounds_for
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import IS_TO_START, KNOWN, record_stopped
 from domain.installation.contract import CONTRACT
 from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
-from domain.replicas.placement import EXTERNAL
+from domain.replicas.placement import EXTERNAL, hosts_by
 from domain.words.errors import HostNotFoundError, WrongStateError
 
 _SIGN_OF_LIFE = """
@@ -75,7 +75,7 @@ def place_routes(connection: Connection, limit: int) -> int:
         return 0
     lock(connection, owners)
     routes = connection.execute(_UNPLACED_OF, (owners, limit)).fetchall()
-    hosts = hosts_for(connection, [Wanted(owner, revision) for _, owner, revision in routes])
+    hosts = hosts_by(grounds_for(connection, [Wanted(owner, revision) for _, owner, revision in routes]))
     placed = [(route_id, host) for (route_id, *_), host in zip(routes, hosts, strict=True) if host]
     if placed:
         connection.execute(_PLACE, _PLACED.arrays(placed))

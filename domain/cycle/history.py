@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import DeploymentLifecycleStatus, Verdict
+from domain.model.deployment import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class HistoryKey:
     phase: str
     result: Verdict
     error_code: str | None
-    target: DeploymentLifecycleStatus
+    target: str
 
     def __str__(self) -> str:
         """Equal for equal keys, and for no others."""
@@ -33,7 +33,7 @@ def history_key(phase: str, classified: ClassifiedDecision) -> HistoryKey:
         phase=phase,
         result=classified.verdict,
         error_code=_error_code(classified),
-        target=classified.to,
+        target=str(classified.to),
     )
 
 

@@ -1,11 +1,13 @@
 """Which transitions are cloud events: a ladder over what a deployment was before and is after."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.cycle.after import outcome_of
+from domain.cycle.after import deployment_after, turns_clock
+from domain.cycle.foretold import Foretold
 from domain.cycle.rollout import PROVISIONING, ROLLING_BACK
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome, TrafficStatus
@@ -128,9 +130,23 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
 """In the order in which they are told, after what is told of the rollout from before."""
 
 
-def told_by_decision(decision: ClassifiedDecision, phase: str, deployment: Deployment) -> tuple[CloudEvent, ...]:
-    """What a handler's decision comes to. `deployment`: as it leaves it; `phase`: the handler's name."""
-    change = _Change(decision.deployment, deployment, outcome_of(decision), _promotes(decision))
+def told_by_decisions(left: Iterable[Foretold], phase: str, now: datetime) -> tuple[CloudEvent, ...]:
+    """What the decisions of a handler come to. `phase`: the handler's name.
+
+    Steps that bring nothing into traffic are told to nobody: most of them.
+    """
+    return tuple(event for each in left if _is_told(each) for event in _told_by(each, phase, now))
+
+
+def _is_told(left: Foretold) -> bool:
+    changes = left.decision.changes
+    return left.deployment is not None or bool(changes.promote_route_ids) or turns_clock(left.decision)
+
+
+def _told_by(left: Foretold, phase: str, now: datetime) -> tuple[CloudEvent, ...]:
+    decision = left.decision
+    deployment = left.deployment or deployment_after(decision, left.rollout, now)
+    change = _Change(decision.deployment, deployment, left.outcome, _promotes(decision))
     return _told(change, phase, decision.reason)
 
 

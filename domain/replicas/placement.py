@@ -7,8 +7,10 @@ that lack a secret of its revision are passed over; where all do, one of them ge
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
+
+from domain.replicas.clocks import hosts_in_time
 
 EXTERNAL = "external"
 """Stands where a host's name would, for replicas that another system runs. No host may be called so."""
@@ -21,6 +23,26 @@ class Unplaced:
     deployment_id: UUID
     is_external: bool
     lacking: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacingGrounds:
+    """What the choice of hosts goes by. `offsets`: how far the clock of each host that is up is off.
+
+    `of_deployment` and `of_all`: as in `place`. `later`: how many replicas more must wait for another transaction.
+    """
+
+    unplaced: Sequence[Unplaced] = ()
+    offsets: Mapping[str, float] = field(default_factory=dict)
+    of_deployment: Mapping[tuple[UUID, str], int] = field(default_factory=dict)
+    of_all: Mapping[str, int] = field(default_factory=dict)
+    later: int = 0
+
+
+def hosts_by(grounds: PlacingGrounds) -> list[str | None]:
+    """A host for each replica, in their order; None where no host is up, and for those that must wait."""
+    hosts = hosts_in_time(grounds.offsets)
+    return [*place(grounds.unplaced, hosts, grounds.of_deployment, grounds.of_all), *[None] * grounds.later]
 
 
 def place(

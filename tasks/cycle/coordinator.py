@@ -13,7 +13,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.cycle.applier import StrategyResultApplier, WaitingRow
+from db.cycle.applier import WaitingRow
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these
 from db.cycle.drift import mark_what_is_off
 from db.cycle.load import Load, load, load_what_is_readable
@@ -30,6 +30,7 @@ from tasks.cycle.chunk import ChunkResult
 from tasks.cycle.decision_counts import count_chunk
 from tasks.cycle.decision_log import log_chunk
 from tasks.cycle.halves import in_halves
+from tasks.cycle.written import write_decisions
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker, events_of, route_key
 from tasks.seen.observed import CHUNKS_FAILED
@@ -167,7 +168,7 @@ def _apply(
     decisions = decided.decisions
     if not decisions and not waits:
         return ChunkResult()
-    applied = StrategyResultApplier(connection, handler.name).apply(decisions, claim, waits)
+    applied = write_decisions(connection, handler.name, decisions, claim, waits)
     due = frozenset(
         decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
     )

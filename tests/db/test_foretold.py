@@ -13,7 +13,6 @@ from sqlalchemy import Engine
 from db.commands.steering import RULES, case_of
 from db.commands.written import write_steered
 from db.connection.engine import transaction
-from db.cycle.applier import StrategyResultApplier
 from db.cycle.claim import claim_named, claim_these
 from db.cycle.load import load
 from db.replicas.reports import RouteReport, apply_reports
@@ -28,6 +27,7 @@ from domain.installation.retention import Retention
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RouteStatus
 from domain.replicas.reported import reported
 from domain.words.errors import RollwayError
+from tasks.cycle.written import write_decisions
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.pictures.snapshots import policies
 from tests.support.rows.deployments import make_deployment
@@ -102,7 +102,7 @@ class Fleet:
             st.sampled_from([handler for handler in HANDLERS.values() if status in handler.targets]), "handler"
         )
         decisions = handler.execute(deployments, claim.now).decisions
-        StrategyResultApplier(self.connection, handler.name).apply(decisions, claim)
+        write_decisions(self.connection, handler.name, decisions, claim)
         foretold = after(decisions[0], claim.now)
         assert self.read() == self.with_real_ids(deployments[0], foretold)
 

@@ -4,10 +4,11 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
-from db.cycle.applier import StaleSnapshotError, StrategyResultApplier
+from db.cycle.applier import StaleSnapshotError
 from db.cycle.claim import claim_due, claim_these
 from db.cycle.load import load
 from domain.model.deployment import Verdict
+from tasks.cycle.written import write_decisions
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.rows.databases import engine_on
 from tests.support.rows.deployments import drawn, make_deployment, read, snapshot, write
@@ -88,7 +89,7 @@ def test_a_snapshot_gone_stale_is_refused_and_nothing_of_the_chunk_is_kept(engin
     decided = handler.execute(deployments, claim.now).decisions
 
     with pytest.raises(StaleSnapshotError, match="1 of 2"):
-        in_transaction(engine, lambda connection: StrategyResultApplier(connection, "x").apply(decided, claim))
+        in_transaction(engine, lambda connection: write_decisions(connection, "x", decided, claim))
     assert [drawn(engine, deployment_id) for deployment_id in ids] == ["■■■|", "■■■|"]
     assert read(engine, "SELECT 1 FROM rollout_steps UNION ALL SELECT 1 FROM deployment_history") == []
 

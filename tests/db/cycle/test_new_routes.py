@@ -5,8 +5,9 @@ from functools import partial
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.placing import MOST_AT_ONCE, Wanted, hosts_for
+from db.placing import MOST_AT_ONCE, Wanted, grounds_for
 from db.replicas.secrets import note_fault
+from domain.replicas.placement import hosts_by
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.rows.hosts import go_down, up
@@ -58,5 +59,5 @@ def test_so_many_get_a_host_in_one_transaction_and_the_others_in_the_next(engine
     up(engine, "a")
     made = make_deployment(engine, "■|", status=PROVISIONING)
     wanted = [Wanted(made.id, made.v2)] * (MOST_AT_ONCE + 2)
-    hosts = in_transaction(engine, partial(hosts_for, wanted=wanted))
-    assert hosts == ["a"] * MOST_AT_ONCE + [None, None]
+    grounds = in_transaction(engine, partial(grounds_for, wanted=wanted))
+    assert hosts_by(grounds) == ["a"] * MOST_AT_ONCE + [None, None]

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.cycle.after import deployment_after, rollout_after
+from domain.cycle.foretold import foretold
 from domain.foresight.plan.world import cycle
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
-from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decision
+from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decisions
 from domain.steering.activation import activate
 from domain.steering.steered import Asking, Steered
 from domain.steering.verbs import abort, destroy, pause, promote, resume, scale
@@ -68,8 +68,7 @@ def names(events: tuple[CloudEvent, ...]) -> list[str]:
 )
 def test_what_a_cycle_tells(deployment: Deployment, told: list[str]) -> None:
     decision = cycle(deployment, NOW)
-    left = deployment_after(decision, rollout_after(decision, NOW), NOW)
-    events = told_by_decision(decision, "deploying", left)
+    events = told_by_decisions(foretold([decision], "deploying", NOW), "deploying", NOW)
     assert names(events) == told
     assert all((event.actor, event.sentence) == ("deploying", decision.reason) for event in events)
 

@@ -39,7 +39,7 @@ def test_rollout_phase_result_error_and_target_each_make_a_new_record() -> None:
         replace(key, phase="scaling"),
         replace(key, result=Verdict.SUCCESS),
         replace(key, error_code="ValueError"),
-        replace(key, target=cycle(deploying("|■■■"), NOW).to),
+        replace(key, target=str(cycle(deploying("|■■■"), NOW).to)),
     ):
         assert not merges(str(key), other)
         assert not merges(str(other), key)

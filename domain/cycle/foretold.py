@@ -1,0 +1,89 @@
+"""What decisions leave behind, finished: whoever writes these values copies them, and asks nothing more."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from domain.cycle.after import back_reason_of, deployment_after, outcome_of, rollout_after, turns_clock
+from domain.cycle.history import HistoryKey, history_key
+from domain.cycle.recording import decision_json, inputs_json
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.deployment import Deployment, Rollout, RolloutOutcome, TrafficStatus
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """A numbered step of a rollout, with all that is needed to decide it again, as JSON text."""
+
+    number: int
+    inputs: bytes
+    decision: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What one decision leaves behind.
+
+        a wait               nothing but its reason and the next look; the rollout where its clock stops or goes on
+        a step of many       a record of the timeline, the rollout, and a step of it
+        a move               these, and the deployment: its next snapshot, with the routes from before
+
+    `remembered_as`: the key of the record as text, under which the next record may merge into it.
+    """
+
+    decision: ClassifiedDecision
+    key: HistoryKey | None = None
+    remembered_as: str = ""
+    deployment: Deployment | None = None
+    rollout: Rollout | None = None
+    outcome: RolloutOutcome | None = None
+    back_reason: str | None = None
+    step: StepRecord | None = None
+
+
+class NewRoute(NamedTuple):
+    """A replica that a decision wants."""
+
+    deployment_id: UUID
+    revision_id: UUID
+    rollout_id: UUID | None
+    traffic: TrafficStatus
+
+
+def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime) -> list[Foretold]:
+    """What each of these decisions leaves behind, in their order. `phase`: the name of the handler that made them."""
+    return [
+        _changed(decision, phase, now) if decision.changes_anything else _waited(decision, now)
+        for decision in decisions
+    ]
+
+
+def new_routes(left: Sequence[Foretold]) -> list[NewRoute]:
+    """The replicas that changing decisions want, one by one, in the order of the decisions."""
+    return [
+        NewRoute(each.decision.deployment.id, spec.revision_id, each.rollout.id if each.rollout else None, spec.traffic)
+        for each in left
+        if each.key
+        for spec in each.decision.changes.rollout_specs
+        for _ in range(spec.count)
+    ]
+
+
+def _waited(decision: ClassifiedDecision, now: datetime) -> Foretold:
+    return Foretold(decision, rollout=rollout_after(decision, now) if turns_clock(decision) else None)
+
+
+def _changed(decision: ClassifiedDecision, phase: str, now: datetime) -> Foretold:
+    key, before, rollout = history_key(phase, decision), decision.deployment, rollout_after(decision, now)
+    return Foretold(
+        decision,
+        key,
+        str(key),
+        None if decision.stays else deployment_after(decision, rollout, now),
+        rollout,
+        outcome_of(decision),
+        back_reason_of(decision),
+        StepRecord(rollout.steps, inputs_json(before, now), decision_json(decision)) if rollout else None,
+    )
