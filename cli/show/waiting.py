@@ -95,7 +95,7 @@ def settled(progress: Progress) -> bool:
     if view.lifecycle is Lifecycle.DESTROYED:
         message = f"{view.name} was destroyed meanwhile"
         raise RolledBackError(message, deployment=view.name)
-    return is_settled(view.snapshot)
+    return is_settled(view.snapshot, view.now)
 
 
 def gone_back(progress: Progress) -> bool:

@@ -102,10 +102,6 @@ def budget_at_rest(deployment: Deployment) -> Budget:
     return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
 
 
-def is_settled(deployment: Deployment) -> bool:
-    """Whether just the replicas that are wanted are there and serve: nothing is off, and nothing on its way."""
-    serving = sum(
-        route.is_serving and route.revision_id == deployment.current_revision_id for route in deployment.routes
-    )
-    active = sum(route.is_active and route.parked_until is None for route in deployment.routes)
-    return deployment.status.lifecycle is Lifecycle.READY and serving == active == deployment.desired_replicas
+def is_settled(deployment: Deployment, now: datetime) -> bool:
+    """Whether a deployment with a revision is ready, and nothing of it is off, sick or on its way."""
+    return deployment.status.lifecycle is Lifecycle.READY and drift(deployment, now).waits is _AT_REST

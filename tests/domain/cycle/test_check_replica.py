@@ -3,15 +3,18 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
+
+import pytest
 
 from domain.cycle.recording import inputs_from_json, inputs_json
 from domain.foresight.plan.world import cycle
-from domain.handlers.check_replica import CheckReplicaHandler
+from domain.handlers.check_replica import CheckReplicaHandler, is_settled
 from domain.handlers.reconcile import ReconcileHandler
 from domain.model.autoscaling import NO_AUTOSCALING
-from domain.model.deployment import Verdict
+from domain.model.deployment import DeploymentLifecycleStatus, Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
-from tests.support.pictures.pictures import NOW, READY, SCALING, deploying, resting
+from tests.support.pictures.pictures import NOW, READY, SCALING, V3, deploying, resting
 from tests.support.pictures.policies import canary
 
 NEW = {"autoscaling", "rules", "metrics", "last_autoscaled_at"}
@@ -57,6 +60,34 @@ def test_what_was_given_up_is_not_autoscaled_before_it_may_be_tried_again() -> N
     )
     decision = cycle(given_up, NOW)
     assert (decision.to, decision.desired_replicas, decision.due_at) == (READY, 3, ago(-60))
+
+
+@pytest.mark.parametrize(
+    ("drawn_as", "status", "settled"),
+    [
+        ("■■■", READY, True),
+        ("■■", READY, False),
+        ("■■◇", READY, False),
+        ("■■△", READY, False),
+        ("■■□", READY, False),
+        ("■■■□", READY, False),
+        ("■■■~", READY, True),
+        ("■■■✗", READY, True),
+        ("■■■", SCALING, False),
+    ],
+)
+def test_settled_is_what_has_nothing_off_and_nothing_on_its_way(
+    drawn_as: str, status: DeploymentLifecycleStatus, *, settled: bool
+) -> None:
+    assert is_settled(resting(drawn_as, 3, status), NOW) is settled
+
+
+def test_replicas_that_are_parked_are_in_nobodys_way_until_their_time_is_over() -> None:
+    ready = resting("■■■", 3, READY)
+    (idle,) = resting("□", 1).routes
+    with_old = replace(ready, routes=(*ready.routes, replace(idle, id=UUID(int=99), revision_id=V3, parked_until=NOW)))
+    assert is_settled(with_old, ago(1))
+    assert not is_settled(with_old, NOW)
 
 
 def test_only_check_replica_asks_the_rules() -> None:
