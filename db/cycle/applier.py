@@ -1,7 +1,7 @@
 """The bulk write: what a chunk of decisions leaves behind becomes rows, set by set, in the claim's transaction."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -10,12 +10,13 @@ from psycopg import Connection, Cursor
 
 from db.cycle.claim import Claim, HistoryHead
 from db.cycle.records import record_history, record_rollouts, record_steps
-from db.cycle.routes import StrategyApplyResult, record_routes
+from db.cycle.routes import RecordedRoutes, StrategyApplyResult, record_routes
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.locking.rows import columns
 from db.outbox.written import write_events
-from domain.cycle.foretold import Foretold, NewRoute
+from domain.cycle.foretold import Foretold, NewRoute, StepRecord
 from domain.cycle.transitions import ClassifiedDecision
+from domain.model.changes import RouteChanges
 from domain.outbox.cloud_events import CloudEvent
 
 _WAITING = columns("id uuid, version int8, due_at timestamptz, reason text")
@@ -50,41 +51,49 @@ class StaleSnapshotError(Exception):
     """A deployment changed between the read and the write although it was locked; nothing of the chunk is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StrategyResultApplier:
-    """The one write. `phase` is the handler's name, kept as the actor of each history record."""
+    """The one write of a chunk. `phase` is the handler's name, kept as the actor of each history record.
+
+    Its methods are called in their order, and each only sends: Postgres works while what comes next is worked out.
+
+    Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
+    of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
+    """
 
     connection: Connection
     phase: str
+    claim: Claim
+    _routes: RecordedRoutes | None = None
+    _sent: list[Cursor] = field(default_factory=list)
+    _asked: int = 0
 
-    def apply(
-        self,
-        left: Sequence[Foretold],
-        placed: Sequence[tuple[NewRoute, str | None]],
-        told: Sequence[CloudEvent],
-        claim: Claim,
-        glanced: Sequence[WaitingRow] = (),
-    ) -> StrategyApplyResult:
-        """Write a chunk, and the waits that a glance told. Raises StaleSnapshotError when a version is not as read.
+    def move_routes(self, changes: Sequence[RouteChanges], placed: Sequence[tuple[NewRoute, str | None]]) -> None:
+        """Write routes. `placed`: the new ones, with their hosts."""
+        self._routes = record_routes(self.connection, changes, placed, self.claim.now)
 
-        `placed`: the new routes with their hosts; `told`: the events that subscribers are told.
-
-        Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
-        of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
-        """
-        at = claim.now
+    def apply(self, left: Sequence[Foretold], glanced: Sequence[WaitingRow] = ()) -> None:
+        """Write what decisions leave behind, and the waits that a glance told."""
         changing = [each for each in left if each.key]
-        waiting = [_waiting(each.decision) for each in left if not each.key]
-        routes = record_routes(self.connection, changing, placed, at)
-        heads = record_history(self.connection, self.phase, changing, claim.heads, at) if changing else []
-        sent = [*self._change(changing, heads), *self._wait([*waiting, *glanced])]
+        waiting = [*(_waiting(each.decision) for each in left if not each.key), *glanced]
+        at, heads = self.claim.now, self.claim.heads
+        last = record_history(self.connection, self.phase, changing, heads, at) if changing else []
+        self._sent += [*self._change(changing, last), *self._wait(waiting)]
+        self._asked += len(changing) + len(waiting)
         record_rollouts(self.connection, left, at)
-        record_steps(self.connection, self.phase, changing, at)
+
+    def record(self, steps: Sequence[StepRecord], told: Sequence[CloudEvent]) -> None:
+        """Keep the steps of rollouts, and the events that subscribers are told."""
+        record_steps(self.connection, self.phase, steps, self.claim.now)
         write_events(self.connection, told)
-        written = sum(cursor.rowcount for cursor in sent)  # asked for last, so that Postgres works meanwhile
-        if written != (asked := len(left) + len(glanced)):
-            raise StaleSnapshotError(f"{asked - written} of {asked} deployments changed while they were locked")
-        return routes.result()
+
+    def result(self) -> StrategyApplyResult:
+        """Wait for Postgres. Raises StaleSnapshotError when a version is not as it was read."""
+        written = sum(cursor.rowcount for cursor in self._sent)
+        if written != self._asked:
+            missing = self._asked - written
+            raise StaleSnapshotError(f"{missing} of {self._asked} deployments changed while they were locked")
+        return self._routes.result() if self._routes else StrategyApplyResult()
 
     def _wait(self, waiting: Sequence[WaitingRow]) -> Iterator[Cursor]:
         """Only the next look and the reason of a deployment that waits are written."""

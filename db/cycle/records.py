@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from db.cycle.claim import HistoryHead
 from db.cycle.values import COUNTED, assigned, counted_values
 from db.locking.rows import columns
-from domain.cycle.foretold import Foretold
+from domain.cycle.foretold import Foretold, StepRecord
 
 _DECIDED = COUNTED + columns("back_reason text, outcome text")
 
@@ -44,23 +44,14 @@ def record_rollouts(connection: Connection, left: Iterable[Foretold], at: dateti
         connection.execute(_UPDATE_ROLLOUTS, _DECIDED.arrays(rows, at=at))
 
 
-def record_steps(connection: Connection, phase: str, left: Iterable[Foretold], at: datetime) -> None:
-    """One numbered step for each changing cycle of a rollout, with all that is needed to decide it again."""
-    steps = [
-        (
-            each.rollout.id,
-            step.number,
-            phase,
-            at,
-            each.decision.verdict.value,
-            Jsonb(step.inputs, _json_already),
-            Jsonb(step.decision, _json_already),
-        )
-        for each in left
-        if each.rollout and (step := each.step)
+def record_steps(connection: Connection, phase: str, steps: Iterable[StepRecord], at: datetime) -> None:
+    """One numbered step for each changing cycle of a rollout."""
+    rows = [
+        (step.rollout_id, step.number, phase, at, step.verdict.value, _jsonb(step.inputs), _jsonb(step.decision))
+        for step in steps
     ]
-    if steps:
-        _STEP.add(connection, "rollout_steps", steps)
+    if rows:
+        _STEP.add(connection, "rollout_steps", rows)
 
 
 def record_history(
@@ -86,6 +77,10 @@ def record_history(
     if new:
         _HISTORY.add(connection, "deployment_history", new)
     return last
+
+
+def _jsonb(text: bytes) -> Jsonb:
+    return Jsonb(text, _json_already)
 
 
 def _json_already(text: bytes) -> bytes:

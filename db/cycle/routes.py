@@ -9,7 +9,8 @@ from psycopg import Connection, Cursor
 
 from db.locking.rows import columns
 from db.locking.statuses import ACTIVE
-from domain.cycle.foretold import Foretold, NewRoute
+from domain.cycle.foretold import NewRoute
+from domain.model.changes import RouteChanges
 
 _CREATED = columns("""
     deployment_id uuid, revision_id uuid, rollout_id uuid, traffic_status text, created_at timestamptz,
@@ -81,10 +82,12 @@ class RecordedRoutes:
 
 
 def record_routes(
-    connection: Connection, left: Sequence[Foretold], placed: Sequence[tuple[NewRoute, str | None]], at: datetime
+    connection: Connection,
+    changes: Sequence[RouteChanges],
+    placed: Sequence[tuple[NewRoute, str | None]],
+    at: datetime,
 ) -> RecordedRoutes:
     """Write the routes of decisions, whose deployments are locked: new ones first, promotions before drains."""
-    changes = [each.decision.changes for each in left]
     promoted = [route_id for change in changes for route_id in change.promote_route_ids]
     drained = [route_id for change in changes for route_id in change.drain_route_ids]
     parked = [(route_id, change.park_until) for change in changes for route_id in change.park_route_ids]

@@ -1,6 +1,6 @@
 """What decisions leave behind, finished: whoever writes these values copies them, and asks nothing more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -10,16 +10,7 @@ from domain.cycle.after import back_reason_of, deployment_after, outcome_of, rol
 from domain.cycle.history import HistoryKey, history_key
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
-from domain.model.deployment import Deployment, Rollout, RolloutOutcome, TrafficStatus
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """A numbered step of a rollout, with all that is needed to decide it again, as JSON text."""
-
-    number: int
-    inputs: bytes
-    decision: bytes
+from domain.model.deployment import Deployment, Rollout, RolloutOutcome, TrafficStatus, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +18,7 @@ class Foretold:
     """What one decision leaves behind.
 
         a wait               nothing but its reason and the next look; the rollout where its clock stops or goes on
-        a step of many       a record of the timeline, the rollout, and a step of it
+        a step of many       a record of the timeline, and the rollout
         a move               these, and the deployment: its next snapshot, with the routes from before
 
     `remembered_as`: the key of the record as text, under which the next record may merge into it.
@@ -40,7 +31,6 @@ class Foretold:
     rollout: Rollout | None = None
     outcome: RolloutOutcome | None = None
     back_reason: str | None = None
-    step: StepRecord | None = None
 
 
 class NewRoute(NamedTuple):
@@ -52,6 +42,27 @@ class NewRoute(NamedTuple):
     traffic: TrafficStatus
 
 
+class StepRecord(NamedTuple):
+    """A numbered step of a rollout, with all that is needed to decide it again, as JSON text."""
+
+    rollout_id: UUID
+    number: int
+    verdict: Verdict
+    inputs: bytes
+    decision: bytes
+
+
+def new_routes(changing: Iterable[ClassifiedDecision]) -> list[NewRoute]:
+    """The replicas that decisions want, one by one, in the order of the decisions."""
+    return [
+        NewRoute(before.id, spec.revision_id, before.rollout.id if before.rollout else None, spec.traffic)
+        for decision in changing
+        for before in (decision.deployment,)
+        for spec in decision.changes.rollout_specs
+        for _ in range(spec.count)
+    ]
+
+
 def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime) -> list[Foretold]:
     """What each of these decisions leaves behind, in their order. `phase`: the name of the handler that made them."""
     return [
@@ -60,14 +71,18 @@ def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime)
     ]
 
 
-def new_routes(left: Sequence[Foretold]) -> list[NewRoute]:
-    """The replicas that changing decisions want, one by one, in the order of the decisions."""
+def steps_of(left: Iterable[Foretold], now: datetime) -> list[StepRecord]:
+    """The step of each decision that changed something in a rollout."""
     return [
-        NewRoute(each.decision.deployment.id, spec.revision_id, each.rollout.id if each.rollout else None, spec.traffic)
+        StepRecord(
+            each.rollout.id,
+            each.rollout.steps,
+            each.decision.verdict,
+            inputs_json(each.decision.deployment, now),
+            decision_json(each.decision),
+        )
         for each in left
-        if each.key
-        for spec in each.decision.changes.rollout_specs
-        for _ in range(spec.count)
+        if each.key and each.rollout
     ]
 
 
@@ -76,7 +91,7 @@ def _waited(decision: ClassifiedDecision, now: datetime) -> Foretold:
 
 
 def _changed(decision: ClassifiedDecision, phase: str, now: datetime) -> Foretold:
-    key, before, rollout = history_key(phase, decision), decision.deployment, rollout_after(decision, now)
+    key, rollout = history_key(phase, decision), rollout_after(decision, now)
     return Foretold(
         decision,
         key,
@@ -85,5 +100,4 @@ def _changed(decision: ClassifiedDecision, phase: str, now: datetime) -> Foretol
         rollout,
         outcome_of(decision),
         back_reason_of(decision),
-        StepRecord(rollout.steps, inputs_json(before, now), decision_json(decision)) if rollout else None,
     )

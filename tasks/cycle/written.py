@@ -8,7 +8,7 @@ from db.cycle.applier import StrategyResultApplier, WaitingRow
 from db.cycle.claim import Claim
 from db.cycle.routes import StrategyApplyResult
 from db.placing import Wanted, grounds_for
-from domain.cycle.foretold import foretold, new_routes
+from domain.cycle.foretold import foretold, new_routes, steps_of
 from domain.cycle.transitions import ClassifiedDecision
 from domain.outbox.cloud_events import told_by_decisions
 from domain.replicas.placement import hosts_by
@@ -23,12 +23,15 @@ def write_decisions(
 ) -> StrategyApplyResult:
     """Write what these decisions of the handler named `phase` leave behind, and the waits that a glance told.
 
-    Raises what the applier raises. Events are made only where somebody is subscribed.
+    Raises StaleSnapshotError. Each part is foretold while Postgres writes the one before.
     """
-    left = foretold(decisions, phase, claim.now)
-    told = told_by_decisions(left, phase, claim.now) if claim.is_heard else ()
-    new = new_routes(left)
-    drained = [route_id for decision in decisions for route_id in decision.changes.drain_route_ids]
+    applier, now = StrategyResultApplier(connection, phase, claim), claim.now
+    changing = [decision for decision in decisions if decision.changes_anything]
+    new, changes = new_routes(changing), [decision.changes for decision in changing]
+    drained = [route_id for change in changes for route_id in change.drain_route_ids]
     hosts = hosts_by(grounds_for(connection, [Wanted(each.deployment_id, each.revision_id) for each in new], drained))
-    placed = list(zip(new, hosts, strict=True))
-    return StrategyResultApplier(connection, phase).apply(left, placed, told, claim, glanced)
+    applier.move_routes(changes, list(zip(new, hosts, strict=True)))
+    left = foretold(decisions, phase, now)
+    applier.apply(left, glanced)
+    applier.record(steps_of(left, now), told_by_decisions(left, phase, now) if claim.is_heard else ())
+    return applier.result()
