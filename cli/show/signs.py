@@ -1,7 +1,6 @@
 """Who is waited for: a worker that is not heard of, without whom nothing moves, or a person who must say so."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
 from rich.console import Console
@@ -9,21 +8,19 @@ from rich.console import Console
 from cli.servers import Reader
 from cli.terminal.output import printer
 from db.views.deployments import DeploymentView, deployment_named
-from db.views.fleet.signs import SILENT, SignsOfLife, signs_of_life
+from db.views.fleet.signs import SignsOfLife, signs_of_life
+from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.words.numbers import duration
-
-_NO_TICK = timedelta(seconds=15)
-"""What the silence of beat means: its ticks wait for a worker that is free."""
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
     """A sentence for each part that was heard of before and is silent, and for workers also when none ever was."""
     if sentence := signs.missing_worker:
         yield sentence
-    elif signs.beat is not None and signs.now - signs.beat > _NO_TICK:
+    elif signs.beat is not None and signs.now - signs.beat > BEAT_MISSED_AFTER:
         since = duration(signs.now - signs.beat)
         yield f"no tick of beat has reached a worker for {since}: what waits for a time waits; do beat and Redis run?"
-    if signs.api is not None and signs.now - signs.api > SILENT:
+    if signs.api is not None and signs.now - signs.api > MISSED_AFTER:
         since = duration(signs.now - signs.api)
         yield f"the server for proxies (api) has not been heard of for {since}: proxies go on with what they know"
 

@@ -17,7 +17,8 @@ from domain.installation.contract import CONTRACT
 from domain.model.deployment import RouteStatus
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL, hosts_by
-from domain.words.errors import HostNotFoundError, WrongStateError
+from domain.replicas.silence import refuse_to_forget
+from domain.words.errors import HostNotFoundError
 
 _SIGN_OF_LIFE = """
     INSERT INTO hosts (name, address, clock_offset_seconds, contract) VALUES (%s, %s, %s, %s)
@@ -160,8 +161,7 @@ def forget_host(connection: Connection, name: str) -> frozenset[UUID]:
     found = _values(connection, "SELECT down_since FROM hosts WHERE name = %s FOR UPDATE", (name,))
     if not found:
         raise HostNotFoundError(f"there is no host {name}; 'rollway hosts' lists those that exist", host=name)
-    if found == [None]:
-        raise WrongStateError(f"host {name} is up; only a host that is down can be forgotten", host=name)
+    refuse_to_forget(name, *found)
     touched = fail_routes_of_lost_hosts(connection, None)
     left = _values(connection, "SELECT id FROM routes WHERE host = %s AND stopped_at IS NULL", (name,))
     touched |= record_stopped(connection, left)

@@ -1,4 +1,4 @@
-"""What becomes of the replicas of a host that falls silent, counted in looks at its signs of life.
+"""Who is silent: worker hosts and their replicas, counted in looks at signs of life; and the parts that people miss.
 
     looks in a row without a fresh sign     0 1 2 3       4 5 6 7     8 ...       (15 s of silence are 8 looks)
     its running routes                      as they are   degraded    failed: the host is down
@@ -6,7 +6,19 @@
 Looks are counted, not seconds: while nobody looked, nobody could be heard.
 """
 
+from datetime import datetime, timedelta
+
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
+from domain.words.errors import WrongStateError
+
+SIGN_OF_LIFE_SECONDS = 1.0
+"""How often a worker shows a sign of life of its host."""
+FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
+"""A look finds a host silent whose last sign is older."""
+MISSED_AFTER = timedelta(seconds=5)
+"""People are told of workers, or of the server for proxies, when none was heard of for longer."""
+BEAT_MISSED_AFTER = timedelta(seconds=15)
+"""People are told of beat when no tick of it was heard of for longer: ticks wait for a worker that is free."""
 
 
 def looks_until_down(seconds: float) -> int:
@@ -17,3 +29,9 @@ def looks_until_down(seconds: float) -> int:
 def looks_until_degraded(seconds: float) -> int:
     """Silent looks in a row after which a host's running routes are degraded: half of the others, rounded up."""
     return (looks_until_down(seconds) + 1) // 2
+
+
+def refuse_to_forget(host: str, down_since: datetime | None) -> None:
+    """Only a host that is down may be forgotten. Raises WrongStateError for one that is up."""
+    if down_since is None:
+        raise WrongStateError(f"host {host} is up; only a host that is down can be forgotten", host=host)

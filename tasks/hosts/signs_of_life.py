@@ -12,9 +12,9 @@ from db.connection.engine import database_now, in_transaction
 from db.replicas.hosts import show_sign_of_life
 from db.set_back import count_from_now
 from domain.replicas.clocks import clock_offset, is_warned_of, seconds_set_back
+from domain.replicas.silence import SIGN_OF_LIFE_SECONDS
 from tasks.hosts.looking import keep_looking
 
-SIGN_OF_LIFE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
 
 

@@ -16,12 +16,10 @@ from db.replicas.hosts import (
     place_routes,
 )
 from domain.replicas.events import RouteLifecycleType
-from domain.replicas.silence import looks_until_degraded, looks_until_down
+from domain.replicas.silence import FRESH_SECONDS, looks_until_degraded, looks_until_down
 from tasks.cycle.change import change_and_wake
-from tasks.hosts.signs_of_life import SIGN_OF_LIFE_SECONDS
 from tasks.redis.wake import Waker, route_key
 
-_FRESH_SECONDS = 2.5 * SIGN_OF_LIFE_SECONDS
 _AT_ONCE = 500
 _log = structlog.get_logger(__name__)
 
@@ -45,7 +43,7 @@ def look_at_hosts(engine: Engine, waker: Waker, silence_seconds: float) -> bool:
     True while `settle_routes` may find more of them. Each call counts as one look, so only the alarm calls it.
     """
     looks = looks_until_down(silence_seconds)
-    count = partial(look_at_signs_of_life, fresh_seconds=_FRESH_SECONDS, looks=looks)
+    count = partial(look_at_signs_of_life, fresh_seconds=FRESH_SECONDS, looks=looks)
     down, back = in_transaction(engine, count)
     for host in down:
         _log.error("host is down; its replicas are replaced", host=host, silence_seconds=silence_seconds)

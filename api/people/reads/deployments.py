@@ -101,7 +101,7 @@ def progress(connection: Connection, asked: Asked) -> Document:
 
 def hosts(connection: Connection, _: Asked) -> Document:
     """The machines that run replicas."""
-    return {"items": [{**asdict(host), "state": "down" if host.down_since else "up"} for host in all_hosts(connection)]}
+    return {"items": [{**asdict(host), "state": host.state} for host in all_hosts(connection)]}
 
 
 def proxies(connection: Connection, _: Asked) -> Document:

@@ -25,7 +25,7 @@ def hosts(*, as_json: AsJson = False) -> None:
     with Reader() as reader:
         found = reader.read(all_hosts)
     if as_json:
-        return print_json([{**asdict(host), "state": "down" if host.down_since else "up"} for host in found])
+        return print_json([{**asdict(host), "state": host.state} for host in found])
     if not found:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
     shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")

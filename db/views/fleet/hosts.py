@@ -37,6 +37,11 @@ class HostView:
     now: datetime
     replicas: dict[str, int]
 
+    @property
+    def state(self) -> str:
+        """The word for whether it is up: "up" or "down"."""
+        return "down" if self.down_since else "up"
+
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:
     """Every host that has ever shown a sign of life and was not forgotten, by name."""

@@ -1,16 +1,15 @@
 """The read for people: when those who do the work were last heard of."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import class_row
 
 from db.locking.live import IS_LIVE
+from domain.replicas.silence import MISSED_AFTER
 from domain.words.numbers import duration
-
-SILENT = timedelta(seconds=5)
 
 _SIGNS = f"""
     SELECT clock_timestamp() AS now, (SELECT max(last_seen_at) FROM hosts) AS worker,
@@ -39,7 +38,7 @@ class SignsOfLife:
         """A sentence when no worker does anything; empty when one does."""
         if self.worker is None:
             return "no worker has been heard of yet, so nothing is started or stopped; 'rollway up' starts some"
-        if self.now - self.worker <= SILENT:
+        if self.now - self.worker <= MISSED_AFTER:
             return ""
         since = duration(self.now - self.worker)
         return f"no worker has been heard of for {since}, so nothing is started, probed or stopped; does one run?"
