@@ -45,8 +45,8 @@ test: check prometheus browser ## everything: check, then the whole test suite (
 	@$(if $(ARGS),:,$(BIN)/pytest -n auto $(SEARCHES))
 	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
 
-unit: .venv/.dev ## the pure tests alone, in seconds
-	@HYPOTHESIS_PROFILE=unit $(BIN)/pytest tests/domain tests/traffic $(ARGS)
+unit: .venv/.dev ## the pure tests without the searches, in seconds
+	@HYPOTHESIS_PROFILE=unit $(BIN)/pytest -n logical -p no:logging tests/domain tests/traffic $(SEARCHES:%=--ignore=%) $(ARGS)
 
 check: .venv/.dev ## ruff, mypy, import-linter
 	@$(BIN)/ruff check .

@@ -37,9 +37,10 @@ settings.register_profile("mutants", settings.get_profile("unit"), phases=(Phase
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """More processes than cores, since most tests wait most of the time; each has servers of its own."""
-    return min(3 * (os.cpu_count() or 1), 12)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """As many processes as cores for `-n logical`; more for `-n auto`, since most tests wait most of the time."""
+    cores = os.cpu_count() or 1
+    return cores if config.option.numprocesses == "logical" else min(3 * cores, 12)
 
 
 WAITING = {"e2e", "stack", "api"}

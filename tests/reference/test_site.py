@@ -57,7 +57,6 @@ def leads_nowhere(page: Path, link: str) -> bool:
 
 
 @needs_sphinx
-@pytest.mark.timeout(180)
 def test_the_site_is_whole_and_asks_nobody_outside(tmp_path: Path) -> None:
     site = build(tmp_path)
     pages = sorted(site.rglob("*.html"))

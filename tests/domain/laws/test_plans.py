@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.foresight.plan.course import Stand
@@ -70,7 +70,6 @@ def beginning(policy: DeploymentPolicy, n: int) -> Deployment:
     return deploying("■" * n + "|", n, policy=policy)
 
 
-@settings(max_examples=40)
 @given(policies(), REPLICAS, st.randoms(use_true_random=False))
 def test_what_happens_is_what_the_plan_said_and_stays_within_what_it_promised(
     policy: DeploymentPolicy, n: int, chance: random.Random

@@ -38,7 +38,9 @@ def engine_on(url: str) -> Engine:
 def copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
     """The URL of a database that is gone at the end."""
     name = f"test_{next(_numbers)}"
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
+        sql.Identifier(name), sql.Identifier(template)
+    )
     _administer(server, create)
     try:
         yield _database(server, name)

@@ -1,4 +1,4 @@
-"""Of every wait that any table of this folder draws, and of arbitrary ones, it is known what is waited for."""
+"""What is waited for is known of every wait that any table of these tests draws, and of arbitrary ones."""
 
 import ast
 import re
