@@ -2,23 +2,35 @@
 
 import json
 from dataclasses import asdict
+from typing import Annotated, Any
 
 from psycopg import Connection
 
 from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document
+from api.people.reads.shapes import Shape
 from db.commands.apply.ahead import AppliedAhead, applied_ahead
-from db.commands.apply.difference import differences
+from db.commands.apply.difference import DocumentDifference, differences
 from domain.commands.apply import Apply
 from domain.cycle.recording import inputs_json
+from domain.foresight.rehearsal.learned import Learned
+
+_AHEAD = {
+    "deployment": str,
+    "from_revision": str,
+    "to_revision": str,
+    "has_health_check": bool,
+    "inputs": dict[str, Any],
+    "learned": Learned,
+}
 
 
-def difference(connection: Connection, asked: Asked) -> Document:
+def difference(connection: Connection, asked: Asked) -> Annotated[Document, Shape((DocumentDifference,), "whole")]:
     """What applying documents would change, values of variables masked."""
     return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
 
 
-def ahead(connection: Connection, asked: Asked) -> Document:
+def ahead(connection: Connection, asked: Asked) -> Annotated[Document, Shape((), "whole", _AHEAD)]:
     """Each deployment as applying its document would leave it: a client makes plans and rehearsals from that."""
     return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
 

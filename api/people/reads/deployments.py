@@ -1,33 +1,43 @@
 """The reads: what each resource shows, from one snapshot of Postgres, in the shapes that `--json` has."""
 
 from dataclasses import asdict
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
 
 from api.people.asking.asked import Asked
-from db.audit.receipts import against_plan
-from db.proxies.acks import list_proxies
+from api.people.reads.shapes import Shape
+from db.audit.receipts import AgainstPlan, against_plan
 from db.proxies.table import read_traffic
+from db.views.ahead.cycles import Cycle
 from db.views.ahead.cycles import cycles as cycles_of_step
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
-from db.views.fleet.hosts import all_hosts
-from db.views.fleet.signs import signs_of_life
-from db.views.fleet.subscriptions import all_subscriptions
-from db.views.fleet.windows import freezes_shown, groups_shown
+from db.views.fleet.entrances import ReachedView
 from db.views.pages import Page, deployments_page, history_page, rollouts_page
-from db.views.progress import progress_of
-from db.views.routes import all_routes, last_failed_route
-from db.views.timeline import steps_of
+from db.views.progress import Progress, progress_of
+from db.views.rollouts import RolloutView
+from db.views.routes import RouteView, all_routes, last_failed_route
+from db.views.timeline import HistoryView, RevisionView, StepView, steps_of
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
-from traffic.table import derive_table
+from traffic.table import TrafficTable, derive_table
 
 Document = dict[str, Any]
 
+_SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote", "abort"], "overdue": str}
 
-def deployments(connection: Connection, asked: Asked) -> Document:
+Listed = Annotated[Document, Shape((DeploymentView,), "page", _SUMMARY)]
+
+Detailed = Annotated[Document, Shape((DeploymentView, ReachedView), more={**_SUMMARY, "revisions": list[RevisionView]})]
+
+Drawn = Annotated[Document, Shape((Cycle,), "whole", {"step_no": int, "at": datetime, "verdict": str})]
+
+Replicas = Annotated[Document, Shape((RouteView,), "whole", beside={"last_failed": RouteView | None})]
+
+
+def deployments(connection: Connection, asked: Asked) -> Listed:
     """The deployments that the token is for."""
     names = None if asked.token.is_for_all else asked.token.deployments
     wanted = asked.parameters
@@ -35,18 +45,18 @@ def deployments(connection: Connection, asked: Asked) -> Document:
     return {"items": [deployment_summary(view) for view in page.items], "next": page.next}
 
 
-def deployment(connection: Connection, asked: Asked) -> Document:
+def deployment(connection: Connection, asked: Asked) -> Detailed:
     """One, with where it is reached and its newest revisions."""
     return deployment_document(connection, asked.deployment)
 
 
-def rollouts(connection: Connection, asked: Asked) -> Document:
+def rollouts(connection: Connection, asked: Asked) -> Annotated[Document, Shape((RolloutView,), "page")]:
     """The rollouts of a deployment."""
     view = named(connection, asked)
     return page_of(rollouts_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
-def rollout(connection: Connection, asked: Asked) -> Document:
+def rollout(connection: Connection, asked: Asked) -> Annotated[Document, Shape((RolloutView,))]:
     """One, of a deployment that the token is for."""
     found = rollout_document(connection, rollout_id(asked))
     if not asked.token.sees(found["deployment"]):
@@ -54,13 +64,13 @@ def rollout(connection: Connection, asked: Asked) -> Document:
     return found
 
 
-def steps(connection: Connection, asked: Asked) -> Document:
+def steps(connection: Connection, asked: Asked) -> Annotated[Document, Shape((StepView,), "whole")]:
     """The steps of a rollout, in order."""
     found = rollout(connection, asked)
     return {"items": steps_of(connection, found["id"], asked.parameters.after)}
 
 
-def cycles(connection: Connection, asked: Asked) -> Document:
+def cycles(connection: Connection, asked: Asked) -> Drawn:
     """The steps drawn as pictures, with what each did and why."""
     found = rollout(connection, asked)
     drawn = [
@@ -71,25 +81,25 @@ def cycles(connection: Connection, asked: Asked) -> Document:
     return {"items": drawn}
 
 
-def against(connection: Connection, asked: Asked) -> Document:
+def against(connection: Connection, asked: Asked) -> Annotated[Document, Shape((AgainstPlan,))]:
     """A rollout held against the plan of its beginning."""
     return asdict(against_plan(connection, rollout(connection, asked)["id"]))
 
 
-def history(connection: Connection, asked: Asked) -> Document:
+def history(connection: Connection, asked: Asked) -> Annotated[Document, Shape((HistoryView,), "page")]:
     """What happened to a deployment, the newest first."""
     view = named(connection, asked)
     return page_of(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
 
-def routes(connection: Connection, asked: Asked) -> Document:
+def routes(connection: Connection, asked: Asked) -> Replicas:
     """The replicas of a deployment, and the one that failed last."""
     view = named(connection, asked)
     found = all_routes(connection, view.id, asked.parameters.limit) if asked.parameters.gone else view.routes
     return {"items": found, "last_failed": last_failed_route(connection, view.id)}
 
 
-def progress(connection: Connection, asked: Asked) -> Document:
+def progress(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Progress,))]:
     """What who waits for a rollout looks at again and again."""
     view = named(connection, asked)
     wanted = asked.parameters.rollout
@@ -99,41 +109,11 @@ def progress(connection: Connection, asked: Asked) -> Document:
     return {**asdict(found), "deployment": deployment_summary(found.deployment)}
 
 
-def hosts(connection: Connection, _: Asked) -> Document:
-    """The machines that run replicas."""
-    return {"items": [{**asdict(host), "state": host.state} for host in all_hosts(connection)]}
-
-
-def proxies(connection: Connection, _: Asked) -> Document:
-    """The proxies that were heard of."""
-    return {"items": list_proxies(connection)}
-
-
-def table(connection: Connection, asked: Asked) -> Document:
+def table(connection: Connection, asked: Asked) -> Annotated[Document, Shape((TrafficTable,))]:
     """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out."""
     found = derive_table(read_traffic(connection))
     seen = [service for service in found.services if asked.token.sees(service.name)]
     return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}
-
-
-def subscriptions(connection: Connection, _: Asked) -> Document:
-    """Who is told of transitions."""
-    return {"items": all_subscriptions(connection)}
-
-
-def freezes(connection: Connection, _: Asked) -> Document:
-    """The windows in which nothing starts."""
-    return {"items": freezes_shown(connection)}
-
-
-def groups(connection: Connection, _: Asked) -> Document:
-    """The groups whose deployments share a budget of rollouts."""
-    return {"items": groups_shown(connection)}
-
-
-def signs(connection: Connection, _: Asked) -> Document:
-    """When workers, the server for proxies and beat were last heard of."""
-    return asdict(signs_of_life(connection))
 
 
 def named(connection: Connection, asked: Asked) -> DeploymentView:

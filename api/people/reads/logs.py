@@ -1,6 +1,7 @@
 """What replicas print: Postgres says whose log is meant and where it is, then its host is asked through Redis."""
 
 from dataclasses import asdict, dataclass
+from typing import Annotated
 from uuid import UUID
 
 import structlog
@@ -9,8 +10,9 @@ from redis.exceptions import RedisError
 
 from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document, named
+from api.people.reads.shapes import Shape
 from db.views.deployments import deployment_by_id
-from db.views.routes import routes_abbreviated, routes_of
+from db.views.routes import RouteView, routes_abbreviated, routes_of
 from domain.replicas.placement import EXTERNAL
 from tasks.hosts.log_asking import ask_hosts
 from tasks.worker.connections import redis_client
@@ -28,7 +30,12 @@ class LogView:
     place: int
 
 
-def routes_like(connection: Connection, asked: Asked) -> Document:
+Abbreviated = Annotated[Document, Shape((RouteView,), "whole", {"deployment": str})]
+
+Printed = Annotated[Document, Shape((LogView,), "whole", beside={"silent": list[str]})]
+
+
+def routes_like(connection: Connection, asked: Asked) -> Abbreviated:
     """Replicas, of deployments that the token is for, whose id begins or ends so; 10 at most."""
     names = None if asked.token.is_for_all else list(asked.token.deployments)
     found = routes_abbreviated(connection, asked.parameters.id, names)
@@ -36,7 +43,7 @@ def routes_like(connection: Connection, asked: Asked) -> Document:
     return {"items": [{**asdict(route), "deployment": whose[route.deployment_id]} for route in found]}
 
 
-def logs(connection: Connection, asked: Asked) -> Document:
+def logs(connection: Connection, asked: Asked) -> Printed:
     """What replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
     view, wanted = named(connection, asked), asked.parameters.places
     places = {each.route: each.place for each in wanted or ()}

@@ -1,21 +1,25 @@
 """The reads of what PUT sets, as it answers: policy, autoscaling rules, where a deployment is reached."""
 
+from typing import Annotated
+
 from psycopg import Connection
 
 from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document, named
+from api.people.reads.shapes import Shape
 from db.cycle.rules import rules_of
 from db.views.fleet.entrances import reached_at
+from domain.commands.answers import PolicySet, RulesSet, TrafficSet
 from domain.model.autoscaling import NO_AUTOSCALING
 
 
-def policy(connection: Connection, asked: Asked) -> Document:
+def policy(connection: Connection, asked: Asked) -> Annotated[Document, Shape((PolicySet,))]:
     """How a deployment is rolled out; null: its replicas are just replaced."""
     view = named(connection, asked)
     return {"deployment": view.name, "version": view.version, "policy": view.policy}
 
 
-def autoscaling(connection: Connection, asked: Asked) -> Document:
+def autoscaling(connection: Connection, asked: Asked) -> Annotated[Document, Shape((RulesSet,))]:
     """The autoscaling rules of a deployment, the first of which that fires wins."""
     view = named(connection, asked)
     found = rules_of(connection, [view.id]).get(view.id, NO_AUTOSCALING)
@@ -23,7 +27,7 @@ def autoscaling(connection: Connection, asked: Asked) -> Document:
     return {"deployment": view.name, "version": view.version, "rules": rules}
 
 
-def traffic(connection: Connection, asked: Asked) -> Document:
+def traffic(connection: Connection, asked: Asked) -> Annotated[Document, Shape((TrafficSet,))]:
     """Where a deployment is reached, and what proxies do with its requests."""
     view = named(connection, asked)
     reached = reached_at(connection, view.id)

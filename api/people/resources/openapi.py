@@ -11,8 +11,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from api.people.asking.asked import EventParameters, Parameters
 from api.people.problems import MEDIA_TYPE
+from api.people.reads.shapes import REF, Schema, schema_of, shape_of
 from api.people.resources.meanings import meanings
-from api.people.resources.shapes import REF, SHAPES, Schema, schema_of
 from api.people.resources.table import IN_HEADERS, READS, WRITES, HttpResource, Read, Write
 from domain.words.names import DeploymentName, Name
 
@@ -98,8 +98,8 @@ def _operation(resource: HttpResource, components: dict[str, Schema]) -> dict[st
             answer = _model(resource.command.answer, components)
             body = _body(_trimmed(resource, components), resource.command.door.example)
         case Read():
-            said = {"operationId": resource.find.__name__, **_says(resource.find, resource)}
-            headers, answer = [], schema_of(SHAPES[resource.find], components)
+            said = {"operationId": resource.name, **_says(resource.source, resource)}
+            headers, answer = [], schema_of(shape_of(resource.source), components)
             is_post = resource.method == "POST"
             body = _body(_model(resource.parameters, components), {}) if is_post else {}
             said["parameters"] = [] if is_post else _query(resource.parameters, components)

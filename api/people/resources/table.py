@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from psycopg import Connection
 
@@ -22,6 +22,12 @@ from api.people.asking.asked import (
 )
 from api.people.reads import applied, decided, logs, revisions, set_up
 from api.people.reads import deployments as reads
+from db.audit.shown import why_shown
+from db.proxies.acks import list_proxies
+from db.views.fleet.hosts import all_hosts
+from db.views.fleet.signs import signs_of_life
+from db.views.fleet.subscriptions import all_subscriptions
+from db.views.fleet.windows import freezes_shown, groups_shown
 from domain.commands.base import DEPLOYMENT, Command
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role
@@ -57,12 +63,24 @@ class Read(HttpResource):
     """A read. `parameters`: what may stand after the `?`, or in the body of a POST; `has_etag`: it has a `version`.
 
     `afterwards`: makes the answer of what was found, when no transaction is open any more, and may wait for hosts.
+    `view`: reads the same from the database, given what the path names; then a command line reads it over HTTP, too.
     """
 
-    find: Callable[[Connection, Asked], reads.Document]
+    find: Callable[[Connection, Asked], Any]
     parameters: type[Parameters] = Parameters
     has_etag: bool = field(default=False, kw_only=True)
     afterwards: Callable[[Asked, reads.Document], reads.Document] | None = field(default=None, kw_only=True)
+    view: Callable[..., Any] | None = field(default=None, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The name of the operation: of a view the last word of its path, which no other read ends with."""
+        return self.path.rpartition("/")[2].replace("-", "_") if self.view else self.find.__name__
+
+    @property
+    def source(self) -> Callable[..., Any]:
+        """The function whose docstring says what the read shows, and whose annotation says the shape of that."""
+        return self.view or self.find
 
 
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
@@ -71,6 +89,17 @@ WRITES: Sequence[Write] = tuple(
     Write(command.door.method, command.door.path, command.door.role, command, is_of_fleet=command.door.is_of_fleet)
     for command in COMMANDS.values()
 )
+
+
+def _shown(path: str, view: Callable[..., Any], role: Role = _VIEWER, *, is_of_fleet: bool = False) -> Read:
+    """The read of a view that needs nothing but what the path names, in its order: its annotation says its shape."""
+
+    def find(connection: Connection, asked: Asked) -> Any:  # noqa: ANN401  (whatever the view makes)
+        found = view(connection, *asked.path.values())
+        return {"items": found} if isinstance(found, list) else found
+
+    return Read("GET", path, role, find, view=view, is_of_fleet=is_of_fleet)
+
 
 READS: Sequence[Read] = (
     Read("GET", "/v1/deployments", _VIEWER, reads.deployments, NamedPageParameters),
@@ -88,7 +117,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
-    Read("GET", f"{DEPLOYMENT}/why", _VIEWER, decided.why),
+    _shown(f"{DEPLOYMENT}/why", why_shown),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, decided.offered),
     Read("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, decided.learned),
@@ -100,10 +129,10 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/rollouts/{rollout}/receipt", _VIEWER, decided.receipt),
     Read("GET", "/v1/traffic", _VIEWER, reads.table),
     Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.against),
-    Read("GET", "/v1/hosts", _VIEWER, reads.hosts, is_of_fleet=True),
-    Read("GET", "/v1/proxies", _VIEWER, reads.proxies, is_of_fleet=True),
-    Read("GET", "/v1/subscriptions", _ADMIN, reads.subscriptions, is_of_fleet=True),
-    Read("GET", "/v1/freezes", _VIEWER, reads.freezes, is_of_fleet=True),
-    Read("GET", "/v1/groups", _VIEWER, reads.groups, is_of_fleet=True),
-    Read("GET", "/v1/signs-of-life", _VIEWER, reads.signs),
+    _shown("/v1/hosts", all_hosts, is_of_fleet=True),
+    _shown("/v1/proxies", list_proxies, is_of_fleet=True),
+    _shown("/v1/subscriptions", all_subscriptions, _ADMIN, is_of_fleet=True),
+    _shown("/v1/freezes", freezes_shown, is_of_fleet=True),
+    _shown("/v1/groups", groups_shown, is_of_fleet=True),
+    _shown("/v1/signs-of-life", signs_of_life),
 )

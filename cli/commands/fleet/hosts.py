@@ -1,6 +1,5 @@
 """`rollway hosts` and `forget-host`: where replicas run."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -25,7 +24,7 @@ def hosts(*, as_json: AsJson = False) -> None:
     with Reader() as reader:
         found = reader.read(all_hosts)
     if as_json:
-        return print_json([{**asdict(host), "state": host.state} for host in found])
+        return print_json(found)
     if not found:
         return printer().print("No host is known yet: does a worker run? 'rollway up' starts some.")
     shown = columns("HOST", "ADDRESS", "STATE", "SEEN", "CLOCK", "CONTRACT", "REPLICAS")

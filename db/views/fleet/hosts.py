@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from psycopg import Connection
 from psycopg.rows import class_row
@@ -10,7 +10,8 @@ from psycopg.rows import class_row
 _HOSTS = """
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
            clock_timestamp() AS now,
-           coalesce(r.replicas, '{}') AS replicas
+           coalesce(r.replicas, '{}') AS replicas,
+           CASE WHEN h.down_since IS NULL THEN 'up' ELSE 'down' END AS state
       FROM hosts h
       LEFT JOIN (SELECT host, jsonb_object_agg(status, count) AS replicas
                    FROM (SELECT host, status, count(*) FROM routes
@@ -36,11 +37,7 @@ class HostView:
     contract: int
     now: datetime
     replicas: dict[str, int]
-
-    @property
-    def state(self) -> str:
-        """The word for whether it is up: "up" or "down"."""
-        return "down" if self.down_since else "up"
+    state: Literal["up", "down"]
 
 
 def all_hosts(connection: Connection[Any]) -> list[HostView]:

@@ -41,5 +41,5 @@ class SubscriptionView:
 
 
 def all_subscriptions(connection: Connection[Any]) -> list[SubscriptionView]:
-    """All of them, by name."""
+    """Who is told of transitions: every subscription, by name."""
     return connection.cursor(row_factory=class_row(SubscriptionView)).execute(_SUBSCRIPTIONS).fetchall()

@@ -48,7 +48,7 @@ class GroupView:
 
 
 def freezes_shown(connection: Connection) -> list[FreezeView]:
-    """All of them, by name."""
+    """The windows in which nothing starts, by name."""
     now = database_now(connection)
     return [_shown(row, now) for row in freeze_rows(connection)]
 
@@ -59,5 +59,5 @@ def _shown(row: FreezeRow, now: datetime) -> FreezeView:
 
 
 def groups_shown(connection: Connection) -> list[GroupView]:
-    """All of them, by name."""
+    """The groups whose deployments share a budget of rollouts, by name."""
     return connection.cursor(row_factory=class_row(GroupView)).execute(_GROUPS).fetchall()
