@@ -9,7 +9,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser images prove soak mutants zero-loss compose-test \
+.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker images prove soak mutants zero-loss compose-test \
 	years bench bench-full reference docs dist platforms lock envoy-api clean
 
 help: ## this list
@@ -41,7 +41,7 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 # With ARGS it may be a part of the suite, whose coverage means nothing. What searches decides hundreds of thousands of
 # times: coverage triples its time and gains nothing.
 SEARCHES := tests/prove tests/domain/laws
-test: check prometheus browser ## everything: check, then the whole test suite (ARGS="-k drain")
+test: check prometheus browser docker ## everything: check, then the whole test suite (ARGS="-k drain")
 	@$(if $(ARGS),:,$(BIN)/pytest -n auto $(SEARCHES))
 	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
 
@@ -58,20 +58,27 @@ fmt: .venv/.dev ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@$(BIN)/ruff format .
 
-# Debian's package, unpacked: no package of PyPI or npm has it. Without it the tests of alerts are skipped, and say so.
+# Debian's packages, unpacked: no package of PyPI or npm has them. Without them their tests are skipped, and say so.
+define unpack
+(mkdir -p .venv/$(1)/debs && cd .venv/$(1)/debs && apt-get download $(2) >/dev/null 2>&1 && \
+  for deb in *.deb; do dpkg-deb --extract "$$deb" .. || exit 1; done && cd .. && rm -r debs)
+endef
+lacking = $$(apt-get install --simulate --no-install-recommends $(1) 2>/dev/null | awk '/^Inst/ { print $$2 }')
+
 prometheus: .venv/.dev ## a Prometheus for the tests of alerts, into .venv, without root; nothing where there is one
-	@command -v prometheus >/dev/null || test -x .venv/prometheus/usr/bin/prometheus || { \
-	  mkdir -p .venv/prometheus && cd .venv/prometheus && apt-get download prometheus >/dev/null 2>&1 && \
-	  dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb; } || \
+	@command -v prometheus >/dev/null || test -x .venv/prometheus/usr/bin/prometheus || \
+	  $(call unpack,prometheus,prometheus) || \
 	  echo "make: no Prometheus here, and none from apt-get: no alert is made to fire" >&2
 
-# The same for Debian's Chromium and the libraries that are not here.
 browser: .venv/.dev ## a Chromium for the tests of the page, into .venv, without root; nothing where there is one
-	@command -v chromium >/dev/null || test -x .venv/chromium/usr/lib/chromium/chromium || { \
-	  mkdir -p .venv/chromium/debs && cd .venv/chromium/debs && \
-	  apt-get download $$(apt-get install --simulate --no-install-recommends chromium 2>/dev/null | awk '/^Inst/ { print $$2 }') \
-	    >/dev/null 2>&1 && for deb in *.deb; do dpkg-deb --extract "$$deb" .. || exit 1; done && cd .. && rm -r debs; } || \
+	@command -v chromium >/dev/null || test -x .venv/chromium/usr/lib/chromium/chromium || \
+	  $(call unpack,chromium,$(call lacking,chromium)) || \
 	  echo "make: no Chromium here, and none from apt-get: the page is not tried in a browser" >&2
+
+docker: .venv/.dev ## a Docker engine for the tests of containers, into .venv; only root can start it
+	@test "$$(id -u)" != 0 || command -v dockerd >/dev/null || test -x .venv/docker/usr/sbin/dockerd || \
+	  $(call unpack,docker,$(call lacking,docker.io busybox-static iproute2)) || \
+	  echo "make: no dockerd here, and none from apt-get: containers are tried only where an engine answers" >&2
 
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images

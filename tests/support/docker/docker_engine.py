@@ -1,13 +1,14 @@
 """A real Docker engine to test with, the one that answers here or a dockerd of our own, and an image made of busybox.
 
 Our own dockerd touches no packet filter and no other engine: private socket, data root and bridge. It needs root,
-`dockerd` and `ip`; the image needs a static busybox (Debian: docker.io, iproute2, busybox-static).
+`dockerd` and `ip`; the image needs a static busybox. `make docker` unpacks what lacks of Debian's packages.
 """
 
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,12 @@ BRIDGE = f"rollway{os.getpid() % 10**7}"
 SUBNET = f"10.213.{os.getpid() % 250}.1/24"
 LOCAL_SOCKET = "unix:///var/run/docker.sock"
 TLS_FILES = {"cacert": "ca", "cert": "server", "key": "server-key"}
-_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+# what `make docker` unpacked comes first: its busybox is static
+_UNPACKED = Path(sys.prefix) / "docker"
+_PROGRAMS = [f"{_UNPACKED}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin")]
+_PATH = os.pathsep.join([*_PROGRAMS, os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+_LIBRARIES = os.pathsep.join(f"{_UNPACKED}/{folder}/{os.uname().machine}-linux-gnu" for folder in ("usr/lib", "lib"))
+_ENVIRONMENT = os.environ | {"PATH": _PATH, "LD_LIBRARY_PATH": _LIBRARIES}
 
 
 class NoEngineError(Exception):
@@ -47,9 +53,8 @@ class Dockerd:
             *(*self.wrapper, found("dockerd"), "--host", self.url, "--pidfile", f"{self.folder}/engine.pid"),
             *("--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec", *self.options),
         ]
-        env = os.environ | {"PATH": _PATH}
         with (self.folder / "dockerd.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=_ENVIRONMENT, start_new_session=True)
         deadline = time.monotonic() + 30
         while not answers(self.url):
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -91,9 +96,7 @@ class Dockerd:
 @contextmanager
 def own_dockerd(bridge: str = "none") -> Iterator[Dockerd]:
     """Its containers share the network of this host, unless there is a bridge. Raises NoEngineError."""
-    if os.geteuid() != 0:
-        raise NoEngineError("dockerd needs root, and this is another user")
-    found("dockerd")
+    _check_root()
     # a short path: the address of a Unix socket has 108 bytes at most
     folder = Path(tempfile.mkdtemp(prefix="rollway-docker-"))
     untouched = ("--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false")
@@ -116,7 +119,7 @@ def any_engine() -> Iterator[str]:
         yield given
         return
     try:
-        found("dockerd")
+        _check_root()
         with _bridge(), own_dockerd(BRIDGE) as server:
             yield server.url
     except NoEngineError as error:
@@ -143,8 +146,14 @@ def found(program: str) -> str:
     """Where a program of that name is. Raises NoEngineError without one."""
     path = shutil.which(program, path=_PATH)
     if path is None:
-        raise NoEngineError(f"{program} is not installed")
+        raise NoEngineError(f"{program} is not installed, and not unpacked by 'make docker'")
     return path
+
+
+def _check_root() -> None:
+    if os.geteuid() != 0:
+        raise NoEngineError("dockerd needs root, and this is another user")
+    found("dockerd")
 
 
 @contextmanager
@@ -159,7 +168,9 @@ def _bridge() -> Iterator[None]:
 
 
 def _ip(command: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([found("ip"), *command.split()], check=False, capture_output=True, text=True)
+    return subprocess.run(
+        [found("ip"), *command.split()], check=False, capture_output=True, text=True, env=_ENVIRONMENT
+    )
 
 
 def _make_certificates(folder: Path) -> None:
