@@ -23,6 +23,7 @@ class WaitsFor(StrEnum):
     HOST = "host"
     SECRET = "secret"  # noqa: S105  (the word, and no secret)
     PROXIES = "proxies"
+    JUDGE = "judge"
     HOLD = "hold"
     TIME = "time"
 
