@@ -13,11 +13,9 @@ from psycopg.rows import DictRow, dict_row
 from db.locking.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
-from domain.cycle.evaluator import EVALUATOR, contained
 from domain.cycle.late import overdue
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.model.picture import picture
-from domain.model.waits import WaitsFor
 from domain.words.errors import DeploymentNotFoundError
 
 _DEPLOYMENTS = """
@@ -27,7 +25,7 @@ _DEPLOYMENTS = """
                 THEN jsonb_build_object('strategy', p.strategy, 'spec', p.spec, 'limits', p.limits) END AS policy,
            d.reason, d.degraded_reason, d.retry_at,
            CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
-           d.due_at, d.paused_at, d.phase_started_at,
+           d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
            d.count_stopping, d.created_at, clock_timestamp() AS now
       FROM deployments d
       LEFT JOIN revisions c ON c.id = d.current_revision_id
@@ -48,7 +46,10 @@ _BY_ID = f"{_DEPLOYMENTS} WHERE d.id = ANY(%s) ORDER BY d.name, d.id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentView:
-    """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout."""
+    """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
+
+    `waits_for`: the command that a person must give, such as resume or promote, before it goes on; empty: none is.
+    """
 
     id: UUID
     name: str
@@ -67,6 +68,7 @@ class DeploymentView:
     retry_at: datetime | None
     failed_starts: int
     due_at: datetime | None
+    waits_for: str
     paused_at: datetime | None
     phase_started_at: datetime
     count_stopping: bool
@@ -80,18 +82,6 @@ class DeploymentView:
         """ready, deploying/provisioning, ready (degraded), ..."""
         state = str(DeploymentLifecycleStatus(self.lifecycle, self.sub_step))
         return f"{state} (degraded)" if self.degraded_reason else state
-
-    @property
-    def waits_for(self) -> str:
-        """The command that a person must give, such as resume or promote, before it goes on; empty: none is."""
-        if self.rollout is None or self.rollout.clock_stopped_at is None:
-            return ""
-        decision = contained(EVALUATOR.evaluate_one, [self.snapshot], self.now).assignments.get(self.id)
-        if decision is None or decision.waits is None or decision.waits.kind is not WaitsFor.PERSON:
-            return ""
-        # the view does not know holds: one is on where the next look comes later than this decision asks for
-        is_held = self.due_at is not None and self.due_at > max(self.now, decision.recheck_at or self.now)
-        return "" if is_held else decision.waits.verb
 
     @property
     def overdue(self) -> str:

@@ -24,7 +24,7 @@ _PLANNED_ANEW = "SET LOCAL plan_cache_mode = auto"
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
     """A deployment with its routes and its running rollout, in values of JSON."""
-    said = {"state": view.state, "picture": view.picture, "waits_for": view.waits_for, "overdue": view.overdue}
+    said = {"state": view.state, "picture": view.picture, "overdue": view.overdue}
     return {**plain(view), **said}
 
 
