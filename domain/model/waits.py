@@ -66,3 +66,9 @@ class Waits:
     seconds: float | None = None
     until: datetime | None = None
     verb: str = ""
+
+    @property
+    def blocked_by(self) -> str | None:
+        """The inequalities that still block, in words; None where there is none."""
+        *most, last = [each.words for each in self.blocked() if each.holds] or [""]
+        return " and ".join(filter(None, (", ".join(most), last))) or None
