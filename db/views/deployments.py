@@ -14,6 +14,7 @@ from db.locking.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.cycle.late import overdue
+from domain.cycle.standing import Standing, standing
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.model.picture import picture
 from domain.words.errors import DeploymentNotFoundError
@@ -87,6 +88,28 @@ class DeploymentView:
     def overdue(self) -> str:
         """A sentence when no worker looks at what is due; empty when all is well."""
         return overdue(self.lifecycle, self.due_at, self.now)
+
+    @property
+    def standing(self) -> Standing:
+        """The first word to say of it, and its tone."""
+        status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
+        return standing(
+            status,
+            is_paused=self.paused_at is not None,
+            is_asked=bool(self.waits_for),
+            is_degraded=self.degraded_reason is not None,
+        )
+
+    @property
+    def why(self) -> str:
+        """What the last look found; nobody has looked yet at a deployment that is pending with a revision."""
+        is_new = self.lifecycle is Lifecycle.PENDING and self.current_revision
+        return f"waiting for a worker to begin with {self.current_revision}" if is_new else self.reason
+
+    @property
+    def said(self) -> str:
+        """The first sentence to say of it."""
+        return self.overdue or self.degraded_reason or self.why
 
     @property
     def picture(self) -> str:

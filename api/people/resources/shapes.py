@@ -27,6 +27,7 @@ from db.views.routes import RouteView
 from db.views.timeline import HistoryView, RevisionView, StepView
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet
 from domain.commands.registry import Button
+from domain.cycle.standing import Tone
 from domain.foresight.plan.foreseen import Plan
 from domain.foresight.rehearsal.learned import Learned
 from traffic.table import TrafficTable
@@ -45,7 +46,15 @@ class Shape:
     beside: Mapping[str, object] = field(default_factory=dict)
 
 
-_SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote", "abort"], "overdue": str}
+_SUMMARY = {
+    "state": str,
+    "word": str,
+    "tone": Tone,
+    "said": str,
+    "picture": str,
+    "waits_for": Literal["", "resume", "promote", "abort"],
+    "overdue": str,
+}
 
 _AHEAD = {
     "deployment": str,
