@@ -14,7 +14,6 @@ from cli.terminal.output import ago, columns, roughly
 from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
-from domain.cycle.standing import Tone
 from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
@@ -28,7 +27,7 @@ _COLOURS = {
     RouteStatus.UNHEALTHY: "red",
     RouteStatus.FAILED: "red",
 }
-_TONES = {Tone.GOOD: "green", Tone.MOVES: "cyan"}
+_TONES = {"good": "green", "moves": "cyan"}
 
 
 def short_id(route_id: UUID) -> str:
@@ -112,7 +111,7 @@ def _facts(
     if late := view.overdue:
         yield "late", Text(late, "yellow")
     if why := view.why:
-        is_under_way = view.standing.tone in (Tone.MOVES, Tone.WARN)
+        is_under_way = view.standing.tone in ("moves", "warn")
         yield "why", f"{why} ('rollway why {view.name}' says more)" if is_under_way else why
     if view.degraded_reason:
         retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""

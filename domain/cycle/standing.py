@@ -1,19 +1,11 @@
 """How a deployment stands, in a word and a tone: for every list and page that shows many at once."""
 
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from domain.cycle.rollout import ROLLING_BACK
 from domain.model.deployment import DeploymentLifecycleStatus, Lifecycle
 
-
-class Tone(StrEnum):
-    """How it looks: good, on the move, to be looked at, or neither."""
-
-    GOOD = "good"
-    MOVES = "moves"
-    WARN = "warn"
-    RESTS = "rests"
+Tone = Literal["good", "moves", "warn", "rests"]
 
 
 class Standing(NamedTuple):
@@ -34,11 +26,11 @@ def standing(status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bo
     """
     lifecycle = status.lifecycle
     if status == ROLLING_BACK:
-        return Standing("rolling back", Tone.WARN)
+        return Standing("rolling back", "warn")
     if is_paused or is_asked:
-        return Standing("paused" if is_paused else "waits", Tone.WARN)
+        return Standing("paused" if is_paused else "waits", "warn")
     if is_degraded:
-        return Standing(f"{lifecycle}, degraded", Tone.WARN)
+        return Standing(f"{lifecycle}, degraded", "warn")
     if lifecycle is Lifecycle.READY:
-        return Standing(lifecycle, Tone.GOOD)
-    return Standing(lifecycle, Tone.MOVES if lifecycle in (Lifecycle.DEPLOYING, Lifecycle.SCALING) else Tone.RESTS)
+        return Standing(lifecycle, "good")
+    return Standing(lifecycle, "moves" if lifecycle in (Lifecycle.DEPLOYING, Lifecycle.SCALING) else "rests")

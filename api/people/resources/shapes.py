@@ -46,14 +46,10 @@ class Shape:
     beside: Mapping[str, object] = field(default_factory=dict)
 
 
-_SUMMARY = {
-    "state": str,
-    "word": str,
+_SUMMARY: Mapping[str, object] = {
+    **dict.fromkeys(("state", "word", "said", "picture", "overdue"), str),
     "tone": Tone,
-    "said": str,
-    "picture": str,
     "waits_for": Literal["", "resume", "promote", "abort"],
-    "overdue": str,
 }
 
 _AHEAD = {
