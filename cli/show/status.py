@@ -14,7 +14,7 @@ from cli.terminal.output import ago, columns, roughly
 from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from db.views.timeline import RevisionView
-from domain.model.deployment import Lifecycle, RouteStatus, TrafficStatus
+from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.model.picture import symbol
 from domain.model.policy import RolloutLimits, StrategySpec
 from domain.words.numbers import duration, number_of
@@ -27,6 +27,7 @@ _COLOURS = {
     RouteStatus.UNHEALTHY: "red",
     RouteStatus.FAILED: "red",
 }
+_TONES = {"good": "green", "moves": "cyan"}
 
 
 def short_id(route_id: UUID) -> str:
@@ -45,9 +46,13 @@ def deployments_table(views: Iterable[DeploymentView]) -> Table:
     for view in views:
         healthy = sum(route.is_serving for route in view.routes)
         drawn = view.picture
-        why = view.overdue or view.degraded_reason or _why(view)
         table.add_row(
-            view.name, _state(view), f"{healthy}/{view.desired_replicas}", _revision(view), drawn, Text(why, "dim")
+            view.name,
+            _state(view),
+            f"{healthy}/{view.desired_replicas}",
+            _revision(view),
+            drawn,
+            Text(view.said, "dim"),
         )
     return table
 
@@ -105,8 +110,9 @@ def _facts(
     yield "replicas", f"{drawn}  {_counts(view)}".strip()
     if late := view.overdue:
         yield "late", Text(late, "yellow")
-    if why := _why(view):
-        yield "why", f"{why} ('rollway why {view.name}' says more)" if why.startswith("waiting") else why
+    if why := view.why:
+        is_under_way = view.standing.tone in ("moves", "warn")
+        yield "why", f"{why} ('rollway why {view.name}' says more)" if is_under_way else why
     if view.degraded_reason:
         retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")
@@ -121,13 +127,6 @@ def _facts(
     if failed is not None:
         words = f"{failed.reason} ({ago(failed.status_changed_at, view.now)}; rollway logs {short_id(failed.id)})"
         yield "last failed", Text(words, "red")
-
-
-def _why(view: DeploymentView) -> str:
-    """What the last look found; nobody has looked yet at a deployment that is pending with a revision."""
-    if view.lifecycle is Lifecycle.PENDING and view.current_revision:
-        return f"waiting for a worker to begin with {view.current_revision}"
-    return view.reason
 
 
 def policy_words(policy: dict[str, Any] | None) -> str:
@@ -152,14 +151,7 @@ def _short(value: object) -> str:
 
 
 def _state(view: DeploymentView) -> Text:
-    match view.lifecycle:
-        case Lifecycle.READY:
-            colour = "yellow" if view.degraded_reason else "green"
-        case Lifecycle.DEPLOYING | Lifecycle.SCALING:
-            colour = "cyan"
-        case _:
-            colour = "yellow"
-    return Text(view.state, colour)
+    return Text(view.state, _TONES.get(view.standing.tone, "yellow"))
 
 
 def _revision(view: DeploymentView) -> str:

@@ -61,7 +61,7 @@ def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError | WaitsF
     view = progress.deployment
     if told := waits_for_person(view):
         return WaitsForPersonError(f"{view.name} {told} (waited {timeout:g} s)", deployment=view.name)
-    why = progress.signs.missing_worker or view.overdue or view.reason
+    why = progress.signs.missing_worker or view.said
     message = f"waited {timeout:g} s; {view.name} is {view.state}: {why}"
     return WaitTimedOutError(message, deployment=view.name, state=view.state)
 

@@ -10,6 +10,7 @@ from db.commands.repeated import KEEP_ANSWER, answered
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.cycle.rollout import guard_of
+from domain.foresight.plan.world import cycle
 from domain.model.deployment import Deployment, Rollout
 from domain.steering.steered import Asking, Steered
 
@@ -20,7 +21,7 @@ _END_ROLLOUT = "UPDATE rollouts SET outcome = %s, ended_at = %s, clock_stopped_a
 _CHANGE = f"""
     changed AS (
         UPDATE deployments d
-           SET {assigned(DEPLOYMENT)}, version = %(version)s, due_at = %(now)s,
+           SET {assigned(DEPLOYMENT)}, version = %(version)s, due_at = %(now)s, waits_for = %(waits_for)s,
                history_id = coalesce(%(record_id)s, d.history_id),
                history_key = CASE WHEN %(record_id)s::uuid IS NULL THEN d.history_key END
           FROM {DEPLOYMENT} WHERE d.id = u.id
@@ -76,6 +77,8 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
     verb = command.task.rpartition(".")[2].removesuffix("_revision")
     told = {**record(command, verb, steered.said), **answered(command, result)}
+    stands = after.rollout is not None and after.rollout.clock_stopped_at is not None
+    told["waits_for"] = cycle(after, now).awaited_verb if stands else None  # as the next look will find it
     values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **told)
     if after.rollout is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)

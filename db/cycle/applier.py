@@ -15,18 +15,17 @@ from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.locking.rows import columns
 from db.outbox.written import write_events
 from domain.cycle.foretold import Foretold, NewRoute, StepRecord
-from domain.cycle.transitions import ClassifiedDecision
 from domain.model.changes import RouteChanges
 from domain.outbox.cloud_events import CloudEvent
 
-_WAITING = columns("id uuid, version int8, due_at timestamptz, reason text")
+_WAITING = columns("id uuid, version int8, due_at timestamptz, reason text, waits_for text")
 
 _WAIT = f"""
-    UPDATE deployments d SET due_at = u.due_at, reason = u.reason, phase_attempts = 0
+    UPDATE deployments d SET due_at = u.due_at, reason = u.reason, waits_for = u.waits_for, phase_attempts = 0
       FROM {_WAITING} WHERE d.id = u.id AND d.version = u.version
 """
 
-_TOLD = columns("version int8, due_at timestamptz, reason text, history_id uuid, history_key text")
+_TOLD = columns("version int8, due_at timestamptz, reason text, waits_for text, history_id uuid, history_key text")
 """What every change writes: the next version, the next look, and what people are told."""
 
 _STEP = columns("id uuid, phase_attempts int4") + _TOLD
@@ -39,12 +38,13 @@ _MAKE_MOVE = f"UPDATE deployments d SET {assigned(_MOVE)} FROM {_MOVE} WHERE d.i
 
 
 class WaitingRow(NamedTuple):
-    """A deployment that waits, as its row was read: what is written of it."""
+    """A deployment that waits, as its row was read: what is written of it. `waits_for`: what a person must type."""
 
     id: UUID
     version: int
     due_at: datetime | None
     reason: str
+    waits_for: str | None
 
 
 class StaleSnapshotError(Exception):
@@ -75,7 +75,7 @@ class StrategyResultApplier:
     def apply(self, left: Sequence[Foretold], glanced: Sequence[WaitingRow] = ()) -> None:
         """Write what decisions leave behind, and the waits that a glance told."""
         changing = [each for each in left if each.key]
-        waiting = [*(_waiting(each.decision) for each in left if not each.key), *glanced]
+        waiting = [*(_waiting(each) for each in left if not each.key), *glanced]
         at, heads = self.claim.now, self.claim.heads
         last = record_history(self.connection, self.phase, changing, heads, at) if changing else []
         self._sent += [*self._change(changing, last), *self._wait(waiting)]
@@ -105,7 +105,8 @@ class StrategyResultApplier:
         steps, moves = [], []
         for each, head in zip(changing, heads, strict=True):
             decision = each.decision
-            told = (decision.deployment.version + 1, decision.due_at, decision.reason, head.id, head.key)
+            said = (decision.due_at, decision.reason, each.waits_for)
+            told = (decision.deployment.version + 1, *said, head.id, head.key)
             if each.deployment is None:
                 steps.append((decision.deployment.id, decision.attempts, *told))
             else:
@@ -116,6 +117,6 @@ class StrategyResultApplier:
             yield self.connection.execute(_MAKE_MOVE, _MOVE.arrays(moves))
 
 
-def _waiting(decision: ClassifiedDecision) -> WaitingRow:
-    deployment = decision.deployment
-    return WaitingRow(deployment.id, deployment.version, decision.due_at, decision.reason)
+def _waiting(left: Foretold) -> WaitingRow:
+    decision, deployment = left.decision, left.decision.deployment
+    return WaitingRow(deployment.id, deployment.version, decision.due_at, decision.reason, left.waits_for)

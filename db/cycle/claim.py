@@ -100,6 +100,11 @@ class Claim:
         return [claimed.row.id for claimed in self.deployments]
 
     @property
+    def asked(self) -> frozenset[UUID]:
+        """The deployments whose last look waits for a person."""
+        return frozenset(claimed.row.id for claimed in self.deployments if claimed.row.waits_for)
+
+    @property
     def late(self) -> float:
         """For how many seconds the deployment has been due that was due first."""
         waited = (self.now - claimed.row.due_at for claimed in self.deployments if claimed.row.due_at is not None)

@@ -46,6 +46,7 @@ class DeploymentRow(NamedTuple):
     short_lives: int
     count_stopping: bool
     due_at: datetime | None
+    waits_for: str | None
 
 
 DEPLOYMENTS = f"SELECT {', '.join(f'd.{column}' for column in DeploymentRow._fields)} FROM deployments d"

@@ -96,11 +96,12 @@ MEASURES = (
     ),
     Measure(
         "rollway_rollouts_open",
-        "Rollouts under way: forward, back, or waits (paused, or for a person or a delay)",
+        "Rollouts under way: forward, back, held (by a freeze, its group or a delay), or waits (for a person)",
         ("state",),
         """
-        SELECT known.state, count(o.id) FROM unnest(ARRAY['forward', 'back', 'waits']) AS known (state)
-          LEFT JOIN (SELECT r.id, CASE WHEN d.paused_at IS NOT NULL OR r.clock_stopped_at IS NOT NULL THEN 'waits'
+        SELECT known.state, count(o.id) FROM unnest(ARRAY['forward', 'back', 'held', 'waits']) AS known (state)
+          LEFT JOIN (SELECT r.id, CASE WHEN d.waits_for IS NOT NULL THEN 'waits'
+                                       WHEN r.clock_stopped_at IS NOT NULL THEN 'held'
                                        WHEN r.back_reason IS NOT NULL THEN 'back' ELSE 'forward' END AS state
                        FROM rollouts r JOIN deployments d ON d.id = r.deployment_id
                       WHERE r.ended_at IS NULL) o ON o.state = known.state
@@ -115,7 +116,7 @@ MEASURES = (
         f"""
         SELECT d.name, greatest(0, extract(epoch FROM clock_timestamp() - o.last_progress_at))::float8 AS still
           FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
-         WHERE o.ended_at IS NULL AND o.clock_stopped_at IS NULL AND d.paused_at IS NULL
+         WHERE o.ended_at IS NULL AND o.clock_stopped_at IS NULL
          ORDER BY still DESC LIMIT {MOST_NAMED}
         """,
     ),

@@ -13,11 +13,10 @@ from psycopg.rows import DictRow, dict_row
 from db.locking.lifecycle import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
-from domain.cycle.evaluator import EVALUATOR, contained
 from domain.cycle.late import overdue
+from domain.cycle.standing import Standing, standing
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.model.picture import picture
-from domain.model.waits import WaitsFor
 from domain.words.errors import DeploymentNotFoundError
 
 _DEPLOYMENTS = """
@@ -27,7 +26,7 @@ _DEPLOYMENTS = """
                 THEN jsonb_build_object('strategy', p.strategy, 'spec', p.spec, 'limits', p.limits) END AS policy,
            d.reason, d.degraded_reason, d.retry_at,
            CASE WHEN d.came_up_at >= d.last_failed_at THEN 0 ELSE d.failed_starts END AS failed_starts,
-           d.due_at, d.paused_at, d.phase_started_at,
+           d.due_at, coalesce(d.waits_for, '') AS waits_for, d.paused_at, d.phase_started_at,
            d.count_stopping, d.created_at, clock_timestamp() AS now
       FROM deployments d
       LEFT JOIN revisions c ON c.id = d.current_revision_id
@@ -48,7 +47,10 @@ _BY_ID = f"{_DEPLOYMENTS} WHERE d.id = ANY(%s) ORDER BY d.name, d.id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentView:
-    """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout."""
+    """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
+
+    `waits_for`: the command that a person must give, such as resume or promote, before it goes on; empty: none is.
+    """
 
     id: UUID
     name: str
@@ -67,6 +69,7 @@ class DeploymentView:
     retry_at: datetime | None
     failed_starts: int
     due_at: datetime | None
+    waits_for: str
     paused_at: datetime | None
     phase_started_at: datetime
     count_stopping: bool
@@ -82,21 +85,31 @@ class DeploymentView:
         return f"{state} (degraded)" if self.degraded_reason else state
 
     @property
-    def waits_for(self) -> str:
-        """The command that a person must give, such as resume or promote, before it goes on; empty: none is."""
-        if self.rollout is None or self.rollout.clock_stopped_at is None:
-            return ""
-        decision = contained(EVALUATOR.evaluate_one, [self.snapshot], self.now).assignments.get(self.id)
-        if decision is None or decision.waits is None or decision.waits.kind is not WaitsFor.PERSON:
-            return ""
-        # the view does not know holds: one is on where the next look comes later than this decision asks for
-        is_held = self.due_at is not None and self.due_at > max(self.now, decision.recheck_at or self.now)
-        return "" if is_held else decision.waits.verb
-
-    @property
     def overdue(self) -> str:
         """A sentence when no worker looks at what is due; empty when all is well."""
         return overdue(self.lifecycle, self.due_at, self.now)
+
+    @property
+    def standing(self) -> Standing:
+        """The first word to say of it, and its tone."""
+        status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
+        return standing(
+            status,
+            is_paused=self.paused_at is not None,
+            is_asked=bool(self.waits_for),
+            is_degraded=self.degraded_reason is not None,
+        )
+
+    @property
+    def why(self) -> str:
+        """What the last look found; nobody has looked yet at a deployment that is pending with a revision."""
+        is_new = self.lifecycle is Lifecycle.PENDING and self.current_revision
+        return f"waiting for a worker to begin with {self.current_revision}" if is_new else self.reason
+
+    @property
+    def said(self) -> str:
+        """The first sentence to say of it."""
+        return self.overdue or self.degraded_reason or self.why
 
     @property
     def picture(self) -> str:

@@ -24,8 +24,9 @@ _PLANNED_ANEW = "SET LOCAL plan_cache_mode = auto"
 
 def deployment_summary(view: DeploymentView) -> dict[str, Any]:
     """A deployment with its routes and its running rollout, in values of JSON."""
-    said = {"state": view.state, "picture": view.picture, "waits_for": view.waits_for, "overdue": view.overdue}
-    return {**plain(view), **said}
+    named = ("state", "said", "picture", "overdue")
+    said: dict[str, Any] = {name: getattr(view, name) for name in named}
+    return {**plain(view), **said, **plain(view.standing._asdict())}
 
 
 def deployment_document(connection: Connection[Any], name: str) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Rollout
+from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back
-from domain.strategies.base import AbstractDeploymentStrategy, GoesOn
+from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Budget, resting_budget
 
 
@@ -54,12 +54,6 @@ class DeploymentStrategyEvaluator:
             verb = decision.waits.verb or ("promote" if strategy.promotion else "abort")
             decision = replace(decision, waits=replace(decision.waits, verb=verb))
         return hold_back(decision, deployment, now)
-
-    def goes_on(self, rollout: Rollout, now: datetime) -> GoesOn | None:
-        """How a wait in which no clock of the rollout runs ends by itself from now on; None: when a person says so."""
-        strategy = self.strategy_of(rollout.policy)
-        found = strategy.goes_on(rollout, rollout.policy.spec) if strategy else None
-        return found if found is not None and found.latest > now else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """The budget of the deployment's running rollout. Raises ValueError outside a rollout."""

@@ -21,7 +21,8 @@ class Foretold:
         a step of many       a record of the timeline, and the rollout
         a move               these, and the deployment: its next snapshot, with the routes from before
 
-    `remembered_as`: the key of the record as text, under which the next record may merge into it.
+    `remembered_as`: the key of the record as text, under which the next record may merge into it. `waits_for`: what a
+    person must type before the rollout goes on; None where nobody is waited for.
     """
 
     decision: ClassifiedDecision
@@ -31,6 +32,7 @@ class Foretold:
     rollout: Rollout | None = None
     outcome: RolloutOutcome | None = None
     back_reason: str | None = None
+    waits_for: str | None = None
 
 
 class NewRoute(NamedTuple):
@@ -87,7 +89,8 @@ def steps_of(left: Iterable[Foretold], now: datetime) -> list[StepRecord]:
 
 
 def _waited(decision: ClassifiedDecision, now: datetime) -> Foretold:
-    return Foretold(decision, rollout=rollout_after(decision, now) if turns_clock(decision) else None)
+    rollout = rollout_after(decision, now) if turns_clock(decision) else None
+    return Foretold(decision, rollout=rollout, waits_for=decision.awaited_verb)
 
 
 def _changed(decision: ClassifiedDecision, phase: str, now: datetime) -> Foretold:
@@ -100,4 +103,5 @@ def _changed(decision: ClassifiedDecision, phase: str, now: datetime) -> Foretol
         rollout,
         outcome_of(decision),
         back_reason_of(decision),
+        decision.awaited_verb,
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from domain.model.bounds import Bounds, hardened
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Verdict
-from domain.model.waits import Waits
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until, unproven
 
 ERROR_PAUSE_SECONDS = 5
@@ -83,6 +83,12 @@ class ClassifiedDecision:
     def changes_anything(self) -> bool:
         """False for a wait: it writes no history and no step."""
         return self.verdict is not Verdict.SKIPPED or self.desired_replicas != self.deployment.desired_replicas
+
+    @property
+    def awaited_verb(self) -> str | None:
+        """What a person must type before the rollout goes on; None where nobody is waited for."""
+        waits = self.waits if self.clock_stopped else None
+        return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
 
     @property
     def stays(self) -> bool:

@@ -25,11 +25,8 @@ class End:
 
 
 def waits_of(decision: ClassifiedDecision) -> Waits:
-    """What a wait is for; of one that does not say so its reason does."""
-    waits = decision.waits or Waits(WaitsFor.TIME)
-    if waits.words or waits.kind in (WaitsFor.ROUTE, WaitsFor.NOTHING):
-        return waits
-    return Waits(waits.kind, f"waits: {decision.reason.removeprefix('waiting: ')}", blocked=waits.blocked)
+    """What a wait is for; a strategy of somebody's own may give the reason alone."""
+    return decision.waits or Waits(WaitsFor.TIME, f"waits: {decision.reason.removeprefix('waiting: ')}")
 
 
 def end_of(decision: ClassifiedDecision, now: datetime) -> End:

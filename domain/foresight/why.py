@@ -69,12 +69,11 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
     if waits.kind is WaitsFor.NOTHING:
         rests = Awaited(waits.kind, f"{deployment.name} waits for nothing: {around.said or decision.reason}")
         return _told(deployment, rests, end, now)
-    blocked = [each.words for each in waits.blocked() if each.holds]
     told = _with_worker(awaited(deployment, waits, around, now), around)
-    return _told(deployment, told, end, now, " and ".join(filter(None, (", ".join(blocked[:-1]), *blocked[-1:]))))
+    return _told(deployment, told, end, now, waits.blocked_by)
 
 
-def _told(deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str = "") -> Why:
+def _told(deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str | None = None) -> Why:
     left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
     since = f", since {blocked}" if blocked else ""
     follows = f"; in {duration(timedelta(seconds=left))} {end.what}" if left else f"; {end.what}"
@@ -86,7 +85,7 @@ def _told(deployment: Deployment, told: Awaited, end: End, now: datetime, blocke
         sentence=f"{told.words}{since}{follows}",
         waits_for=told.kind,
         name=told.name,
-        blocked_by=blocked or None,
+        blocked_by=blocked,
         usually_seconds=told.usually,
         then=end.what,
         left_seconds=left,

@@ -23,6 +23,7 @@ class WaitsFor(StrEnum):
     HOST = "host"
     SECRET = "secret"  # noqa: S105  (the word, and no secret)
     PROXIES = "proxies"
+    JUDGE = "judge"
     HOLD = "hold"
     TIME = "time"
 
@@ -65,3 +66,9 @@ class Waits:
     seconds: float | None = None
     until: datetime | None = None
     verb: str = ""
+
+    @property
+    def blocked_by(self) -> str | None:
+        """The inequalities that still block, in words; None where there is none."""
+        *most, last = [each.words for each in self.blocked() if each.holds] or [""]
+        return " and ".join(filter(None, (", ".join(most), last))) or None

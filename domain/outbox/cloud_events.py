@@ -1,12 +1,12 @@
 """Which transitions are cloud events: a ladder over what a deployment was before and is after."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.cycle.after import deployment_after, turns_clock
+from domain.cycle.after import deployment_after
 from domain.cycle.foretold import Foretold
 from domain.cycle.rollout import PROVISIONING, ROLLING_BACK
 from domain.cycle.transitions import ClassifiedDecision
@@ -78,12 +78,16 @@ class CloudEvent:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A deployment before and after; how a rollout ended by it, and whether traffic moved to the new revision."""
+    """A deployment before and after; how a rollout ended by it, and whether traffic moved to the new revision.
+
+    `asks`: whether a person is waited for, who was not before.
+    """
 
     before: Deployment
     after: Deployment
     outcome: RolloutOutcome | None = None
     promoted: bool = False
+    asks: bool = False
 
     @property
     def goes_on(self) -> bool:
@@ -120,9 +124,7 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
     CloudEventType.ROLLOUT_TURNED_BACK: lambda change: (
         change.goes_on and change.after.status == ROLLING_BACK != change.before.status
     ),
-    CloudEventType.ROLLOUT_WAITING: lambda change: (
-        change.after.paused_at is None and _stands_still(change.after) and not _stands_still(change.before)
-    ),
+    CloudEventType.ROLLOUT_WAITING: lambda change: change.asks and change.after.paused_at is None,
     CloudEventType.DEPLOYMENT_SCALED: lambda change: change.before.desired_replicas != change.after.desired_replicas,
     CloudEventType.DEPLOYMENT_DEGRADED: lambda change: _turns(change.after, change.before),
     CloudEventType.DEPLOYMENT_RECOVERED: lambda change: _turns(change.before, change.after),
@@ -130,23 +132,23 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
 """In the order in which they are told, after what is told of the rollout from before."""
 
 
-def told_by_decisions(left: Iterable[Foretold], phase: str, now: datetime) -> tuple[CloudEvent, ...]:
-    """What the decisions of a handler come to. `phase`: the handler's name.
+def told_by_decisions(
+    left: Iterable[Foretold], phase: str, now: datetime, asked: Collection[UUID] = ()
+) -> tuple[CloudEvent, ...]:
+    """What the decisions of a handler come to. `phase`: the handler's name; `asked`: who waited for a person before.
 
     Steps that bring nothing into traffic are told to nobody: most of them.
     """
-    return tuple(event for each in left if _is_told(each) for event in _told_by(each, phase, now))
+    return tuple(event for each in left for event in _told_by(each, phase, now, asked))
 
 
-def _is_told(left: Foretold) -> bool:
-    changes = left.decision.changes
-    return left.deployment is not None or bool(changes.promote_route_ids) or turns_clock(left.decision)
-
-
-def _told_by(left: Foretold, phase: str, now: datetime) -> tuple[CloudEvent, ...]:
+def _told_by(left: Foretold, phase: str, now: datetime, asked: Collection[UUID]) -> tuple[CloudEvent, ...]:
     decision = left.decision
+    asks = left.waits_for is not None and decision.deployment.id not in asked
+    if not (left.deployment or decision.changes.promote_route_ids or asks):
+        return ()
     deployment = left.deployment or deployment_after(decision, left.rollout, now)
-    change = _Change(decision.deployment, deployment, left.outcome, _promotes(decision))
+    change = _Change(decision.deployment, deployment, left.outcome, _promotes(decision), asks)
     return _told(change, phase, decision.reason)
 
 
@@ -166,10 +168,6 @@ def _told(change: _Change, actor: str, sentence: str) -> tuple[CloudEvent, ...]:
         *(CloudEvent(kind, change.after.id, actor, sentence, rollout.id) for kind in of_rollout if rollout is not None),
         *(CloudEvent(kind, change.after.id, actor, sentence) for kind in others),
     )
-
-
-def _stands_still(deployment: Deployment) -> bool:
-    return deployment.rollout is not None and deployment.rollout.clock_stopped_at is not None
 
 
 def _turns(is_degraded: Deployment, is_not: Deployment) -> bool:

@@ -1,14 +1,14 @@
 """What every strategy is: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Rollout
+from domain.model.deployment import Deployment
 from domain.model.hold import Hold
 from domain.model.policy import StrategySpec
 from domain.strategies.budget import Budget
@@ -17,18 +17,6 @@ SpecT = TypeVar("SpecT", bound=StrategySpec)
 
 StrategyCycleResult = Decision
 """A strategy answers in the words of every other decision: verdict, route changes, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoesOn:
-    """How a wait in which no clock of the rollout runs ends by itself: at `soonest` if all is well.
-
-    `latest`: when it ends in any case; `then`: what happens at that time, in words.
-    """
-
-    soonest: datetime
-    latest: datetime
-    then: str
 
 
 class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
@@ -57,10 +45,6 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
         desired, rollout = deployment.desired_replicas, deployment.rollout
         budget = self.budget(spec, desired, rollout.desired_at_start if rollout else desired)
         return replace(budget, count_stopping=True) if spec.count_stopping else budget
-
-    def goes_on(self, rollout: Rollout, spec: SpecT) -> GoesOn | None:  # noqa: ARG002  (for the others)
-        """How a wait of this rollout in which none of its clocks runs ends by itself; None: when a person says so."""
-        return None
 
     def wait_by_counts(self, spec: SpecT, desired: int, counts: RouteCounts) -> StrategyCycleResult | None:  # noqa: ARG002
         """If the counts alone show that `evaluate_cycle` would wait, that wait; None if it takes the routes to know."""

@@ -22,7 +22,7 @@ def for_replicas(buckets: Buckets, budget: Budget, now: datetime, *, min_ready: 
     routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
     blocked = partial(_inequalities, buckets, budget, now, min_ready, wave=wave)
     if not routes:
-        return Waits(WaitsFor.TIME, blocked=blocked)
+        return Waits(WaitsFor.TIME, "waits for room", blocked=blocked)
     warm = min_ready if routes is buckets.warming else None
     return Waits(WaitsFor.ROUTE, routes=routes, blocked=blocked, seconds=warm)
 

@@ -286,3 +286,5 @@ CREATE TABLE proxy_counters (
 ALTER TABLE autoscaling_rules DROP CONSTRAINT autoscaling_rules_source_check,
     ADD CONSTRAINT autoscaling_rules_source_check CHECK (source IN ('replicas', 'pushed', 'proxy'));
 ALTER TABLE metric_values ADD COLUMN proxies integer DEFAULT 0 NOT NULL, ADD COLUMN silent jsonb DEFAULT '[]' NOT NULL;
+-- the command that a person must give before the rollout goes on, as the last look decided; none: nobody is waited for
+ALTER TABLE deployments ADD COLUMN waits_for text;

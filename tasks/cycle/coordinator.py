@@ -147,7 +147,7 @@ def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow]
         if wait is None:
             others.append(claimed)
         else:
-            waits.append(WaitingRow(claimed.row.id, claimed.row.version, wait.due_at, wait.reason))
+            waits.append(WaitingRow(claimed.row.id, claimed.row.version, wait.due_at, wait.reason, None))
     return waits, others
 
 

@@ -33,5 +33,6 @@ def write_decisions(
     applier.move_routes(changes, list(zip(new, hosts, strict=True)))
     left = foretold(decisions, phase, now)
     applier.apply(left, glanced)
-    applier.record(steps_of(left, now), told_by_decisions(left, phase, now) if claim.is_heard else ())
+    told = told_by_decisions(left, phase, now, claim.asked) if claim.is_heard else ()
+    applier.record(steps_of(left, now), told)
     return applier.result()

@@ -1,5 +1,6 @@
 """The reads: what each resource shows, from one snapshot of Postgres, in the shapes that `--json` has."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -21,12 +22,17 @@ from db.views.progress import Progress, progress_of
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView, all_routes, last_failed_route
 from db.views.timeline import HistoryView, RevisionView, StepView, steps_of
+from domain.cycle.standing import Tone
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
 from traffic.table import TrafficTable, derive_table
 
 Document = dict[str, Any]
 
-_SUMMARY = {"state": str, "picture": str, "waits_for": Literal["", "resume", "promote", "abort"], "overdue": str}
+_SUMMARY: Mapping[str, object] = {
+    **dict.fromkeys(("state", "word", "said", "picture", "overdue"), str),
+    "tone": Tone,
+    "waits_for": Literal["", "resume", "promote", "abort"],
+}
 
 Listed = Annotated[Document, Shape((DeploymentView,), "page", _SUMMARY)]
 

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from domain.cycle.after import back_reason_of
-from domain.cycle.evaluator import EVALUATOR
 from domain.foresight.plan.world import Fates, SimulatedLook, World
 from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus
 from domain.model.picture import picture
+from domain.model.waits import WaitsFor
 
 HORIZON_SECONDS = 31 * 86400.0
 """A rollout that has not ended by then is left as it stands: no timeout may be longer than 30 days."""
@@ -148,15 +148,15 @@ class _Run:
     def _promote(self) -> None:
         """Whoever is waited for says so at once: a person, or a judge as soon as it may."""
         world, rollout = self.world, self.world.deployment.rollout
-        last = world.looks[-1].decision if world.looks else None
-        if rollout is None or last is None or not last.clock_stopped or rollout.promote_requested:
+        last = world.looks[-1] if world.looks else None
+        if rollout is None or last is None or (waits := last.decision.waits) is None or rollout.promote_requested:
             return
-        by_itself = EVALUATOR.goes_on(rollout, world.at)
-        if by_itself is not None and by_itself.soonest > world.at:
-            if by_itself.soonest < by_itself.latest:  # a judge looks each second, and sees nothing here
-                world.due_at = by_itself.soonest + timedelta(seconds=world.fates.alarm_seconds())
+        asked = {WaitsFor.PERSON: self._promoted, WaitsFor.JUDGE: self._judged}.get(waits.kind)
+        if asked is None:
+            if waits.until and last.at == world.at:  # a judge looks each second, and sees nothing here
+                world.due_at = waits.until + timedelta(seconds=world.fates.alarm_seconds())
             return
-        (self._promoted if by_itself is None else self._judged).add(len(world.looks))
+        asked.add(len(world.looks))
         world.deployment = replace(world.deployment, rollout=replace(rollout, promote_requested=True))
         world.look_soon()
 

@@ -11,9 +11,9 @@ from domain.cycle.after import after, routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
 from domain.cycle.rollout import guard_of
 from domain.cycle.transitions import ClassifiedDecision
+from domain.foresight.follows import waits_of
 from domain.foresight.plan.course import Stand
 from domain.foresight.plan.world import cycle
-from domain.foresight.why import why
 from domain.handlers.replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
 from domain.model.changes import RouteChanges
 from domain.model.deployment import Deployment, Verdict
@@ -106,12 +106,12 @@ def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterato
         found = cycle(left, step.at)
         steered = [act for act in acts if step.at < act.at <= following.at and act.what in _HOLDING]
         if found.verdict is Verdict.SKIPPED:
-            told = why(left, step.at)
+            waits = waits_of(found)
             yield {
                 "after_wave": step.number,
                 "seconds": _seconds(following.at - step.at),
-                "waits_for": str(WaitsFor.PERSON if steered else told.waits_for),
-                "blocked_by": told.blocked_by,
+                "waits_for": str(WaitsFor.PERSON if steered else waits.kind),
+                "blocked_by": waits.blocked_by,
                 "reason": "; ".join((found.reason, *(f"{act.what} by {act.actor}" for act in steered))),
             }
 

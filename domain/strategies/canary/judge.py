@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
 from domain.judge.settings import Judge
 from domain.model.canary import CanaryState
-from domain.strategies.base import GoesOn
 from domain.strategies.canary.steps import CanarySpec, Mirror, weight_of
 from domain.words.numbers import duration
 
@@ -15,12 +14,15 @@ EVERY_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`decides`: the judge and nobody else says when the step is over. `next_at`: when to look again."""
+    """`next_at`: when to look again.
+
+    `decides`: from when the judge, and nobody else, may say that the step is over, and when it gives up; else empty.
+    """
 
     sentence: str = ""
     gives_up: bool = False
     is_over: bool = False
-    decides: bool = False
+    decides: tuple[datetime, ...] = ()
     next_at: datetime | None = None
 
 
@@ -62,17 +64,9 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
     sentence = found.sentence
     if found.found is Found.GIVEN_UP:
         sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
-    return Judgement(sentence, then == "abort", then == "promote", decides=then == "look on", next_at=next_at)
-
-
-def judged_between(canary: CanaryState, spec: CanarySpec) -> GoesOn | None:
-    """From when its judge may find a weight good enough until it gives up; None where none decides."""
-    settings, since = spec.judge, canary.weight_known_at
-    if settings is None or settings.dry_run or not canary.weight or since is None:
-        return None
-    gives_up_at = over_at(settings, since)
-    soonest = min(since + timedelta(seconds=settings.at_least.seconds), gives_up_at)
-    return GoesOn(soonest, gives_up_at, "its judge is undecided for good")
+    may_at = since + timedelta(seconds=settings.at_least.seconds)
+    decides = (may_at, over_at(settings, since)) if then == "look on" else ()
+    return Judgement(sentence, then == "abort", then == "promote", decides, next_at)
 
 
 def _then(found: Judged, settings: Judge) -> str:

@@ -37,15 +37,15 @@ from typing import ClassVar
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
-from domain.model.deployment import Deployment, Rollout, RouteStatus
+from domain.model.deployment import Deployment, RouteStatus
 from domain.model.hold import Hold
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.base import AbstractDeploymentStrategy, GoesOn, deploying_revision
+from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary.judge import Judgement, judged_between, judgement
+from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
-from domain.strategies.canary.waiting import looking, may_end_at, still_coming, waits_for_sides
+from domain.strategies.canary.waiting import for_a_look, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
@@ -63,14 +63,6 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
     def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
-
-    def goes_on(self, rollout: Rollout, spec: CanarySpec) -> GoesOn | None:
-        """At the end of its step's seconds; or when its judge may find it good enough, and gives up at last."""
-        if rollout.canary is None:
-            return None
-        if (at := ends_at(rollout.canary, spec)) is not None:
-            return GoesOn(at, at, "the next step begins")
-        return judged_between(rollout.canary, spec)
 
     def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
         """The requests of a canary go on, so its judge does: harm leads back at once."""
@@ -98,8 +90,8 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         fresh = wanted if spec.has_baseline else 0
         sides = _sides(deployment, buckets, budget, (wanted, fresh), now)
         changes = _above_floor(deployment, sides[0].changes + sides[1].changes, budget)
-        times = (judged.next_at, over_at, buckets.next_change_at(now), *(side.recheck_at for side in sides))
-        recheck_at = min((at for at in times if at is not None and at > now), default=None)
+        times = (over_at, buckets.next_change_at(now), *(side.recheck_at for side in sides))
+        recheck_at = soonest((judged.next_at, *times), now)
         if changes:
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
@@ -116,9 +108,7 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             name = deployment.name
             typed = f"waiting: {said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back"
             return Decision.look_on(typed, recheck_at, Waits(WaitsFor.PERSON, said))
-        clocks = (self.goes_on(rollout, spec), buckets, sides)
-        waits = Waits(WaitsFor.TIME, f"waits: {said}", until=may_end_at(*clocks, now))
-        return Decision.look_on(f"waiting: {said}", recheck_at, waits)
+        return Decision.look_on(f"waiting: {said}", recheck_at, for_a_look(said, judged, times, now))
 
 
 def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:

@@ -1,11 +1,11 @@
 """What a canary waits for: either of its sides, or the end of a look; and what it says meanwhile."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from domain.model.changes import Decision
-from domain.model.waits import Waits
-from domain.strategies.base import GoesOn
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.judge import Judgement
@@ -40,10 +40,15 @@ def waits_for_sides(
     return for_replicas(alone, Budget(wanted, wanted, 0), now, min_ready=min_ready)
 
 
-def may_end_at(
-    by_itself: GoesOn | None, buckets: Buckets, sides: tuple[Decision, Decision], now: datetime
-) -> datetime | None:
-    """When time alone may end a look: its judge looks each second, and finds the same as long as nobody answers."""
-    ends = (by_itself.soonest, by_itself.latest) if by_itself else ()
-    times = (*ends, buckets.next_change_at(now), *(side.recheck_at for side in sides))
+def for_a_look(said: str, judged: Judgement, times: Sequence[datetime | None], now: datetime) -> Waits:
+    """The judge is waited for as soon as it may decide; it looks each second, and finds the same if nobody answers.
+
+    `times`: when something else may change.
+    """
+    kind = WaitsFor.JUDGE if judged.decides and judged.decides[0] <= now else WaitsFor.TIME
+    return Waits(kind, f"waits: {said}", until=soonest((*judged.decides, *times), now))
+
+
+def soonest(times: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """The first that is still to come."""
     return min((at for at in times if at is not None and at > now), default=None)

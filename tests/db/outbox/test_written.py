@@ -10,8 +10,10 @@ from db.replicas.kills import Kill, record_kills
 from domain.commands.messages import parse_command
 from domain.model.deployment import RouteStatus
 from tests.support.pictures.pictures import PROVISIONING
+from tests.support.pictures.promoted import green_waits
 from tests.support.rows.deployments import ask, become, make_deployment, mark, read, start_all, write
 from tests.support.rows.sent_statements import sent_by
+from tests.support.rows.windows import freeze, thaw
 from tests.support.workers.coordinators import coordinator_without_redis, handler_for, run_until_quiet
 
 
@@ -65,6 +67,22 @@ def test_a_subscription_has_the_types_and_deployments_that_it_asked_for(engine: 
     assert ids == [{"events": 4, "sent": 8}], "an event is the same one for each subscription"
     ask(engine, "delete_subscription", subscription="all")
     assert told(engine, "all") == []
+
+
+def test_that_a_person_is_waited_for_is_told_once_and_not_of_what_a_freeze_holds(engine: Engine) -> None:
+    waiting = ["rollway.rollout.waiting"]
+    ask(engine, "set_subscription", subscription="ci", webhook="ci", types=waiting)
+    made = green_waits(engine)
+    assert told(engine) == ["rollout.waiting"]
+    coordinator = coordinator_without_redis(engine)
+    mark(engine, made.id)
+    run_until_quiet(coordinator)
+    freeze(engine, pauses=True)
+    run_until_quiet(coordinator)
+    assert told(engine) == ["rollout.waiting"], "it is known already, and a freeze is no person"
+    thaw(engine)
+    run_until_quiet(coordinator)
+    assert told(engine) == 2 * ["rollout.waiting"]
 
 
 def test_a_replica_that_had_to_be_killed_is_told_once(engine: Engine) -> None:

@@ -20,7 +20,6 @@ from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Verdict
 from domain.strategies import parse_policy
-from domain.strategies.base import GoesOn
 from tests.support.pictures.pictures import NOW, deploying
 from tests.support.pictures.values_within import with_canary
 
@@ -164,15 +163,16 @@ def test_what_a_verdict_leads_to(
 
 def test_a_judge_is_waited_for_and_not_a_person() -> None:
     told = why(at_weight({}, [seen((10, 0), (90, 0))]), NOW)
-    assert (str(told.waits_for), told.left_seconds) == ("time", 1740)
+    assert (str(told.waits_for), told.left_seconds) == ("judge", 1740)
     assert told.then.startswith("a person is waited for: the canary has 5 % of the requests; undecided after 30 min")
     assert str(why(at_weight({}, [], 1800), NOW).waits_for) == "person"
     rollout = at_weight({}, []).rollout
     assert rollout
-    given_up = NOW + timedelta(seconds=1740)
-    found = EVALUATOR.goes_on(rollout, NOW)
-    assert found == GoesOn(NOW - timedelta(seconds=30), given_up, "its judge is undecided for good")
-    assert EVALUATOR.goes_on(rollout, given_up) is None
-    assert EVALUATOR.goes_on(replace(rollout, policy=parse_policy({"strategy": "blue_green"})), NOW) is None
+    looks = {seconds: EVALUATOR.evaluate_one(at_weight({}, [], seconds), NOW).waits for seconds in (29, 30, 60)}
+    assert {seconds: waits and (str(waits.kind), waits.until) for seconds, waits in looks.items()} == {
+        29: ("time", NOW + timedelta(seconds=1)),  # before that no judge may decide
+        30: ("judge", NOW + timedelta(seconds=1770)),
+        60: ("judge", NOW + timedelta(seconds=1740)),
+    }
     assert is_judged(rollout)
     assert not is_judged(with_canary(rollout, weight=None))

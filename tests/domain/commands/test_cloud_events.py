@@ -11,6 +11,7 @@ import pytest
 from domain.cycle.foretold import foretold
 from domain.foresight.plan.world import cycle
 from domain.model.deployment import Deployment
+from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy
 from domain.outbox.cloud_events import MEANINGS, CloudEvent, CloudEventType, told_by_command, told_by_decisions
 from domain.steering.activation import activate
@@ -59,6 +60,7 @@ def names(events: tuple[CloudEvent, ...]) -> list[str]:
             deploying("■■|◇", rollout={"deadline": NOW, "desired_at_start": 2, "desired_with_revision": 3}),
             ["rollout.turned_back", "deployment.scaled"],
         ),
+        (deploying("■■■|■", hold=Hold("frozen", LATER)), []),
         (resting("■■■", status=SCALING), []),
         (resting("■■■", status=SCALING, **WEARY), ["deployment.recovered"]),
         (resting("■■", status=SCALING, phase_started_at=NOW - timedelta(days=1)), ["deployment.degraded"]),
@@ -68,9 +70,17 @@ def names(events: tuple[CloudEvent, ...]) -> list[str]:
 )
 def test_what_a_cycle_tells(deployment: Deployment, told: list[str]) -> None:
     decision = cycle(deployment, NOW)
-    events = told_by_decisions(foretold([decision], "deploying", NOW), "deploying", NOW)
+    stands = deployment.rollout is not None and deployment.rollout.clock_stopped_at is not None
+    asked = {deployment.id} if stands else set()
+    events = told_by_decisions(foretold([decision], "deploying", NOW), "deploying", NOW, asked)
     assert names(events) == told
     assert all((event.actor, event.sentence) == ("deploying", decision.reason) for event in events)
+
+
+def test_who_is_held_first_and_waits_for_a_person_later_is_told_of() -> None:
+    held = deploying("■■■|□□□", policy=GREEN, rollout=STOPPED)
+    events = told_by_decisions(foretold([cycle(held, NOW)], "deploying", NOW), "deploying", NOW, asked=())
+    assert names(events) == ["rollout.waiting"]
 
 
 Command = Callable[[Deployment, Asking], Steered]

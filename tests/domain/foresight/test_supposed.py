@@ -75,11 +75,11 @@ def test_what_is_no_field_is_a_setting_of_the_strategy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "goes_on"), [({}, False), ({"judge": {"dry_run": True}}, False), ({"judge": {}}, True)]
+    ("setting", "waits_for"), [({}, "person"), ({"judge": {"dry_run": True}}, "person"), ({"judge": {}}, "time")]
 )
-def test_a_canary_goes_on_by_itself_where_a_judge_decides(setting: dict[str, Any], goes_on: bool) -> None:  # noqa: FBT001  (the same)
+def test_a_canary_goes_on_by_itself_where_a_judge_decides(setting: dict[str, Any], waits_for: str) -> None:
     known = {"stage": 1, "weight": 500, "weight_known_at": NOW - timedelta(seconds=5)}
     policy = parse_policy({"strategy": "canary", "spec": {"steps": ["5%"], **setting}})
-    rollout = deploying("■■■|■", policy=policy, rollout=known).rollout
-    assert rollout is not None
-    assert (EVALUATOR.goes_on(rollout, NOW) is not None) is goes_on
+    waits = EVALUATOR.evaluate_one(deploying("■■■|■", policy=policy, rollout=known), NOW).waits
+    assert waits is not None
+    assert str(waits.kind) == waits_for

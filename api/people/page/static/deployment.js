@@ -5,9 +5,7 @@ import { history } from "./history.js";
 import { replicas } from "./replicas.js";
 import { rollout } from "./rollout.js";
 import { ask, follow, insist, isFinal } from "./stream.js";
-import {
-  isOlder, legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why,
-} from "./words.js";
+import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
 
 const NAME = document.body.dataset.deployment;
 const PATH = `/v1/deployments/${encodeURIComponent(NAME)}`;
@@ -24,9 +22,9 @@ let isAsking = false;
 function head(deployment) {
   return h(
     "div",
-    { class: `head ${tone(deployment)}` },
+    { class: `head ${deployment.tone}` },
     h("h1", {}, deployment.name),
-    h("span", { class: "badge" }, stateWords(deployment)),
+    h("span", { class: "badge" }, deployment.word),
     h("span", { class: "dim" }, since(deployment.phase_started_at, " ")),
     h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, `${serving(deployment)} serving`)),
     h("span", { class: "revision" }, revisionWords(deployment)),
@@ -38,7 +36,7 @@ function sentence(deployment) {
   const waits = verb ? h("strong", {}, `Waits for you to ${verb} it. `) : null;
   const retry = deployment.retry_at ? h("span", {}, " Tried again in ", since(deployment.retry_at, " "), ".") : null;
   const more = shown.why ? h("span", { class: "dim" }, ` ${shown.why}.`) : null;
-  return h("p", { class: `why ${tone(deployment)}` }, waits, why(deployment), retry, more);
+  return h("p", { class: `why ${deployment.tone}` }, waits, deployment.said, retry, more);
 }
 
 function reached(document) {
@@ -76,7 +74,7 @@ function take(deployment) {
   const known = shown.deployment;
   if (known && isOlder(deployment, known)) return;
   setClock(deployment.now);
-  if (known && stateWords(known) !== stateWords(deployment)) say(`${NAME} is ${stateWords(deployment)}: ${why(deployment)}`);
+  if (known && known.word !== deployment.word) say(`${NAME} is ${deployment.word}: ${deployment.said}`);
   if (known?.waits_for !== deployment.waits_for && deployment.waits_for) say(`${NAME} waits for you to ${deployment.waits_for} it`);
   shown.deployment = deployment;
   if (!isAsking) readWhy();
@@ -89,7 +87,7 @@ function take(deployment) {
   soon();
 }
 
-const waits = () => !["ready", "destroyed"].includes(shown.deployment.lifecycle);
+const waits = () => shown.deployment.tone !== "good";
 
 /** Why it waits, decided anew by the server, so asked when what is known here has changed, and not too often. */
 async function readWhy() {

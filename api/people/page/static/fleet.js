@@ -1,9 +1,7 @@
 // The list of deployments: what waits for a person on top, the others by name.
 import { h, morph } from "./dom.js";
 import { ask, follow } from "./stream.js";
-import {
-  isOlder, legend, picture, revisionWords, say, serving, setClock, since, stateWords, tick, tone, why,
-} from "./words.js";
+import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
 
 const FIRST = 100;
 const REST = 500;
@@ -19,18 +17,18 @@ function row(deployment) {
   const { name } = deployment;
   return h(
     "li",
-    { class: `row ${tone(deployment)}`, "data-key": name },
+    { class: `row ${deployment.tone}`, "data-key": name },
     h("a", { class: "name", href: `/deployments/${encodeURIComponent(name)}` }, name),
-    h("span", { class: "state" }, h("span", { class: "badge" }, stateWords(deployment)), since(deployment.phase_started_at, " ")),
+    h("span", { class: "state" }, h("span", { class: "badge" }, deployment.word), since(deployment.phase_started_at, " ")),
     h("span", { class: "replicas" }, picture(deployment.picture), h("span", { class: "count" }, serving(deployment))),
     h("span", { class: "revision" }, revisionWords(deployment)),
-    h("span", { class: "why", title: why(deployment) }, why(deployment)),
+    h("span", { class: "why", title: deployment.said }, deployment.said),
   );
 }
 
 function isShown(deployment) {
   const wanted = filter.value.trim().toLowerCase();
-  const text = `${deployment.name} ${stateWords(deployment)} ${revisionWords(deployment)}`.toLowerCase();
+  const text = `${deployment.name} ${deployment.word} ${revisionWords(deployment)}`.toLowerCase();
   return text.includes(wanted);
 }
 
@@ -98,8 +96,7 @@ function count() {
   const words = new Map();
   let waiting = 0;
   for (const deployment of deployments.values()) {
-    const state = stateWords(deployment);
-    words.set(state, (words.get(state) ?? 0) + 1);
+    words.set(deployment.word, (words.get(deployment.word) ?? 0) + 1);
     waiting += deployment.waits_for ? 1 : 0;
   }
   document.getElementById("counts").textContent = [...words].sort().map(([state, n]) => `${n} ${state}`).join(" · ");

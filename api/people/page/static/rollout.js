@@ -2,8 +2,6 @@
 import { h } from "./dom.js";
 import { duration, now, picture, since } from "./words.js";
 
-const WORDS = { completed: "completed", rolled_back: "rolled back", superseded: "left for another", cancelled: "cancelled" };
-
 /** The section. `cycles` and `plan`: as `/v1/rollouts/ID/cycles` and `/plan` have them; no plan: it is not read yet. */
 export function rollout(shown, cycles, plan, deployment) {
   const isRunning = !shown.outcome;
@@ -13,21 +11,16 @@ export function rollout(shown, cycles, plan, deployment) {
     "section",
     { class: "card", "aria-labelledby": "rollout-head", "data-key": "rollout" },
     h("h2", { id: "rollout-head" }, `${title}: ${shown.from_revision} → ${shown.to_revision}`,
-      h("span", { class: `badge ${badge(shown)}` }, outcome(shown, deployment))),
+      h("span", { class: `badge ${badge(shown, deployment)}` }, shown.outcome?.replaceAll("_", " ") ?? deployment.word)),
     facts(shown, plan, ended, isRunning),
     otherwise(plan),
     waves(cycles, plan, Date.parse(shown.started_at), ended, isRunning, deployment),
   );
 }
 
-function badge(shown) {
-  if (!shown.outcome) return "moves";
-  return shown.outcome === "completed" ? "good" : "warn";
-}
-
-function outcome(shown, deployment) {
-  if (shown.outcome) return WORDS[shown.outcome] ?? shown.outcome.replaceAll("_", " ");
-  return deployment.paused_at ? "paused" : "under way";
+function badge({ outcome }, deployment) {
+  if (!outcome) return deployment.tone;
+  return outcome === "completed" ? "good" : "warn";
 }
 
 function facts(shown, plan, ended, isRunning) {

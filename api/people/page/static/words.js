@@ -107,26 +107,6 @@ export function tick() {
   }
 }
 
-/** How a state looks: good, moving, waiting or bad. */
-export function tone(deployment) {
-  if (deployment.waits_for || deployment.degraded_reason || deployment.sub_step === "rolling_back") return "warn";
-  if (deployment.lifecycle === "ready") return "good";
-  return deployment.lifecycle === "deploying" || deployment.lifecycle === "scaling" ? "moves" : "rests";
-}
-
-/** "deploying/provisioning" as "deploying", "rolling back". */
-export function stateWords(deployment) {
-  if (deployment.sub_step === "rolling_back") return "rolling back";
-  if (deployment.paused_at) return "paused";
-  if (deployment.waits_for) return "waits";
-  return deployment.degraded_reason ? `${deployment.lifecycle}, degraded` : deployment.lifecycle;
-}
-
-/** What is said of it in a sentence. */
-export function why(deployment) {
-  return deployment.overdue || deployment.degraded_reason || deployment.reason;
-}
-
 export function revisionWords(deployment) {
   const { current_revision: current, deploying_revision: next } = deployment;
   return next ? `${current} → ${next}` : current || "none yet";

@@ -1,0 +1,36 @@
+"""How a deployment stands, in a word and a tone: for every list and page that shows many at once."""
+
+from typing import Literal, NamedTuple
+
+from domain.cycle.rollout import ROLLING_BACK
+from domain.model.deployment import DeploymentLifecycleStatus, Lifecycle
+
+Tone = Literal["good", "moves", "warn", "rests"]
+
+
+class Standing(NamedTuple):
+    """The word and its tone."""
+
+    word: str
+    tone: Tone
+
+
+def standing(status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bool, is_degraded: bool) -> Standing:
+    """What to say first of it. `is_asked`: a person is waited for.
+
+    rolling back            -> rolling back
+    paused                  -> paused
+    a person is waited for  -> waits
+    degraded                -> where it is in its life, degraded
+    otherwise               -> where it is in its life
+    """
+    lifecycle = status.lifecycle
+    if status == ROLLING_BACK:
+        return Standing("rolling back", "warn")
+    if is_paused or is_asked:
+        return Standing("paused" if is_paused else "waits", "warn")
+    if is_degraded:
+        return Standing(f"{lifecycle}, degraded", "warn")
+    if lifecycle is Lifecycle.READY:
+        return Standing(lifecycle, "good")
+    return Standing(lifecycle, "moves" if lifecycle in (Lifecycle.DEPLOYING, Lifecycle.SCALING) else "rests")
