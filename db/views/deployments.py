@@ -93,12 +93,8 @@ class DeploymentView:
     def standing(self) -> Standing:
         """The first word to say of it, and its tone."""
         status = DeploymentLifecycleStatus(self.lifecycle, self.sub_step)
-        return standing(
-            status,
-            is_paused=self.paused_at is not None,
-            is_asked=bool(self.waits_for),
-            is_degraded=self.degraded_reason is not None,
-        )
+        is_paused, is_degraded = self.paused_at is not None, self.degraded_reason is not None
+        return standing(status, is_paused=is_paused, is_asked=bool(self.waits_for), is_degraded=is_degraded)
 
     @property
     def why(self) -> str:
