@@ -144,9 +144,11 @@ class DockerRuntime:
         try:
             return engine.create(name, config)
         except EngineRefusalError:
-            if docker.pull == "always" or engine.has_image(docker.image):
+            if docker.pull == "always":
                 raise
-        self._pulls.provide(request)
+        # here, it may have come with another replica's pull since the engine refused
+        if not engine.has_image(docker.image):
+            self._pulls.provide(request)
         return engine.create(name, config)
 
     def _run(self, request: ReplicaRequest, container: str) -> None:

@@ -7,6 +7,7 @@ import docker
 import pytest
 
 from runtime.base import ReplicaRequest, ReplicaStartError, RuntimeUnavailableError
+from runtime.docker.engine import DockerEngine
 from runtime.docker.runtime import DockerRuntime
 from tests.support.docker.busybox import busybox_layer
 from tests.support.docker.docker_images import asked
@@ -49,6 +50,19 @@ def test_a_slow_pull_holds_up_no_other_start_and_is_awaited_at_later_looks(
     assert eventually(lambda: started(hasty, request)).running
     assert pulled_from.pulls <= 2, "each look began a pull of its own"
     hasty.close()
+
+
+def test_an_image_that_arrives_just_after_the_engine_missed_it_is_used(
+    docker_runtime: DockerRuntime, pulled_from: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = DockerEngine.has_image
+
+    def arrives_first(engine: DockerEngine, image: str) -> bool:
+        engine.pull(image)
+        return looks(engine, image)
+
+    monkeypatch.setattr(DockerEngine, "has_image", arrives_first)
+    assert docker_runtime.start(asked("sleep 60", image=pulled_from.image, pull="missing")).running
 
 
 def started(runtime: DockerRuntime, request: ReplicaRequest) -> Any:
