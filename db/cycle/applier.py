@@ -1,4 +1,4 @@
-"""The bulk write: what a chunk of decisions leaves behind becomes rows, set by set, in the claim's transaction."""
+"""The applier writes the next snapshots of a chunk into rows, in bulk, in the transaction of the claim."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -55,10 +55,10 @@ class StaleSnapshotError(Exception):
 class StrategyResultApplier:
     """The one write of a chunk. `phase` is the handler's name, kept as the actor of each history record.
 
-    Its methods are called in their order, and each only sends: Postgres works while what comes next is worked out.
+    Call its methods in their order. Each only sends its statements, so that Postgres writes while Python goes on.
 
-    Routes before deployments, and of the routes promotions before drains: each statement is judged by the budgets
-    of Postgres as its deployment stands at that moment: still deploying, its new replicas in traffic.
+    It writes routes before deployments, and promotions before drains, since triggers check the budget each time:
+    the deployment must still be deploying, and its new replicas in traffic, when old ones are drained.
     """
 
     connection: Connection
@@ -73,7 +73,7 @@ class StrategyResultApplier:
         self._routes = record_routes(self.connection, changes, placed, self.claim.now)
 
     def apply(self, left: Sequence[Foretold], glanced: Sequence[WaitingRow] = ()) -> None:
-        """Write what decisions leave behind, and the waits that a glance told."""
+        """Write history, deployments and rollouts, and the waits that a glance found."""
         changing = [each for each in left if each.key]
         waiting = [*(_waiting(each) for each in left if not each.key), *glanced]
         at, heads = self.claim.now, self.claim.heads
@@ -96,12 +96,12 @@ class StrategyResultApplier:
         return self._routes.result() if self._routes else StrategyApplyResult()
 
     def _wait(self, waiting: Sequence[WaitingRow]) -> Iterator[Cursor]:
-        """Only the next look and the reason of a deployment that waits are written."""
+        """Write the next look and the reason of each deployment that waits, and nothing else."""
         if waiting:
             yield self.connection.execute(_WAIT, _WAITING.arrays(waiting))
 
     def _change(self, changing: Sequence[Foretold], heads: Sequence[HistoryHead]) -> Iterator[Cursor]:
-        """Most decisions are one step of many, for which few columns have to travel."""
+        """Write few columns for a decision that only moves routes, as most do, and all columns for the others."""
         steps, moves = [], []
         for each, head in zip(changing, heads, strict=True):
             decision = each.decision

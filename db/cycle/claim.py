@@ -1,4 +1,4 @@
-"""Deployments locked for a cycle, each with what its row and its rollout say; `db.cycle.load` brings the rest."""
+"""Claims lock deployments for a cycle and read their rows and rollouts; `db.cycle.load` reads the routes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ class HistoryHead(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A locked deployment without its routes, as its row and that of its rollout say it.
+    """A locked deployment without its routes: its row, and the row of its rollout.
 
     `hold`: why its rollout may not go forward now.
     """
@@ -68,13 +68,13 @@ class Claimed(NamedTuple):
         return known_status(self.row.lifecycle, self.row.sub_step)
 
     def deployment(self, routes: Iterable[Route] = (), autoscaling: AutoscalingState = NO_AUTOSCALING) -> Deployment:
-        """The snapshot, with these routes and rules; without them as much as can be told from its row."""
+        """Make the snapshot with these routes and rules."""
         rollout = rollout_of(self.rollout) if self.rollout else None
         snapshot = deployment_of(self.row, rollout, routes, autoscaling)
         return replace(snapshot, hold=self.hold) if self.hold else snapshot
 
     def glimpse(self) -> Glimpse | None:
-        """What a glance sees; None where it would be in vain, since no new replica starts."""
+        """Return what a glance sees; None if no new replica is starting, since a glance cannot decide then."""
         row, rollout = self.row, self.rollout
         if rollout is None or not rollout.starting:
             return None
@@ -106,20 +106,20 @@ class Claim:
 
     @property
     def late(self) -> float:
-        """For how many seconds the deployment has been due that was due first."""
+        """How many seconds ago the first of the deployments was due."""
         waited = (self.now - claimed.row.due_at for claimed in self.deployments if claimed.row.due_at is not None)
         return max((seconds.total_seconds() for seconds in waited), default=0.0)
 
     @property
     def heads(self) -> dict[UUID, HistoryHead]:
-        """By deployment, where its timeline goes on."""
+        """The last history record of each deployment, by its id."""
         return {
             claimed.row.id: HistoryHead(claimed.row.history_id, claimed.row.history_key) for claimed in self.deployments
         }
 
 
 def claim_due(connection: Connection, targets: Iterable[DeploymentLifecycleStatus], limit: int) -> Claim:
-    """Up to `limit` marked deployments of these statuses, those that another worker holds left out."""
+    """Claim up to `limit` marked deployments of these statuses, without those that another worker holds."""
     return _claim(connection, _CLAIM, {**as_columns(targets), "limit": limit})
 
 
@@ -129,7 +129,7 @@ def claim_these(connection: Connection, ids: Iterable[UUID]) -> Claim:
 
 
 def claim_named(connection: Connection, name: str) -> Claim:
-    """The live deployment of that name, if there is one, waiting for whoever holds it."""
+    """Claim the live deployment of that name, if there is one, waiting for whoever holds it."""
     return _claim(connection, _CLAIM_NAMED, {"name": name})
 
 

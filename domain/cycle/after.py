@@ -1,13 +1,15 @@
-"""What a decision leaves behind: the next snapshot of its deployment. What is written copies these values.
+"""Each decision makes the next snapshot of its deployment, which `db` copies into rows.
 
-clock       a wait for a person, or a hold    it stops, if it has not stopped yet
-            otherwise                         it goes on, and what it counts moves by the time that it stood still
-progress    an old route is drained           now
-failures    an unhealthy new route is drained one more: it had to be replaced
-weight      a stage of a canary begins        its own, which no proxy knows yet
-            it turns back                     none
-outcome     the revisions swap                completed
-            the deploying revision is cleared rolled back
+This changes in its rollout:
+
+deadlines      it waits for a person or is held    they stand still from now on, if they did not already
+               otherwise                           they run; those that stood still move on by that time
+last progress  an old route is drained             now
+failures       an unhealthy new route is drained   one more, since it had to be replaced
+weight         a stage of a canary begins          the weight of the stage, which no proxy knows yet
+               the rollout turns back              none
+outcome        the revisions swap                  completed
+               the deploying revision is cleared   rolled back
 """
 
 from collections.abc import Iterable
@@ -23,14 +25,14 @@ from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, 
 
 
 def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
-    """The whole snapshot. A route that is created has a placeholder for the id that Postgres will give it."""
+    """Make the whole snapshot. A new route has a placeholder until Postgres gives it an id."""
     before = decision.deployment
     deployment = deployment_after(decision, rollout_after(decision, now), now)
     return replace(deployment, routes=routes_after(before.routes, decision.changes, now))
 
 
 def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now: datetime) -> Deployment:
-    """The deployment, with the rollout as `rollout_after` gives it; the routes are those from before."""
+    """Make the next deployment with the given rollout; its routes stay as they were before."""
     before, stays = decision.deployment, decision.revision is RevisionMove.KEEP
     swapped = decision.revision is RevisionMove.SWAP
     autoscaled = before.rollout is None and decision.desired_replicas != before.desired_replicas
@@ -56,7 +58,7 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
 
 
 def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None:
-    """The rollout that the decision belongs to, also one that ends with it; None where there is none."""
+    """Make the next state of the rollout, even if this decision ends it; None outside a rollout."""
     before = decision.deployment.rollout
     if before is None:
         return None
@@ -88,23 +90,23 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
 
 
 def _canary_at(stage: Stage, before: CanaryState | None) -> CanaryState:
-    """The canary at a stage that begins: no proxy knows its weight yet."""
+    """Make the canary at the begin of a stage, whose weight no proxy knows yet."""
     return CanaryState(stage.number, stage.weight, evidence=before.evidence if before else ())
 
 
 def turns_clock(decision: ClassifiedDecision) -> bool:
-    """Whether the clock of the rollout stops with this decision, or goes on."""
+    """Whether this decision stops the deadlines of the rollout, or lets them run again."""
     rollout = decision.deployment.rollout
     return rollout is not None and decision.clock_stopped is (rollout.clock_stopped_at is None)
 
 
 def turns_back(decision: ClassifiedDecision) -> bool:
-    """Whether the rollout is on the way back from this decision on."""
+    """Whether this decision begins the way back."""
     return decision.to == ROLLING_BACK != decision.deployment.status
 
 
 def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:
-    """How the rollout ends by this decision, if it ends."""
+    """Say how this decision ends the rollout; None if it does not."""
     match decision.revision:
         case RevisionMove.SWAP:
             return RolloutOutcome.COMPLETED
@@ -115,12 +117,12 @@ def outcome_of(decision: ClassifiedDecision) -> RolloutOutcome | None:
 
 
 def back_reason_of(decision: ClassifiedDecision) -> str | None:
-    """Why the rollout turns back by this decision, if it does."""
+    """Say why this decision begins the way back; None if it does not."""
     return decision.reason if turns_back(decision) else None
 
 
 def routes_after(routes: Iterable[Route], changes: RouteChanges, now: datetime) -> tuple[Route, ...]:
-    """The routes as the changes leave them: drained ones are stopping, created ones stand last and are starting."""
+    """Apply the changes to the routes. Drained routes are stopping; created ones are starting and come last."""
     promoted, parked, drained = (
         set(ids) for ids in (changes.promote_route_ids, changes.park_route_ids, changes.drain_route_ids)
     )
@@ -146,7 +148,7 @@ def _is_progress(drained: Iterable[Route], rollout: Rollout) -> bool:
 
 
 def _replaced(drained: Iterable[Route], before: Deployment) -> int:
-    """New replicas that had come up and sickened for good, as probes found. On the way back none is blamed."""
+    """Count the new replicas that are drained because probes found them unhealthy. On the way back none counts."""
     if before.status != PROVISIONING:
         return 0
     new = [route for route in drained if route.revision_id == before.deploying_revision_id]

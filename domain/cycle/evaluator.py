@@ -1,4 +1,4 @@
-"""Sends each rollout to its strategy; one that raises is an error of that deployment alone."""
+"""Ask the strategy of each rollout for a decision. If one raises, only that deployment gets an error."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from domain.strategies.budget import Budget, resting_budget
 
 @dataclass(frozen=True, slots=True)
 class StrategyEvaluationSummary:
-    """A decision for each deployment of a batch, or its error: what was raised, and with which words."""
+    """The decision for each deployment of a batch, or the type and words of what deciding it raised."""
 
     assignments: Mapping[UUID, Decision]
     errors: Mapping[UUID, str]
@@ -26,17 +26,17 @@ class StrategyEvaluationSummary:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStrategyEvaluator:
-    """Dispatch by the name in the rollout's own copy of the policy."""
+    """Finds the strategy by the name in the rollout's own copy of the policy."""
 
     strategies: DeploymentStrategyRegistry
 
     def strategy_of(self, policy: DeploymentPolicy) -> AbstractDeploymentStrategy[Any] | None:
-        """The one that the policy names; None if this release does not have it, or cannot read its settings."""
+        """Return the strategy that the policy names; None if this release lacks it or cannot read its settings."""
         strategy = self.strategies.get(policy.strategy)
         return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else None
 
     def evaluate_one(self, deployment: Deployment, now: datetime) -> Decision:
-        """The strategy's answer, with failing starts held back. Raises ValueError where no strategy can give one."""
+        """Return the strategy's decision, with fewer creations while starts fail. Raises ValueError without one."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
@@ -50,18 +50,18 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         if decision.waits_for_person and decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
-            # whatever a strategy answers, nobody is sent to a verb that refuses him
+            # never tell a person to type a command that would be refused
             verb = decision.waits.verb or ("promote" if strategy.promotion else "abort")
             decision = replace(decision, waits=replace(decision.waits, verb=verb))
         return hold_back(decision, deployment, now)
 
     def budget(self, deployment: Deployment) -> Budget:
-        """The budget of the deployment's running rollout. Raises ValueError outside a rollout."""
+        """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
         strategy = self.strategy_of(policy)
-        # the way back must be open even when the strategy, or what its settings meant, is no longer there
+        # a rollout must find its way back even if this release does not know its strategy or its settings
         if strategy is None:
             return resting_budget(deployment.desired_replicas, count_stopping=policy.spec.count_stopping)
         return strategy.budget_of(deployment, policy.spec)
@@ -73,7 +73,7 @@ EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)
 def contained(
     decide: Callable[[Deployment, datetime], Decision], deployments: Iterable[Deployment], now: datetime
 ) -> StrategyEvaluationSummary:
-    """`decide` for each; whatever it raises becomes that deployment's error, with its type and words."""
+    """Call `decide` for each deployment. What it raises becomes the error of that deployment alone."""
     assignments: dict[UUID, Decision] = {}
     errors: dict[UUID, str] = {}
     for deployment in deployments:

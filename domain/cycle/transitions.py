@@ -1,4 +1,4 @@
-"""Where a verdict leads: clocks and bounds harden it, the handler's table gives the next status."""
+"""Classify a decision: apply the limits to its verdict, and find the next status in the handler's table."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from domain.strategies.backoff import held_until, unproven
 
 ERROR_PAUSE_SECONDS = 5
 RETRY_SECONDS = 60
-"""How long after giving up a phase is tried again."""
+"""How many seconds after it gave up a phase is tried again."""
 
 
 class RevisionMove(StrEnum):
@@ -26,9 +26,9 @@ class RevisionMove(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """`to` None: the deployment stays where it is.
+    """Where one verdict leads. `to` None: the deployment keeps its status.
 
-    `degraded`: True says that it is, and it is tried again after a pause; False that it is no longer; None leaves it.
+    `degraded`: True marks the deployment as degraded until a later try; False removes the mark; None leaves it.
     """
 
     to: DeploymentLifecycleStatus | None = None
@@ -41,7 +41,7 @@ STAY = Transition()
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStatusTransitions:
-    """Every verdict leads somewhere; a handler must say where those lead that end its phase."""
+    """Where each verdict leads. A handler must say it for the verdicts that end its phase."""
 
     success: Transition
     expired: Transition
@@ -51,17 +51,18 @@ class DeploymentStatusTransitions:
     error: Transition = STAY
 
     def of(self, verdict: Verdict) -> Transition:
-        """Where this verdict leads: the field that is called as it is."""
+        """Return the field that has the name of this verdict."""
         transition: Transition = getattr(self, verdict)
         return transition
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedDecision:
-    """A decision, hardened, with where it leads; `domain.cycle.after` says what it leaves behind.
+    """A decision with its final verdict and the next status. `domain.cycle.after` makes the next snapshot from it.
 
-    `attempts`: errors in a row. `due_at`: when this deployment must be looked at again; None when only a change can
-    make that necessary. `clock_stopped`: the rollout waits for a person, or is held. `waits`: what it waits for.
+    `found`: the verdict before the limits. `attempts`: errors in a row. `due_at`: when a handler must look again; None
+    if only a change makes that necessary. `clock_stopped`: the rollout's deadlines stand still, because it waits for a
+    person or is held.
     """
 
     deployment: Deployment
@@ -81,7 +82,7 @@ class ClassifiedDecision:
 
     @property
     def changes_anything(self) -> bool:
-        """False for a wait: it writes no history and no step."""
+        """Whether history and a step are written. A wait writes neither."""
         return self.verdict is not Verdict.SKIPPED or self.desired_replicas != self.deployment.desired_replicas
 
     @property
@@ -92,7 +93,7 @@ class ClassifiedDecision:
 
     @property
     def stays(self) -> bool:
-        """True for one step of many: it moves routes, and of the deployment no more than its errors in a row."""
+        """Whether the decision only moves routes: status, revisions and desired count of the deployment stay."""
         before = self.deployment
         same_place = self.revision is RevisionMove.KEEP and self.to == before.status
         same_count = self.desired_replicas == before.desired_replicas
@@ -100,14 +101,14 @@ class ClassifiedDecision:
 
 
 class Wait(NamedTuple):
-    """A decision that changes nothing, as far as it is written: why, and when to look again."""
+    """What is written of a decision that waits: its reason, and when to look again."""
 
     reason: str
     due_at: datetime | None
 
 
 def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
-    """The wait that `classify` would make of the decision; None where a limit ends the rollout instead of a wait."""
+    """Return the wait that `classify` would find; None if a limit ends the rollout instead."""
     verdict, reason = hardened(decision, bounds, 0, now)
     return Wait(reason, _due_at(decision, verdict, 0, bounds, now)) if verdict is Verdict.SKIPPED else None
 
@@ -115,7 +116,7 @@ def wait_of(decision: Decision, bounds: Bounds, now: datetime) -> Wait | None:
 def classify(
     decision: Decision, deployment: Deployment, transitions: DeploymentStatusTransitions, bounds: Bounds, now: datetime
 ) -> ClassifiedDecision:
-    """The final verdict and what follows from it. A hardened verdict applies none of the decision's changes."""
+    """Apply the limits and find what follows. If a limit replaces the verdict, the decision's changes are dropped."""
     attempts = deployment.phase_attempts + 1 if decision.verdict is Verdict.ERROR else 0
     verdict, reason = hardened(decision, bounds, attempts, now)
     transition = transitions.of(verdict)
@@ -154,7 +155,7 @@ def _degraded(
 
 
 def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycleStatus) -> int:
-    """A rollout that turns back wants the size from before it."""
+    """Return the count that is wanted next. A rollout that turns back wants the count from before it."""
     if decision.desired_replicas is not None:
         return decision.desired_replicas
     if deployment.rollout is not None and to.sub_step is DeploymentSubStep.ROLLING_BACK:
@@ -163,12 +164,12 @@ def _desired(decision: Decision, deployment: Deployment, to: DeploymentLifecycle
 
 
 def _due_next(to: DeploymentLifecycleStatus, now: datetime) -> datetime | None:
-    """Where it goes it is looked at once; nobody looks at what is destroyed."""
+    """A deployment with a new status is looked at at once, unless it is destroyed."""
     return None if to.lifecycle is Lifecycle.DESTROYED else now
 
 
 def _due_at(decision: Decision, verdict: Verdict, attempts: int, bounds: Bounds, now: datetime) -> datetime | None:
-    """When a deployment that stays where it is must be looked at again."""
+    """Return when a deployment that keeps its status must be looked at again."""
     if verdict is Verdict.ERROR:
         return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
     if verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):

@@ -1,4 +1,4 @@
-"""What a handler is: a declaration, one pure `decide()`, and the same `execute()` for all."""
+"""A handler declares which deployments it looks at and decides about each; `execute()` is the same for all."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from domain.model.events import DeploymentTaskSpec, DoDeploymentLifecycleEvent
 
 @dataclass(frozen=True, slots=True)
 class DeploymentExecutionResult:
-    """What a batch came to, in the order in which its deployments came."""
+    """The decisions of a batch, in the order of its deployments."""
 
     decisions: tuple[ClassifiedDecision, ...] = ()
 
@@ -49,9 +49,9 @@ class DeploymentExecutionResult:
 
 
 class DeploymentHandler(ABC):
-    """One look at deployments in its target statuses. Everything about it stands in its own file.
+    """Looks at deployments in its target statuses and decides about each.
 
-    `lock_id`: workers that run handlers of one lock id share its slots; None takes no lock.
+    `lock_id`: handlers with the same lock id share the slots of one Redis lock; None takes no lock.
     """
 
     name: ClassVar[str]
@@ -63,16 +63,16 @@ class DeploymentHandler(ABC):
 
     @abstractmethod
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
-        """What one deployment needs next."""
+        """Decide what one deployment needs next."""
 
     def bounds(self, deployment: Deployment) -> Bounds:  # noqa: ARG002  (most phases have no limit)
-        """The deadlines and the failures allowed of this phase."""
+        """Return the deadlines of this phase and the failures that it allows."""
         return Bounds()
 
     def glance(self, seen: Glimpse, now: datetime) -> Wait | None:  # noqa: ARG002
-        """Decide from counts, for a deployment whose routes are not loaded.
+        """Decide from counts alone that a deployment waits, so that its routes need not be loaded.
 
-        None if the routes are needed: to decide, or because more than a wait comes out, which goes on record with them.
+        None if the decision needs the routes, or if it is more than a wait: then its record needs them.
         """
         return None
 
@@ -89,7 +89,7 @@ class DeploymentHandler(ABC):
         )
 
     def classified(self, decision: Decision, deployment: Deployment, now: datetime) -> ClassifiedDecision:
-        """Hold the decision to this phase's limits; a clock that stood still goes on first, so its deadlines move."""
+        """Apply the limits of this phase. Deadlines that stood still are first moved on by that time."""
         rollout, limited = deployment.rollout, deployment
         if rollout is not None and rollout.clock_stopped_at is not None:
             limited = replace(deployment, rollout=with_clock_running(rollout, now))

@@ -1,10 +1,12 @@
-"""check_replica: a ready deployment whose replicas are not what they should be starts scaling.
+"""check_replica: a ready deployment starts scaling if its replicas are not what they should be.
 
-given up lately, or degraded and no start may be tried   -> wait until it may be tried again
-counts differ, other revisions, out of traffic, sick     -> scaling
-all is well, but it is still called degraded             -> scaling, which ends that
-an autoscaling rule fires                                -> scaling, to the count that it gives
-otherwise                                                -> wait; look again when a sick replica's grace ends
+scaling gave up, or starts fail, and it is too early to try again    -> wait until then
+the count is wrong, a replica runs another revision, is out of
+traffic, or has been sick for too long                               -> scaling
+all is well, but the deployment is still marked as degraded          -> scaling, which removes the mark
+an autoscaling rule fires                                            -> scaling, to the count of the rule
+otherwise                                                            -> wait; look again when a sick replica
+                                                                        has been sick for too long
 """
 
 from dataclasses import replace
@@ -25,7 +27,7 @@ from domain.words.numbers import number_of
 
 _AT_REST = Waits(WaitsFor.NOTHING)
 RULES_SHOWN_SECONDS = 30
-"""How old the reason of a deployment with rules may get: it is what shows that a value is missing or old."""
+"""How old the reason of a deployment with rules may get. It shows whether a value is missing or old."""
 
 
 class CheckReplicaHandler(DeploymentHandler):
@@ -65,7 +67,7 @@ def _was_given_up(deployment: Deployment, now: datetime) -> bool:
 
 
 def drift(deployment: Deployment, now: datetime) -> Decision:
-    """Success when something must be put right, with what it is; otherwise a wait."""
+    """Return a success that says what must be put right; a wait if nothing must."""
     if _was_given_up(deployment, now):
         return _degraded(deployment, deployment.retry_at)
     if deployment.current_revision_id is None:
@@ -98,7 +100,7 @@ def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
 
 
 def budget_at_rest(deployment: Deployment) -> Budget:
-    """What replaces replicas outside of a rollout keeps to."""
+    """Return the budget for replacing replicas outside a rollout."""
     return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
 
 

@@ -1,8 +1,9 @@
-"""deploying/provisioning: the strategy of the rollout leads from the current revision to the deploying one.
+"""deploying/provisioning: the strategy replaces the current revision with the deploying one, step by step.
 
-the strategy says: completed                            -> ready, the revisions swap
-it moved, waits, or is held                             -> stays
-a deadline passed, too many failed, or it gave up       -> deploying/rolling_back
+the strategy says that it is completed                  -> ready; the deploying revision becomes the current one
+it changes routes, waits, or is held                    -> stays
+a deadline has passed, too many replicas have failed,
+or the strategy gives up                                -> deploying/rolling_back
 """
 
 from datetime import datetime

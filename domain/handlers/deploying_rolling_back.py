@@ -1,7 +1,9 @@
-"""deploying/rolling_back: the way back is a rollout too, to the current revision and within the same budget.
+"""deploying/rolling_back: the way back replaces the deploying revision with the current one, within the same budget.
 
-foreign routes left, or the current revision incomplete  -> converge, as often and as long as it takes
-the current revision complete and alone                  -> ready, the deploying revision is cleared
+routes of another revision are live, or
+the current revision is incomplete       -> stays; it converges step by step, and no deadline ends that
+only the current revision is live, and
+it is complete                           -> ready; the deploying revision is cleared
 """
 
 from datetime import datetime

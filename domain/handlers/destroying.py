@@ -1,8 +1,8 @@
-"""destroying: everything is drained at once, and the deployment is gone when the last replica is.
+"""destroying: all replicas are drained at once, and the deployment is destroyed when the last one is gone.
 
-live routes          -> drain all of them
-routes on their way  -> wait
-none                 -> destroyed
+some routes are live       -> drain all of them
+some are still stopping    -> wait
+none is left               -> destroyed
 """
 
 from datetime import datetime

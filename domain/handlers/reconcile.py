@@ -1,7 +1,7 @@
-"""reconcile: the slow net under check_replica, for what no event told us, and for what was given up.
+"""reconcile: every 30 s it finds what check_replica missed because no event told it, and what scaling gave up.
 
-something is off, and may be tried    -> scaling
-otherwise                             -> wait
+replicas are wrong, and a try is allowed    -> scaling
+otherwise                                   -> wait
 """
 
 from datetime import datetime

@@ -1,8 +1,8 @@
 """scaling: bring the current revision to the desired count and drain everything else.
 
-not there yet             -> create and drain within n + 1 and n, or wait
-converged                 -> ready
-too long, or given up     -> ready, but degraded; reconcile tries again later
+the current revision does not have n ready replicas alone   -> create up to n + 1, drain down to n, or wait
+it has them                                                 -> ready
+it took too long, or was given up                           -> ready, but degraded; reconcile tries again later
 """
 
 from datetime import datetime, timedelta

@@ -1,10 +1,11 @@
-"""What a phase is held to, and how that hardens a verdict.
+"""The limits of a phase, and how they replace a verdict. The first line that applies gives the final verdict.
 
-SUCCESS                                      -> success
-otherwise, waiting for a person, or held     -> the verdict itself, clocks stopped
-otherwise, a deadline has passed             -> EXPIRED
-otherwise, too many failed routes or errors  -> GIVE_UP
-otherwise                                    -> the verdict itself
+the decision is SUCCESS                 -> SUCCESS
+it waits for a person, or is held       -> its own verdict; its deadlines stand still
+a deadline has passed                   -> EXPIRED
+too many failed routes, or 5 errors
+in a row                                -> GIVE_UP
+otherwise                               -> its own verdict
 """
 
 from datetime import datetime, timedelta
@@ -17,20 +18,20 @@ from domain.model.policy import DeploymentPolicy, RolloutLimits
 from domain.words.numbers import number_of
 
 MAX_ATTEMPTS = 5
-"""Errors in a row after which a phase is given up."""
+"""How many errors in a row end a phase."""
 
 
 class Deadline(NamedTuple):
-    """`what` completes the sentence "... has passed"."""
+    """A time limit. `what` completes the sentence "... has passed"."""
 
     at: datetime
     what: str
 
 
 class Bounds(NamedTuple):
-    """What a handler holds a deployment to: deadlines, and failed routes out of those allowed.
+    """The limits of one phase: its deadlines, and how many new replicas failed and may fail.
 
-    `last_failure`: why the last new replica failed, for whoever reads how it ended.
+    `last_failure`: why the last new replica failed; a person reads it when the phase has ended.
     """
 
     deadlines: tuple[Deadline, ...] = ()
@@ -40,7 +41,7 @@ class Bounds(NamedTuple):
 
 
 class Limited(Protocol):
-    """What the bounds of a rollout are read from: a Rollout has it, and so has a row of one."""
+    """The fields that the limits of a rollout are read from. A Rollout and a row of `rollouts` have them."""
 
     @property
     def deadline(self) -> datetime:
@@ -48,19 +49,19 @@ class Limited(Protocol):
 
     @property
     def last_progress_at(self) -> datetime:
-        """When the rollout last got further: when an old route was drained."""
+        """When the rollout last got further: an old route was drained, or a new replica came up."""
 
     @property
     def failed_routes(self) -> int:
-        """How many new ones failed."""
+        """How many new replicas failed."""
 
     @property
     def last_failure(self) -> str | None:
-        """Why the last of them did."""
+        """Why the last new replica failed."""
 
 
 class RouteCounts(NamedTuple):
-    """Live routes of a rollout's new revision, counted where they are stored. `idle`: those that get no traffic."""
+    """How many live routes a rollout's new revision has, as Postgres counts them. `idle`: routes without traffic."""
 
     starting: int
     healthy: int
@@ -68,9 +69,9 @@ class RouteCounts(NamedTuple):
 
 
 class Glimpse(NamedTuple):
-    """What a glance sees of a deployment in a rollout: a snapshot, with its routes, is made only for who needs it.
+    """What a glance sees of a deployment in a rollout.
 
-    `stands`: the rollout is paused or held, or its clocks stand still and may go on now.
+    `stands`: the rollout is paused or held, or its deadlines stood still until now.
     """
 
     rollout: Limited
@@ -81,7 +82,7 @@ class Glimpse(NamedTuple):
 
 
 def bounds_of(rollout: Limited, limits: RolloutLimits, desired: int) -> Bounds:
-    """What a rollout of `desired` replicas is held to."""
+    """The limits of a rollout of `desired` replicas."""
     deadlines: tuple[Deadline, ...] = (Deadline(rollout.deadline, _timeout(limits.timeout_seconds)),)
     if limits.progress_timeout_seconds is not None:
         ends = rollout.last_progress_at + timedelta(seconds=limits.progress_timeout_seconds)
@@ -95,7 +96,7 @@ def _timeout(seconds: float) -> str:
 
 
 def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -> tuple[Verdict, str]:
-    """The final verdict and its reason. `attempts`: errors in a row."""
+    """Return the final verdict and its reason. `attempts`: errors in a row."""
     if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
         return decision.verdict, decision.reason
     if (deadline := passed(bounds, now)) is not None:
@@ -110,7 +111,7 @@ def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -
 
 
 def passed(bounds: Bounds, now: datetime) -> Deadline | None:
-    """The first deadline that has passed."""
+    """Return the first deadline that has passed."""
     for deadline in bounds.deadlines:
         if now >= deadline.at:
             return deadline

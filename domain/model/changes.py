@@ -1,4 +1,4 @@
-"""What a cycle does to routes, as plain data."""
+"""A decision as plain data: the verdict, and what the cycle does to routes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class RouteCreatorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The next weight of a canary, and its number. `weight`: of 10,000 requests; None: all replicas share them."""
+    """The next stage of a canary. `weight`: its share of 10,000 requests; None: all replicas share the requests."""
 
     number: int
     weight: int | None
@@ -30,7 +30,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RouteChanges:
-    """Routes to create, to bring into traffic, to drain, and to park out of traffic until a time; a canary's stage."""
+    """What one cycle changes: routes that it creates, brings into traffic, drains or parks, and a canary's stage.
+
+    A parked route runs without traffic until `park_until`.
+    """
 
     rollout_specs: tuple[RouteCreatorSpec, ...] = ()
     promote_route_ids: tuple[UUID, ...] = ()
@@ -55,7 +58,7 @@ class RouteChanges:
 
     @property
     def created(self) -> int:
-        """Routes that are created, all specs together."""
+        """How many routes all specs create together."""
         return sum(spec.count for spec in self.rollout_specs)
 
     @classmethod
@@ -67,7 +70,7 @@ class RouteChanges:
         *,
         drain: tuple[UUID, ...] = (),
     ) -> Self:
-        """`count` new routes, none at all for 0; and these others drained."""
+        """Create `count` routes, and drain these others."""
         return cls((RouteCreatorSpec(revision_id, count, traffic),) if count > 0 else (), drain_route_ids=drain)
 
     @classmethod
@@ -82,7 +85,7 @@ class RouteChanges:
 
     @classmethod
     def park(cls, route_ids: Iterable[UUID], until: datetime) -> Self:
-        """Take these routes out of traffic and keep them running until then."""
+        """Take these routes out of traffic, and keep them running until then."""
         parked = tuple(route_ids)
         return cls(park_route_ids=parked, park_until=until) if parked else cls()
 
@@ -91,9 +94,9 @@ class RouteChanges:
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
 
-    `recheck_at`: when time alone may change the answer. `waits_for_person`: the clocks of the rollout stand still,
-    since a person is waited for, a hold is on, or a canary is looked at. `desired_replicas`: a new count, from an
-    autoscaling rule. `waits`: what for; None: only the reason says so.
+    `recheck_at`: when time alone may change the answer. `waits_for_person`: the deadlines of the rollout stand still,
+    because it waits for a person, is held, or watches a canary. `desired_replicas`: the new count that an autoscaling
+    rule gives. `waits`: what a wait waits for; None if only the reason says it.
     """
 
     verdict: Verdict
@@ -111,7 +114,7 @@ class Decision:
 
     @classmethod
     def moved(cls, reason: str, changes: RouteChanges, recheck_at: datetime | None = None) -> Self:
-        """A step was taken: progress, and not the end."""
+        """The cycle changes something, and the phase goes on."""
         return cls(Verdict.NEED_RETRY, reason, changes, recheck_at)
 
     @classmethod
@@ -121,19 +124,19 @@ class Decision:
 
     @classmethod
     def wait_for_person(cls, reason: str, since: str = "", verb: str = "") -> Self:
-        """Nothing to do until somebody says so; no deadline runs meanwhile. `since`: why, without what to type."""
+        """Wait until a person types a command; no deadline runs meanwhile. `since`: the reason without the command."""
         waits = Waits(WaitsFor.PERSON, since or reason, verb=verb)
         return cls(Verdict.SKIPPED, reason, waits_for_person=True, waits=waits)
 
     @classmethod
     def held(cls, hold: Hold) -> Self:
-        """Nothing may be done before a time; no deadline runs meanwhile."""
+        """Wait until the hold ends; no deadline runs meanwhile."""
         waits = Waits(WaitsFor.HOLD, f"is not going forward: {hold.reason}", until=hold.until)
         return cls(Verdict.SKIPPED, hold.reason, recheck_at=hold.until, waits_for_person=True, waits=waits)
 
     @classmethod
     def look_on(cls, reason: str, until: datetime | None, waits: Waits | None = None) -> Self:
-        """A canary has its share of the requests until then, or until a person says so; no deadline runs meanwhile."""
+        """Watch a canary until then, or until a person goes on; no deadline runs meanwhile."""
         return cls(Verdict.SKIPPED, reason, recheck_at=until, waits_for_person=True, waits=waits)
 
     @classmethod

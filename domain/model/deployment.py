@@ -1,4 +1,4 @@
-"""The frozen snapshot that every decision is made from, and the words for its states."""
+"""The frozen snapshot of a deployment, from which every decision is made, and the names of its states."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,7 +31,7 @@ class DeploymentSubStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentLifecycleStatus:
-    """What a handler targets and where a verdict leads."""
+    """The status of a deployment: a handler looks at some of them, and a verdict leads to one."""
 
     lifecycle: Lifecycle
     sub_step: DeploymentSubStep | None = None
@@ -41,7 +41,7 @@ class DeploymentLifecycleStatus:
 
 
 class RouteStatus(StrEnum):
-    """The health of one replica, and how far it is on its way out."""
+    """The health of one replica, or how far its stop has come."""
 
     PROVISIONING = "provisioning"
     HEALTHY = "healthy"
@@ -53,7 +53,7 @@ class RouteStatus(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Live: it counts against the budget. Everything that is not on its way out or gone."""
+        """Whether the replica is live and counts against the budget: it is neither stopping nor gone."""
         return self not in _INACTIVE
 
 
@@ -68,7 +68,7 @@ class TrafficStatus(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a cycle found. EXPIRED and GIVE_UP come out of the classification (and GIVE_UP of a strategy)."""
+    """What a cycle found. Limits turn other verdicts into EXPIRED or GIVE_UP; a strategy can say GIVE_UP too."""
 
     SUCCESS = "success"
     NEED_RETRY = "need_retry"
@@ -89,9 +89,9 @@ class RolloutOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One replica and its place in traffic. `status_changed_at` is when it got its present status.
+    """One replica, its health and whether it gets requests. `status_changed_at`: when it got its present status.
 
-    `parked_until`: kept running, out of traffic, for a fast way back; until then no budget counts it.
+    `parked_until`: until then it is kept for a fast way back: it runs, gets no requests, and no budget counts it.
     """
 
     id: UUID
@@ -104,12 +104,12 @@ class Route:
 
     @property
     def is_active(self) -> bool:
-        """Live: it counts against the budget."""
+        """Whether the replica is live and counts against the budget."""
         return self.status.is_active
 
     @property
     def is_serving(self) -> bool:
-        """Healthy, and proxies are told to use it: what the floor of the budget counts."""
+        """Whether it is healthy and proxies are told to use it. The floor of the budget counts these replicas."""
         return self.status is RouteStatus.HEALTHY and self.traffic is TrafficStatus.ACTIVE
 
 
@@ -117,10 +117,11 @@ class Route:
 class Rollout:
     """One attempt to move a deployment from one revision to another, with its own clocks and counters.
 
-    `desired_at_start`: the size before it began and on the way back. `desired_with_revision`: one that came with it.
-    `clock_stopped_at` is set while it waits for a person, or is held; the deadlines then stand still.
-    `is_undo`: asked for as the way back. `last_failure`: why a new replica failed last, with the end of its log.
-    `canary`: how far its weights are; None where the strategy has none.
+    `desired_at_start`: how many replicas were wanted before it began; the way back leads to that number.
+    `desired_with_revision`: the number that came with the new revision, if any.
+    `clock_stopped_at`: since when its deadlines stand still, because it waits for a person or is held.
+    `is_undo`: a person started it with `undo`. `last_failure`: why a new replica failed last, with the end of its log.
+    `canary`: the present stage and weight of a canary; None for other strategies.
     """
 
     id: UUID
@@ -143,9 +144,9 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class StartFailures:
-    """Starts of one revision that failed in a row, `short_lives` of them soon after they had come up.
+    """How many starts of one revision failed in a row, `short_lives` of them soon after the replica had come up.
 
-    `came_up_at`: since when one is well that came up after the last failure; None when none did.
+    `came_up_at`: when a replica came up after the last failure; None if none has.
     """
 
     revision_id: UUID
@@ -159,9 +160,9 @@ class StartFailures:
 class Deployment:
     """The snapshot of one deployment: its row, its running rollout, and its routes that are not gone yet.
 
-    `routes`: active and terminating ones. `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`
-    and `retry_at`: scaling gave up, and nothing is tried before then. `count_stopping`: what its policy says, for the
-    time outside a rollout. `hold`: why its rollout may not go forward. `autoscaling`: read when it is ready.
+    `phase_attempts`: errors in a row since `phase_started_at`. `degraded_reason`: why scaling gave up; it tries again
+    at `retry_at`. `count_stopping`: as its policy says, outside a rollout. `hold`: why
+    the rollout may not go forward now. `autoscaling`: rules and their values, loaded only if the deployment is ready.
     """
 
     id: UUID
@@ -185,5 +186,5 @@ class Deployment:
 
     @property
     def active_routes(self) -> tuple[Route, ...]:
-        """The live routes, whatever their revision, health and traffic."""
+        """All live routes, healthy or not."""
         return tuple(route for route in self.routes if route.is_active)

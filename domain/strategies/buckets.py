@@ -1,11 +1,11 @@
-"""Every route that still runs in exactly one bucket, seen from the revision that should run.
+"""Buckets sort the routes that still run, each into exactly one bucket. The target is the revision that should run.
 
-    live, of the target      ready | warming | starting | sick
-    live, of any other       foreign | parked
-    on its way out           stopping | foreign_stopping
+    live, of the target revision   ready | warming | starting | sick
+    live, of another revision      foreign | parked
+    drained, not gone yet          stopping (of the target) | foreign_stopping
 
-Buckets are made by `is_active` and by what is left over, not by a list of states: a health state that nobody has
-thought of yet is sick, so it is counted and never a reason to create without end.
+A live route of the target that is neither healthy nor starting is sick. So a health state that is added later counts as
+sick, and never leads to creations without end.
 """
 
 from collections.abc import Iterable
@@ -30,9 +30,10 @@ _WORST_FIRST = {
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Routes, the eldest first. `ready`: healthy for `min_ready_seconds`; `warming`: not for that long yet.
+    """The routes of a deployment by bucket, the oldest first in each.
 
-    `target`: all live ones of the target. `next_ready_at`: when the first that is warming will be ready.
+    `ready`: healthy for at least `min_ready_seconds`; `warming`: healthy, but not for that long yet. `target`: all live
+    routes of the target. `next_ready_at`: when the first warming route will be ready.
     """
 
     ready: tuple[Route, ...]
@@ -84,11 +85,11 @@ class Buckets:
 
     @property
     def live(self) -> int:
-        """How many replicas of either revision the ceiling always counts: those that are parked are beside it."""
+        """How many live replicas, of any revision, the ceiling counts. It does not count parked ones."""
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
-        """How many may be created before the budget's ceiling is reached."""
+        """How many replicas may be created below the budget's ceiling."""
         return max(0, budget.ceiling - self.taken(budget))
 
     def taken(self, budget: Budget) -> int:
@@ -96,12 +97,12 @@ class Buckets:
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
-        """What takes up room, in words: "3 live", or "3 live + 1 stopping"."""
+        """Say in words what the ceiling counts: "3 live", or "3 live + 1 stopping"."""
         stopping = self._counted_stopping(budget)
         return f"{self.live} live + {stopping} stopping" if stopping else f"{self.live} live"
 
     def unparked(self) -> Self:
-        """The buckets with the parked ones among the foreign, for what cannot run beside another revision."""
+        """Count parked routes as foreign ones, for a revision that cannot run beside another."""
         return replace(self, foreign=self.foreign + self.parked, parked=())
 
     def replaceable(self, now: datetime) -> tuple[Route, ...]:
@@ -109,7 +110,7 @@ class Buckets:
         return tuple([route for route in self.sick if grace_ends_at(route) <= now])
 
     def next_change_at(self, now: datetime) -> datetime | None:
-        """When time alone changes what a route counts as: warm, sick too long, or parked long enough; None if never."""
+        """When time alone moves a route to another bucket or makes it replaceable; None if that will not happen."""
         ends = (*map(grace_ends_at, self.sick), self.next_ready_at, *(route.parked_until for route in self.parked))
         return min((at for at in ends if at is not None and at > now), default=None)
 
@@ -135,7 +136,7 @@ def grace_ends_at(route: Route) -> datetime:
 
 
 def worst_first(routes: Iterable[Route]) -> list[Route]:
-    """The order to drain in: out of traffic before serving, sick before healthy, old before young."""
+    """Order routes for draining: out of traffic before in traffic, sick before healthy, old before young."""
     return sorted(
         routes,
         key=lambda r: (r.traffic is TrafficStatus.ACTIVE, _WORST_FIRST.get(r.status, -1), r.created_at, r.id),

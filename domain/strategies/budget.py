@@ -1,4 +1,4 @@
-"""How far a deployment may go above and below its desired count, in integer arithmetic.
+"""A budget says how far a deployment may go above and below its desired count, in integer arithmetic.
 
 n = desired, s = max_surge, u = max_unavailable; each a number or a percent of n.
 
@@ -42,10 +42,10 @@ Amount = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Live routes stay at or below `ceiling`; healthy serving ones that we drain never go below `keep`.
+    """Creations never bring live routes above `ceiling`; drains never leave fewer than `keep` serving.
 
     `count_stopping`: replicas that are stopping count like live ones, so live + stopping stay at or below `ceiling`.
-    `alone`: no replica starts before every one of another revision has stopped.
+    `alone`: no replica starts before all replicas of other revisions have stopped.
     """
 
     desired: int
@@ -59,23 +59,23 @@ OUTSIDE_A_ROLLOUT_SURGE = 1
 
 
 def is_zero(amount: int | str) -> bool:
-    """Zero as written, whatever the desired count is."""
+    """Whether the setting is written as 0 or 0 %, and so is zero for any desired count."""
     return amount == 0 or (isinstance(amount, str) and int(amount[:-1]) == 0)
 
 
 def rounded_up(amount: int | str, desired: int) -> int:
-    """`amount` of `desired`; a percent rounds up. 29 % of 100 is 29, 7 % of 100 is 7."""
+    """Resolve `amount` for `desired` replicas; a percent rounds up. 29 % of 100 is 29, 7 % of 100 is 7."""
     return amount if isinstance(amount, int) else -(-int(amount[:-1]) * desired // 100)
 
 
 def rounded_down(amount: int | str, desired: int) -> int:
-    """`amount` of `desired`; a percent rounds down."""
+    """Resolve `amount` for `desired` replicas; a percent rounds down."""
     return amount if isinstance(amount, int) else int(amount[:-1]) * desired // 100
 
 
 @lru_cache(maxsize=1024)  # the deployments of a fleet share a few
 def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str) -> Budget:
-    """Ceiling n + s and keep max(0, n - u); s and u both resolving to 0 make u 1; u is capped at n."""
+    """The ceiling is n + s, and keep is max(0, n - u). If percents make both s and u 0, u is 1."""
     surge = rounded_up(max_surge, desired)
     unavailable = rounded_down(max_unavailable, desired)
     if surge == 0 and unavailable == 0:
@@ -85,5 +85,5 @@ def surge_budget(desired: int, max_surge: int | str, max_unavailable: int | str)
 
 @lru_cache(maxsize=1024)
 def resting_budget(desired: int, *, count_stopping: bool = False) -> Budget:
-    """Outside a rollout: at most n + 1 live, and never below n by our own action."""
+    """Outside a rollout at most n + 1 are live, and drains never leave fewer than n serving."""
     return Budget(desired, desired + OUTSIDE_A_ROLLOUT_SURGE, desired, count_stopping)

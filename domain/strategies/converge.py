@@ -1,18 +1,20 @@
-"""Converge: bring one revision to n replicas and drain everything else, within a budget.
+"""Converge: bring one revision (the target) to n replicas and drain all others (foreign), within a budget.
 
-Scaling, rolling back and activation without a policy are this one function.
+Scaling, rolling back and activation without a policy use this one function. If line 1 does not apply, one cycle does
+all of lines 2 to 4. "Sick too long" means unhealthy or degraded for 30 s.
 
-    1  nothing foreign, target ready = target = n   -> converged
-    2  a replica of the target out of traffic       -> bring it in
-    3  create = min(ceiling - live, n - target that are not replaceable)
+    1  nothing foreign is left, all n of the target are ready   -> converged
+    2  a replica of the target is out of traffic                -> bring it into traffic
+    3  create = min(ceiling - live, n - those of the target that are not sick too long)
        with count_stopping: ceiling - live - stopping
-       alone: nothing before the last foreign one has stopped
-    4  drain, one of these:
-       foreign ones        -> those out of traffic at once; of the others min(target ready + foreign - keep, foreign)
-       else a surplus      -> of the target's own
-       else no room        -> to replace a sick one: that one
-       each the worst first
-    5  none of it                                   -> wait
+       with alone: 0 until the last foreign replica has stopped
+    4  drain the worst first, by the first case that finds some:
+       foreign ones are live              -> all that are out of traffic, and of those in traffic
+                                             min(target ready + foreign in traffic - keep, foreign in traffic)
+       none foreign, target more than n   -> the surplus
+       a sick one must be replaced, and
+       the ceiling leaves no room for it  -> the sick one
+    5  nothing to do in lines 2 to 4                            -> wait
 """
 
 from datetime import datetime
@@ -29,7 +31,7 @@ from domain.words.numbers import number_of
 
 
 def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:
-    """The next step towards n replicas of `target` and none of any other revision."""
+    """Decide the next step towards n replicas of `target` and none of any other revision."""
     buckets = Buckets.of(deployment.routes, target, now)
     if budget.alone:
         buckets = buckets.unparked()
@@ -70,7 +72,7 @@ def _to_drain(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) 
 
 
 def _foreign(buckets: Buckets, budget: Budget) -> list[Route]:
-    """Replicas out of traffic go at once; of the rest as many as the target's ready ones make up for."""
+    """Drain all that are out of traffic, and as many of the others as ready replicas of the target replace."""
     out = [route for route in buckets.foreign if route.traffic is TrafficStatus.INACTIVE]
     serving = [route for route in buckets.foreign if route.traffic is TrafficStatus.ACTIVE]
     ready = sum(route.traffic is TrafficStatus.ACTIVE for route in buckets.ready)
@@ -79,7 +81,10 @@ def _foreign(buckets: Buckets, budget: Budget) -> list[Route]:
 
 
 def _surplus(buckets: Buckets, budget: Budget) -> list[Route]:
-    """n=3, own 4 of which 1 is sick: the sick one, once 3 are ready. Until then what starts stands in for the sick."""
+    """n=3, 4 of the target, 1 of them sick: drain the sick one once 3 are ready.
+
+    Until then a replica that is starting counts as the replacement of a sick one, and not as surplus.
+    """
     surplus = len(buckets.target) - budget.desired
     if buckets.sick and len(buckets.ready) < budget.desired:
         surplus -= len(buckets.starting)
@@ -87,7 +92,7 @@ def _surplus(buckets: Buckets, budget: Budget) -> list[Route]:
 
 
 def _in_the_way(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget) -> list[Route]:
-    """The worst replaceable one, when live ones alone leave no room to start what replaces it."""
+    """Drain the worst replica that is sick too long, if the live ones leave no room to start its replacement."""
     if buckets.starting or buckets.live < budget.ceiling:
         return []
     return worst_first(replaceable)[:1]

@@ -1,19 +1,23 @@
-"""Rolling update: new replicas come and old ones go within one budget, never all at once.
+"""Rolling update: a few new replicas start and a few old ones stop in each cycle, within one budget.
 
-Pacing "wave", each line one cycle, n = desired, keep = n - max_unavailable:
+n = desired, keep = n - max_unavailable. "new" are the live routes of the deploying revision (`target` in the code),
+"old" those of any other revision (`foreign`), "new ready" the new ones that are healthy for min_ready_seconds.
+A cycle does the first line that applies. Pacing "wave":
 
-    1  a new replica out of traffic        -> bring it in
-    2  a new replica starting or warming   -> wait, whatever else is the case
-    3  no old, new ready >= n              -> completed
+    1  a new replica is out of traffic         -> bring it into traffic
+    2  a new replica is starting or warming    -> wait; only the limits of the rollout can end this wait
+    3  no old one is left, new ready >= n      -> completed
     4  create = min(n + surge - old - new, n - new ready)
-       drain  = min(new ready + old - keep, old), worst first    both from one snapshot, in one cycle
+       drain  = min(new ready + old - keep, old), the worst first; and new ones that are sick for 30 s
+                                               -> create and drain in this one cycle
+    5  nothing to create or to drain           -> wait
 
-Pacing "continuous": a replica that is starting uses up surge instead of blocking the cycle:
+Pacing "continuous" has no line 2: a replica that is starting uses up surge, and the cycle goes on. In line 4:
 
     create = min(n + surge - old - new, n - new)
-    drain  = every old one that does not serve + min(old that serve, all that serve - keep)
+    drain  = all old ones that do not serve, and min(old that serve, new ready + old that serve - keep)
 
-With count_stopping what is stopping uses up surge too: n + surge - old - new - stopping.
+With count_stopping, replicas that are stopping use up surge too: n + surge - old - new - stopping.
 
 n=3 surge=1 unavailable=1, wave:   ■■■|  →  ■■|◇  →  ■■|■  →  ■|■◇  →  ■|■■  →  |■■◇  →  |■■■ completed
 """
@@ -39,13 +43,13 @@ class RollingUpdateSpec(StrategySpec):
     """Settings of a rolling update."""
 
     max_surge: Amount = 1
-    """How many replicas more than desired may be live; a percent of desired rounds up."""
+    """How many more replicas than desired may be live; a percent of desired rounds up."""
     max_unavailable: Amount = 0
-    """How many fewer than desired may serve by our own doing; a percent rounds down. Not both may be 0."""
+    """How many fewer replicas than desired Rollway may leave serving; a percent rounds down. Not both may be 0."""
     pacing: Literal["wave", "continuous"] = "wave"
-    """wave: a step waits until all new replicas of the last one are ready; continuous: starting ones use up surge."""
+    """wave: a step waits until all new replicas are ready; continuous: it does not wait, starting ones use up surge."""
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
-    """How long a new replica must have been healthy before an old one goes for it."""
+    """How long a new replica must be healthy before it replaces an old one."""
 
     @model_validator(mode="after")
     def _can_move(self) -> Self:
@@ -57,16 +61,16 @@ class RollingUpdateSpec(StrategySpec):
 
 
 class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
-    """The ladder above."""
+    """Decides each cycle by the ladder above."""
 
     spec_model: ClassVar[type[StrategySpec]] = RollingUpdateSpec
 
     def budget(self, spec: RollingUpdateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
-        """At most n + surge live, at least n - unavailable serving."""
+        """Allow at most n + surge live replicas, and keep at least n - unavailable serving."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> Decision:
-        """One cycle of the ladder above."""
+        """Decide one cycle by the ladder above."""
         target, budget = deploying_revision(deployment), self.budget_of(deployment, spec)
         buckets = Buckets.of(deployment.routes, target, now, spec.min_ready_seconds)
         wave = spec.pacing == "wave"
@@ -86,12 +90,13 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             return Decision.wait(_blocked(buckets, budget), buckets.next_change_at(now), waits)
         said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
-        # what was drained makes room at once; a wave waits for what it created anyway, unless too many have failed now
+        # A drain makes room, so the next cycle follows at once. A wave that also created replicas must wait for them,
+        # unless it drained a sick new one: that counts as a failure, and the failures may end the rollout now.
         again = replaced or (drained and not (wave and create))
         return Decision.moved(said, changes, now if again else buckets.next_change_at(now))
 
     def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> Decision | None:
-        """Line 2 of the ladder, where no clock has a say in it."""
+        """Answer line 2 of the ladder from counts, if no clock is needed for it."""
         if spec.pacing != "wave" or spec.min_ready_seconds or counts.idle or not counts.starting:
             return None
         return _wait_for(counts.starting, counts.healthy, desired)
@@ -100,7 +105,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
 def _wave(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
     """n=3 s=1 u=1, old 3, new 0: create min(4 - 3, 3) = 1, drain min(3 - 2, 3) = 1.
 
-    Unhealthy old ones count as available; that is safe only because they are drained first.
+    Unhealthy old replicas count as if they served. This is safe only because they are drained first.
     """
     create = max(0, min(buckets.room(budget), budget.desired - len(buckets.ready)))
     drain = max(0, len(buckets.ready) + len(buckets.foreign) - budget.keep)

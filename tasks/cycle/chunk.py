@@ -1,4 +1,4 @@
-"""What one transaction of a handler came to."""
+"""The result of one transaction of a handler."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -10,18 +10,18 @@ from domain.model.deployment import DeploymentLifecycleStatus
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """What one transaction did: what was decided of each deployment, and the routes that were written.
+    """The decisions of one transaction, and the routes that it wrote.
 
-    `glanced`: how many more there were of which a glance told that they wait.
+    `glanced`: how many more deployments wait, as a glance showed.
     """
 
     decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
     glanced: int = 0
     applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
     due: frozenset[DeploymentLifecycleStatus] = frozenset()
-    """The statuses of those that must be looked at again at once."""
+    """The statuses of the deployments that a handler must look at again at once."""
     late: float = 0.0
-    """For how many seconds the deployment had been due that was due first."""
+    """How many seconds late the transaction was for the deployment that was due first."""
 
     @property
     def seen(self) -> int:

@@ -1,4 +1,4 @@
-"""One pass of a handler over what is marked: claim, load, decide, apply, log, wake. It knows no lifecycle by name."""
+"""The coordinator runs a handler on all marked deployments: claim, load, decide, apply, log, wake."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DeploymentCoordinator:
-    """The generic path of every deployment event. `chunk`: deployments for each transaction."""
+    """Runs every deployment event in the same way. `chunk`: how many deployments one transaction takes."""
 
     engine: Engine
     slots: Slots
@@ -53,7 +53,7 @@ class DeploymentCoordinator:
     def process_deployment_lifecycle(self, event: DoDeploymentLifecycleEvent) -> int:
         """Run the event's handler until nothing is due or its time is up; returns the deployments looked at.
 
-        The long tick first marks what SQL finds to be off. Raises InvalidInputError for an event without a handler.
+        A long tick first marks what SQL finds to be off. Raises InvalidInputError for an event without a handler.
         """
         handler = self.handlers.get(event.key)
         if handler is None:
@@ -68,7 +68,7 @@ class DeploymentCoordinator:
             return self._work(handler, slot)
 
     def process_chunk(self, handler: DeploymentHandler) -> ChunkResult:
-        """Claim and work on one chunk in one transaction; when that fails, in halves, down to the one that is bad."""
+        """Work on one chunk in one transaction; if it fails, work on halves of it until the bad deployment is found."""
         claimed: list[UUID] = []
 
         def work(connection: Connection) -> ChunkResult:
@@ -89,7 +89,7 @@ class DeploymentCoordinator:
             return sum(halves, ChunkResult())
 
     def _in_transaction(self, handler: DeploymentHandler, work: Callable[[Connection], ChunkResult]) -> ChunkResult:
-        """What was decided is logged and counted when it is committed."""
+        """Run the work in a transaction, and log and count its decisions after the commit."""
         began = monotonic()
         result = in_transaction(self.engine, work)
         seconds = monotonic() - began
@@ -125,7 +125,7 @@ class DeploymentCoordinator:
         return self._in_transaction(handler, work)
 
     def _blame(self, handler: DeploymentHandler, deployment_id: UUID, error: Exception) -> ChunkResult:
-        """The failed write becomes an error of that deployment alone."""
+        """Record the failed write as an error of this deployment alone."""
         fault = f"{_name(error)}: {str(error).partition(chr(10))[0]}"
         _log.error("deployment failed", handler=handler.name, deployment=str(deployment_id), error=fault)
 
@@ -139,7 +139,7 @@ class DeploymentCoordinator:
 
 
 def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow], list[Claimed]]:
-    """Deployments that wait, and those whose routes must be loaded: most of a fleet waits for something that starts."""
+    """Split the claim into deployments that wait, as a glance shows, and those whose routes must be loaded."""
     waits, others = [], []
     for claimed in claim.deployments:
         seen = claimed.glimpse()
@@ -154,7 +154,7 @@ def _glanced(handler: DeploymentHandler, claim: Claim) -> tuple[list[WaitingRow]
 def _targeted(
     connection: Connection, handler: DeploymentHandler, claim: Claim, load: Load = load
 ) -> tuple[Deployment, ...]:
-    """Deployments that are still the handler's: they may have moved on while we waited for their locks."""
+    """Load the deployments that the handler still targets. Others moved on while we waited for their locks."""
     return load(connection, [claimed for claimed in claim.deployments if claimed.status in handler.targets])
 
 
@@ -176,7 +176,7 @@ def _apply(
 
 
 def _name(error: Exception) -> str:
-    """The constraint that refused the write, where it was one; the kind of error otherwise."""
+    """Name the constraint that refused the write; the kind of error if none did."""
     cause = error.__cause__ or error
     return (isinstance(cause, psycopg.Error) and cause.diag.constraint_name) or type(cause).__name__
 

@@ -1,4 +1,4 @@
-"""Foretell, then write: the domain makes what decisions leave behind, and the applier gets finished values."""
+"""Writing decisions: the domain makes the next snapshots, and the applier copies them into rows."""
 
 from collections.abc import Sequence
 
@@ -21,9 +21,9 @@ def write_decisions(
     claim: Claim,
     glanced: Sequence[WaitingRow] = (),
 ) -> StrategyApplyResult:
-    """Write what these decisions of the handler named `phase` leave behind, and the waits that a glance told.
+    """Write the next snapshots of these decisions and the waits that a glance found. `phase`: the handler's name.
 
-    Raises StaleSnapshotError. Each part is foretold while Postgres writes the one before.
+    Raises StaleSnapshotError. The domain makes each part while Postgres writes the part before.
     """
     applier, now = StrategyResultApplier(connection, phase, claim), claim.now
     changing = [decision for decision in decisions if decision.changes_anything]
