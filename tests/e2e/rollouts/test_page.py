@@ -51,7 +51,7 @@ def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
     running_fleet: Fleet, people: People, context: BrowserContext
 ) -> None:
     running_fleet.deploy_first("shop", 2, CAREFUL)
-    running_fleet.add_revision("shop", "v2", STARTUP_SECONDS="2")
+    running_fleet.add_revision("shop", "v2", STARTUP_SECONDS="8")
     page = log_in(context, people.server.url, people.token(Role.OPERATOR, name="ann"), "/deployments/shop")
 
     press(page, "Roll out", "ticket 7", Revision="v2")
