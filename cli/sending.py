@@ -1,9 +1,10 @@
-"""Sending a command to a deployment: carry it out, say what it did, and with --wait show how it happens."""
+"""Sending a command: who asks, carry it out, say what it did, and with --wait show how it happens."""
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Parameter, Signature
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -41,6 +42,32 @@ Result = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks for a change, why, under which id, and whether the answer is for a script."""
+
+    reason: str
+    actor: str
+    request_id: str
+    as_json: bool
+
+    def command(self, kind: type[Command], /, **payload: object) -> Command:
+        """The command that is asked for. Raises InvalidInputError."""
+        how = {"reason": self.reason, "actor": self.actor, "request_id": self.request_id}
+        return parse_command(kind.task, {**payload, **how})
+
+    def send(self, kind: type[Command], /, **payload: object) -> Result:
+        """Carry out a command and return what it did. Raises its refusals."""
+        return send(self.command(kind, **payload))
+
+    def say(self, sentence: str, result: Result) -> None:
+        """What a command did: for people in a sentence, for scripts as JSON."""
+        if self.as_json:
+            print_json(result)
+        else:
+            printer().print(sentence)
+
+
+@dataclass(frozen=True, slots=True)
 class Verb:
     """A subcommand that sends one command to one deployment, such as `rollway pause web`.
 
@@ -61,6 +88,26 @@ class Verb:
 def option(name: str, kind: object, default: object = Parameter.empty) -> Parameter:
     """An option or argument for Typer. `kind`: a type that is annotated with how it is called and explained."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+_OF_WHO_ASKS = (
+    option("reason", Reason, ""),
+    option("actor", Actor),
+    option("request_id", RequestId),
+    option("as_json", AsJson, default=False),
+)
+
+
+def asking(run: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that changes something the options of whoever asks; it gets them as its argument `asker`."""
+
+    @wraps(run)
+    def with_options(*, reason: str, actor: str, request_id: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+        run(asker=Asker(reason, actor, request_id, as_json), **given)
+
+    own = [parameter for parameter in signature(run).parameters.values() if parameter.name != "asker"]
+    with_options.__signature__ = Signature([*own, *_OF_WHO_ASKS])  # type: ignore[attr-defined]  # functions have it
+    return with_options
 
 
 def verb_of(name: str) -> Verb:
@@ -86,54 +133,37 @@ def _option_of(name: str, field: FieldInfo) -> Parameter:
 def subcommand(verb: Verb) -> Callable[..., None]:
     """The function that Typer registers: it reads the options from the signature and the help from the docstring."""
 
-    def run(**given: Any) -> None:  # noqa: ANN401 -- the options differ from verb to verb
-        carry_out(verb, **given)
+    def run(asker: Asker, **given: Any) -> None:  # noqa: ANN401 -- the options differ from verb to verb
+        carry_out(verb, asker, **given)
 
     options = [
         option("deployment", DeploymentName),
         *verb.options,
         *([option("yes", Yes, default=False)] if verb.question else []),
         *([option("wait", Wait, default=False), option("timeout", Timeout, WAIT_SECONDS)] if verb.goal else []),
-        option("reason", Reason, ""),
-        option("actor", Actor),
-        option("request_id", RequestId),
-        option("as_json", AsJson, default=False),
     ]
     run.__doc__ = verb.help
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # functions have it, mypy does not know
-    return run
-
-
-def send_command(command: type[Command], /, **payload: object) -> Result:
-    """Carry out a command and return what it did. Raises its refusals."""
-    return send(parse_command(command.task, payload))
-
-
-def say_done(sentence: str, result: Result, *, as_json: bool) -> None:
-    """What a command did: for people in a sentence, for scripts as JSON."""
-    if as_json:
-        print_json(result)
-    else:
-        printer().print(sentence)
+    return asking(run)
 
 
 def carry_out(
     verb: Verb,
+    asker: Asker,
     *,
     deployment: str,
     yes: bool = False,
     wait: bool = False,
     timeout: float = 0,
-    as_json: bool,
     **payload: object,
 ) -> None:
     """Send the verb's command, say what it did, and wait if that is asked for. Raises its refusals."""
-    console = printer(quiet=as_json)
+    console = printer(quiet=asker.as_json)
     with Reader() as reader:
         view = reader.read(deployment_named, deployment)
         if verb.question and not yes:
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
-        result = send_command(verb.command, deployment=deployment, **payload)
+        result = asker.send(verb.command, deployment=deployment, **payload)
         console.print(verb.sentence(result))
         warn_of_hosts_passed_over([result], console)
         if verb.command in _BEGIN:
@@ -146,7 +176,7 @@ def carry_out(
                 film.last_step = view.rollout.steps  # what happened before was not asked for here
             reached = wait_until(verb.goal, reader, view.id, timeout, film).deployment
             result = {**result, "state": str(reached.lifecycle)}
-    if as_json:
+    if asker.as_json:
         print_json(result)
 
 

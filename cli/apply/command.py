@@ -8,8 +8,8 @@ from rich.console import Console
 
 from cli.apply.diff import tell_differences
 from cli.apply.file import read_file
-from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, Supersede, ThroughFreeze, Timeout, Wait
-from cli.sending import send_command
+from cli.options import WAIT_SECONDS, Supersede, ThroughFreeze, Timeout, Wait
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.show.film import Film
 from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
@@ -17,12 +17,12 @@ from cli.show.waiting import rollout_completed, wait_until
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView, existing_deployments
 from domain.commands.apply import Apply
-from domain.commands.messages import parse_command
 
 AppliedTo = dict[str, Any]
 """What became of one document, as `domain.commands.answers.AppliedDocument` has it."""
 
 
+@asking
 def apply(
     *,
     file: Annotated[str, typer.Option("--file", "-f", metavar="FILE", help="YAML file; - reads standard input.")],
@@ -34,10 +34,7 @@ def apply(
     through_freeze: ThroughFreeze = False,
     wait: Wait = False,
     timeout: Timeout = WAIT_SECONDS,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Make deployments what a YAML file says. Applied again, it says that there is nothing to do.
 
@@ -68,14 +65,13 @@ def apply(
 
     A working_directory is meant from the file's folder; without one, a command runs where the workers run.
     """  # noqa: D301  (\b must be the character)
-    console = printer(quiet=as_json)
-    how = {"actor": actor, "reason": reason, "request_id": request_id}
+    console = printer(quiet=asker.as_json)
     settings = {"supersede": supersede, "activate": activate, "through_freeze": through_freeze}
-    payload = {"documents": [document.model_dump(mode="json") for document in read_file(file)], **settings, **how}
+    payload = {"documents": [document.model_dump(mode="json") for document in read_file(file)], **settings}
     if dry_run:
-        asked = parse_command(Apply.task, payload)
-        return tell_differences(cast("Apply", asked), as_json=as_json, in_words=True)
-    applied = send_command(Apply, **payload)["documents"]
+        command = cast("Apply", asker.command(Apply, **payload))
+        return tell_differences(command, as_json=asker.as_json, in_words=True)
+    applied = asker.send(Apply, **payload)["documents"]
     with Reader() as reader:
         for document in applied:
             for sentence in document["done"] or ["nothing to do"]:
@@ -84,7 +80,7 @@ def apply(
         warn_of_missing_evidence(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
         warn_of_missing_worker(reader, console)
         views = [_wait(reader, document, timeout, console) for document in applied] if wait else []
-    if as_json:
+    if asker.as_json:
         print_json(_documents(applied, views))
     return None
 

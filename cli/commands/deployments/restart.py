@@ -8,8 +8,8 @@ import typer
 from cli.commands.deployments.change import RESTART
 from cli.commands.machine.stack import restart_parts
 from cli.completing import deployments_offered
-from cli.options import WAIT_SECONDS, Actor, AsJson, Reason, RequestId, ThroughFreeze, Timeout, Wait
-from cli.sending import carry_out
+from cli.options import WAIT_SECONDS, ThroughFreeze, Timeout, Wait
+from cli.sending import Asker, asking, carry_out
 from cli.terminal.exits import UsageError
 from domain.words.errors import DeploymentNotFoundError
 from stack.home.folder import find_home
@@ -26,6 +26,7 @@ _Deployment = Annotated[
 ]
 
 
+@asking
 def restart(
     *,
     deployment: _Deployment = None,
@@ -36,10 +37,7 @@ def restart(
     through_freeze: ThroughFreeze = False,
     wait: Wait = False,
     timeout: Timeout = WAIT_SECONDS,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Restart a deployment, or the servers and workers here. Neither loses a request.
 
@@ -54,21 +52,11 @@ def restart(
     if deployment is None:
         if wait:
             raise UsageError("--wait waits for a deployment: name it; the stack's restart returns when all is up")
-        return restart_parts(parts or (), as_json=as_json)
+        return restart_parts(parts or (), as_json=asker.as_json)
     if parts:
         raise UsageError(f"--part is for the stack: leave it out to restart {deployment}, or leave {deployment} out")
     try:
-        carry_out(
-            RESTART,
-            deployment=deployment,
-            through_freeze=through_freeze,
-            wait=wait,
-            timeout=timeout,
-            reason=reason,
-            actor=actor,
-            request_id=request_id,
-            as_json=as_json,
-        )
+        carry_out(RESTART, asker, deployment=deployment, through_freeze=through_freeze, wait=wait, timeout=timeout)
     except DeploymentNotFoundError as error:
         if deployment not in {part.name for part in stack_status(find_home(os.environ)).parts}:
             raise

@@ -7,8 +7,8 @@ import typer
 
 from cli.commands.deployments.change import VERBS
 from cli.completing import revisions_offered
-from cli.options import WAIT_SECONDS, Actor, AsJson, DeploymentName, Reason, RequestId, Supersede, Timeout
-from cli.sending import carry_out
+from cli.options import WAIT_SECONDS, DeploymentName, Supersede, Timeout
+from cli.sending import Asker, asking, carry_out
 from cli.servers import Reader
 from cli.terminal.dashes import TakesCommand, behind_dashes
 from cli.terminal.exits import UsageError
@@ -21,6 +21,7 @@ from domain.words.errors import WrongStateError
 _VERB = replace(VERBS["activate"], command=RollingUpdate)
 
 
+@asking
 def rolling_update(
     *,
     context: typer.Context,
@@ -41,10 +42,7 @@ def rolling_update(
     supersede: Supersede = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has happened, and show how.")] = True,
     timeout: Timeout = WAIT_SECONDS,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Roll out what runs with another image or command. With NEXT alone: a revision that exists.
 
@@ -54,16 +52,16 @@ def rolling_update(
 
     With --rollback a rollout under way turns back, and a completed one is undone.
     """
-    how: dict[str, Any] = {"wait": wait, "timeout": timeout, "reason": reason, "actor": actor, "as_json": as_json}
+    how: dict[str, Any] = {"wait": wait, "timeout": timeout}
     command = behind_dashes(context)
     if rollback:
         if image is not None or command:
             raise UsageError("--rollback goes back to what ran before: leave out --image and the command")
         with Reader() as reader:
             _refuse_stranger(reader.read(deployment_named, deployment), revision)
-        return _roll_back(deployment, request_id, how)
+        return _roll_back(asker, deployment, how)
     change: dict[str, Any] = {"revision": revision, "image": image, "command": command, "supersede": supersede}
-    return carry_out(_VERB, deployment=deployment, request_id=request_id, **change, **how)
+    return carry_out(_VERB, asker, deployment=deployment, **change, **how)
 
 
 def _refuse_stranger(view: DeploymentView, revision: str | None) -> None:
@@ -75,13 +73,13 @@ def _refuse_stranger(view: DeploymentView, revision: str | None) -> None:
     raise WrongStateError(message, deployment=view.name, state=view.state)
 
 
-def _roll_back(deployment: str, request_id: str, how: dict[str, Any]) -> None:
-    """Asked again, it goes on waiting, and has nothing to do when it is back."""
+def _roll_back(asker: Asker, deployment: str, how: dict[str, Any]) -> None:
+    """Asker again, it goes on waiting, and has nothing to do when it is back."""
     try:
-        carry_out(VERBS["undo"], deployment=deployment, revision=None, request_id=request_id, **how)
+        carry_out(VERBS["undo"], asker, deployment=deployment, revision=None, **how)
     except AlreadyUndoneError as error:
-        printer(quiet=how["as_json"]).print(f"{error.message.partition(';')[0]}; nothing to do")
-        if how["as_json"]:
+        printer(quiet=asker.as_json).print(f"{error.message.partition(';')[0]}; nothing to do")
+        if asker.as_json:
             print_json({"deployment": deployment, "already": True})
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from cli.options import Actor, AsJson, DeploymentName, Reason, RequestId
-from cli.sending import Result, Verb, carry_out, say_done, send_command
+from cli.options import DeploymentName
+from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader
 from cli.strict_yaml import documents_of
 from cli.terminal.exits import UsageError
@@ -38,93 +38,81 @@ _Metric = Annotated[str, typer.Argument(metavar="METRIC", help="Its name in the 
 _Value = Annotated[float, typer.Argument(metavar="VALUE", help="What it is now.", show_default=False)]
 
 
+@asking
 def create(
     *,
     deployment: _New,
     replicas: _Size = 1,
     policy: _Policy = None,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Create a deployment that runs nothing yet. 'rollway apply' does this too, and the rest with it."""
     given = None if policy is None else yaml_of(policy, "--policy")
-    asked = {"reason": reason, "actor": actor, "request_id": request_id}
-    result = send_command(CreateDeployment, deployment=deployment, desired_replicas=replicas, policy=given, **asked)
-    say_done(f"{deployment} is created; 'rollway apply' gives it a first revision", result, as_json=as_json)
+    result = asker.send(CreateDeployment, deployment=deployment, desired_replicas=replicas, policy=given)
+    asker.say(f"{deployment} is created; 'rollway apply' gives it a first revision", result)
 
 
+@asking
 def policy(
     *,
     deployment: DeploymentName,
     given: _Set = None,
     remove: _Remove = False,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Show the policy, or set it for rollouts that begin from now on. What is shown is what --set reads.
 
     Without a policy there are no rollouts: replicas are just replaced.
     """
-    asked: dict[str, Any] = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
     if _changes(given, remove=remove):
-        return carry_out(_SET_POLICY, deployment=deployment, policy=yaml_of(given) if given else None, **asked)
+        return carry_out(_SET_POLICY, asker, deployment=deployment, policy=yaml_of(given) if given else None)
     with Reader() as reader:
         found = reader.read(deployment_named, deployment).policy
-    return _show(found, f"{deployment} has no policy: its replicas are just replaced", as_json=as_json)
+    return _show(found, f"{deployment} has no policy: its replicas are just replaced", as_json=asker.as_json)
 
 
+@asking
 def autoscaling(
     *,
     deployment: DeploymentName,
     given: _Set = None,
     remove: _Remove = False,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Show the autoscaling rules, or replace all of them. What is shown is what --set reads; the first that fires wins.
 
     A rule: {metric: requests_per_second, source: proxy, comparator: '>', threshold: 50, step: 1, max_replicas: 8}.
     """
-    asked: dict[str, Any] = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
     if _changes(given, remove=remove):
-        return carry_out(_SET_RULES, deployment=deployment, rules=yaml_of(given) if given else [], **asked)
+        return carry_out(_SET_RULES, asker, deployment=deployment, rules=yaml_of(given) if given else [])
     with Reader() as reader:
         view = reader.read(deployment_named, deployment)
         found = reader.read(rules_of, [view.id]).get(view.id, NO_AUTOSCALING)
     rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in found.rules]
-    return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=as_json)
+    return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=asker.as_json)
 
 
+@asking
 def push_metric(
     *,
     deployment: DeploymentName,
     metric: _Metric,
     value: _Value,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Tell the value of a metric now, for autoscaling rules with source 'pushed'."""
-    asked = {"reason": reason, "actor": actor, "request_id": request_id}
-    result = send_command(PushMetric, deployment=deployment, metric=metric, value=value, **asked)
+    result = asker.send(PushMetric, deployment=deployment, metric=metric, value=value)
     acts = "a rule acts on it" if result["fires"] else "no rule acts on it"
-    say_done(f"{metric} of {deployment} is {value:g} now; {acts}", result, as_json=as_json)
+    asker.say(f"{metric} of {deployment} is {value:g} now; {acts}", result)
 
 
-def change_traffic(deployment: str, given: str | None, **asked: Any) -> None:  # noqa: ANN401 -- options of every verb
+def change_traffic(asker: Asker, deployment: str, given: str | None) -> None:
     """Where it is reached, from now on; without settings where a new deployment is. Raises its refusals."""
     settings = {} if given is None else yaml_of(given)
     if not isinstance(settings, dict) or set(settings) - set(SetTraffic.model_fields) or _COMMON & set(settings):
         fields = ", ".join(name for name in SetTraffic.model_fields if name not in _COMMON)
         raise InvalidInputError(f"--set: must be fields with their values; the fields are {fields}", field="--set")
-    carry_out(_SET_TRAFFIC, deployment=deployment, **settings, **asked)
+    carry_out(_SET_TRAFFIC, asker, deployment=deployment, **settings)
 
 
 def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatever YAML can say

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.options import Actor, AsJson, Reason, RequestId
-from cli.sending import say_done, send_command
+from cli.options import AsJson
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
@@ -49,6 +49,7 @@ _Groups = Annotated[
 _Pauses = Annotated[bool, typer.Option("--pause", help="What is under way waits too, its clocks standing still.")]
 
 
+@asking
 def freeze(
     *,
     name: _Freeze,
@@ -60,17 +61,14 @@ def freeze(
     deployments: _Deployments = None,
     groups: _Groups = None,
     pause: _Pauses = False,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Let nothing start in a window. Replaces the freeze of that name.
 
     'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.
     """
-    result = send_command(
+    result = asker.send(
         SetFreeze,
         freeze=name,
         cron=cron,
@@ -81,23 +79,18 @@ def freeze(
         deployments=deployments or [],
         groups=groups or [],
         pauses=pause,
-        reason=reason,
-        actor=actor,
-        request_id=request_id,
     )
-    if as_json:
+    if asker.as_json:
         return print_json(result)
     with Reader() as reader:
         view = next((view for view in reader.read(freezes_shown) if view.name == name), None)
     return printer().print(f"{name}: {_when(view)}" if view else f"{name} is set")
 
 
-def unfreeze(
-    *, name: _Freeze, reason: Reason = "", actor: Actor, request_id: RequestId, as_json: AsJson = False
-) -> None:
+@asking
+def unfreeze(*, name: _Freeze, asker: Asker) -> None:
     """End a freeze. What it held goes on."""
-    result = send_command(DeleteFreeze, freeze=name, reason=reason, actor=actor, request_id=request_id)
-    say_done(f"{name} freezes nothing any more", result, as_json=as_json)
+    asker.say(f"{name} freezes nothing any more", asker.send(DeleteFreeze, freeze=name))
 
 
 def freezes(*, as_json: AsJson = False) -> None:

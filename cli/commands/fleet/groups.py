@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from cli.completing import deployments_offered
-from cli.options import Actor, AsJson, Reason, RequestId
-from cli.sending import say_done, send_command
+from cli.options import AsJson
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet.windows import GroupView, groups_shown
@@ -29,16 +29,14 @@ _Most = Annotated[
 _InOrder = Annotated[bool, typer.Option("--in-order", help="Each waits until those before it roll out no more.")]
 
 
+@asking
 def group(
     *,
     name: _Group,
     deployments: _Members,
     at_most: _Most = None,
     in_order: _InOrder = False,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Let deployments share a budget of rollouts. Replaces the group of that name.
 
@@ -46,16 +44,16 @@ def group(
     --in-order who stands first. An undo and the way back wait for nobody.
     """
     given = {"group": name, "deployments": deployments, "most_at_once": at_most, "in_order": in_order}
-    result = send_command(SetGroup, **given, reason=reason, actor=actor, request_id=request_id)
+    result = asker.send(SetGroup, **given)
     budget = f"at most {at_most} at once" if at_most else "any number at once"
     order = ", in this order" if in_order else ""
-    say_done(f"{name}: {', '.join(deployments)} roll out {budget}{order}", result, as_json=as_json)
+    asker.say(f"{name}: {', '.join(deployments)} roll out {budget}{order}", result)
 
 
-def ungroup(*, name: _Group, reason: Reason = "", actor: Actor, request_id: RequestId, as_json: AsJson = False) -> None:
+@asking
+def ungroup(*, name: _Group, asker: Asker) -> None:
     """End a group. Its deployments stay, and wait for each other no more."""
-    result = send_command(DeleteGroup, group=name, reason=reason, actor=actor, request_id=request_id)
-    say_done(f"{name} is a group no more", result, as_json=as_json)
+    asker.say(f"{name} is a group no more", asker.send(DeleteGroup, group=name))
 
 
 def groups(*, as_json: AsJson = False) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.options import Actor, AsJson, Reason, RequestId
-from cli.sending import say_done, send_command
+from cli.options import AsJson
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet.hosts import HostView, all_hosts
@@ -35,17 +35,12 @@ def hosts(*, as_json: AsJson = False) -> None:
     return printer().print(shown, soft_wrap=False)
 
 
+@asking
 def forget_host(
-    *,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.", show_default=False)],
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    *, host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.", show_default=False)], asker: Asker
 ) -> None:
     """Forget a host that is down and never comes back. Its replicas count as stopped."""
-    result = send_command(ForgetHost, host=host, reason=reason, actor=actor, request_id=request_id)
-    say_done(f"{host} is forgotten", result, as_json=as_json)
+    asker.say(f"{host} is forgotten", asker.send(ForgetHost, host=host))
 
 
 def _state(host: HostView) -> Text:

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli.options import Actor, AsJson, Reason, RequestId
-from cli.sending import say_done, send_command
+from cli.options import AsJson
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet.subscriptions import SubscriptionView, all_subscriptions
@@ -37,6 +37,7 @@ _GiveUpAfter = Annotated[
 ]
 
 
+@asking
 def subscribe(
     *,
     name: _Name,
@@ -46,13 +47,10 @@ def subscribe(
     types: _Types = None,
     deployments: _Deployments = None,
     give_up_after: _GiveUpAfter = 86_400,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Tell a webhook or a Celery task what happens. Replaces the subscription of that name."""
-    result = send_command(
+    result = asker.send(
         SetSubscription,
         subscription=name,
         webhook=webhook,
@@ -61,20 +59,15 @@ def subscribe(
         types=types or [],
         deployments=deployments or [],
         give_up_after_seconds=give_up_after,
-        reason=reason,
-        actor=actor,
-        request_id=request_id,
     )
     told = f"the target {webhook}" if webhook else f"the task {task} in queue {result['queue']}"
-    say_done(f"{name}: {told} is told from now on", result, as_json=as_json)
+    asker.say(f"{name}: {told} is told from now on", result)
 
 
-def unsubscribe(
-    *, name: _Name, reason: Reason = "", actor: Actor, request_id: RequestId, as_json: AsJson = False
-) -> None:
+@asking
+def unsubscribe(*, name: _Name, asker: Asker) -> None:
     """End a subscription. What it has not been told yet it never is."""
-    result = send_command(DeleteSubscription, subscription=name, reason=reason, actor=actor, request_id=request_id)
-    say_done(f"{name} is told no more", result, as_json=as_json)
+    asker.say(f"{name} is told no more", asker.send(DeleteSubscription, subscription=name))
 
 
 def subscriptions(*, as_json: AsJson = False) -> None:

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from cli.commands.deployments.settings import change_traffic
 from cli.completing import deployments_offered
-from cli.options import Actor, AsJson, Reason, RequestId
+from cli.options import AsJson
 from cli.remote_views.table import table_shown
+from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.show.status import route_colour, short_id
 from cli.terminal.exits import UsageError
@@ -30,15 +31,13 @@ _Set = Annotated[
 _Reset = Annotated[bool, typer.Option("--reset", help="Where a new deployment is reached.")]
 
 
+@asking
 def traffic(
     *,
     deployment: _Deployment = None,
     given: _Set = None,
     reset: _Reset = False,
-    reason: Reason = "",
-    actor: Actor,
-    request_id: RequestId,
-    as_json: AsJson = False,
+    asker: Asker,
 ) -> None:
     """Show the table as proxies get it, or set a part of it: where a deployment is reached.
 
@@ -49,11 +48,10 @@ def traffic(
     if given is not None or reset:
         if deployment is None or (given is not None and reset):
             raise UsageError("name the deployment, and give either --set or --reset")
-        asked = {"reason": reason, "actor": actor, "request_id": request_id, "as_json": as_json}
-        return change_traffic(deployment, given, **asked)
+        return change_traffic(asker, deployment, given)
     with Reader() as reader:
         found = reader.read(table_shown)
-    return _show_traffic(_of(found, deployment), as_json=as_json)
+    return _show_traffic(_of(found, deployment), as_json=asker.as_json)
 
 
 def _of(table: TrafficTable, deployment: str | None) -> TrafficTable:
