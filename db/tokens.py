@@ -1,9 +1,9 @@
-"""Tokens of the HTTP API: made, found by the hash of what is shown, listed and revoked."""
+"""Tokens of the HTTP API, and sessions of the page: made, found by the hash of what is shown, and ended."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
@@ -20,6 +20,17 @@ _INSERT = f"""
 
 _VALID = f"SELECT {_COLUMNS} FROM tokens WHERE hash = %s AND (expires_at IS NULL OR expires_at > clock_timestamp())"
 
+_OF_SESSION = f"""
+    SELECT {_COLUMNS} FROM tokens JOIN sessions ON token = name
+     WHERE sessions.hash = %s AND ends_at > clock_timestamp() AND (expires_at IS NULL OR expires_at > clock_timestamp())
+"""
+
+_MAKE_ROOM = """
+    DELETE FROM sessions
+     WHERE ends_at < clock_timestamp()
+        OR hash IN (SELECT hash FROM sessions WHERE token = %s ORDER BY ends_at DESC OFFSET %s)
+"""
+
 _STILL_VALID = """
     SELECT name FROM tokens
      WHERE name = ANY(%s) AND (expires_at IS NULL OR expires_at > clock_timestamp())
@@ -30,6 +41,10 @@ _USED = """
      WHERE name = %s AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - interval '1 minute')
 """
 """Once a minute: who polls writes no row each time."""
+
+
+SESSION_LASTS = timedelta(days=7)
+_MOST_SESSIONS = 100
 
 
 def hash_of(secret: str) -> bytes:
@@ -50,8 +65,24 @@ def create_token(connection: Connection, new: NewToken, secret: str) -> Token:
 
 def token_shown(connection: Connection[Any], secret: str) -> Token | None:
     """The token that this is the secret of, unless it is revoked or has expired."""
-    row = connection.cursor(row_factory=dict_row).execute(_VALID, (hash_of(secret),)).fetchone()
-    return _token(row) if row else None
+    return _found(connection, _VALID, secret)
+
+
+def begin_session(connection: Connection, secret: str, token: Token) -> None:
+    """Who shows this secret has logged in with the token; of very many sessions of a token the eldest end."""
+    connection.execute(_MAKE_ROOM, (token.name, _MOST_SESSIONS - 1))
+    values = (hash_of(secret), token.name, SESSION_LASTS)
+    connection.execute("INSERT INTO sessions (hash, token, ends_at) VALUES (%s, %s, clock_timestamp() + %s)", values)
+
+
+def session_shown(connection: Connection[Any], secret: str) -> Token | None:
+    """The token of the session that this is the secret of, unless the session is over, or the token no longer valid."""
+    return _found(connection, _OF_SESSION, secret)
+
+
+def end_session(connection: Connection, secret: str) -> None:
+    """Who shows this secret has logged out."""
+    connection.execute("DELETE FROM sessions WHERE hash = %s", (hash_of(secret),))
 
 
 def note_use(connection: Connection, token: Token) -> None:
@@ -75,6 +106,11 @@ def revoke_token(connection: Connection, name: str) -> None:
     if not connection.execute("DELETE FROM tokens WHERE name = %s", (name,)).rowcount:
         message = f"there is no token called {name}; 'rollway token list' shows those that exist"
         raise TokenNotFoundError(message, token=name)
+
+
+def _found(connection: Connection[Any], statement: LiteralString, secret: str) -> Token | None:
+    row = connection.cursor(row_factory=dict_row).execute(statement, (hash_of(secret),)).fetchone()
+    return _token(row) if row else None
 
 
 def _token(row: DictRow) -> Token:

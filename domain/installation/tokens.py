@@ -12,6 +12,8 @@ from domain.words.names import DeploymentName, Name
 SECRET_BYTES = 32
 SECRET_PREFIX = "rollway_"  # noqa: S105  (it begins every secret and is none)
 """Every token begins so, that one that lies in a log or in a repository is found."""
+SESSION_COOKIE = "rollway_session"
+"""What the browser of who has logged in to the page shows. No proxy of ours passes it on to a replica, or back."""
 _DAYS = 3650
 
 

@@ -36,6 +36,7 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE freezes",
     "DROP TABLE receipts",
     "ALTER TABLE routes DROP COLUMN healthy_at",
+    "DROP TABLE sessions",
     "DROP TABLE tokens",
     "DROP TABLE beat",
     "ALTER TABLE rollouts DROP COLUMN traceparent",

@@ -148,6 +148,16 @@ CREATE TABLE tokens (
     CONSTRAINT tokens_hash_check CHECK (length(hash) = 32),
     CONSTRAINT tokens_role_check CHECK (role IN ('viewer', 'operator', 'admin'))
 );
+-- who has logged in to the page; of what the browser keeps only its SHA-256 is here
+CREATE TABLE sessions (
+    hash bytea NOT NULL,
+    token text NOT NULL,
+    ends_at timestamptz NOT NULL,
+    CONSTRAINT sessions_pkey PRIMARY KEY (hash),
+    CONSTRAINT sessions_hash_check CHECK (length(hash) = 32),
+    CONSTRAINT sessions_token_fkey FOREIGN KEY (token) REFERENCES tokens ON DELETE CASCADE
+);
+CREATE INDEX sessions_token_idx ON sessions (token);
 
 -- Windows in which nothing starts: absolute, or by a cron line in a time zone, with a duration.
 -- pauses: what is under way waits too

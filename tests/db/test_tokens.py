@@ -1,14 +1,26 @@
 """Tokens in Postgres: found by the hash of what is shown, refused once they are revoked or have expired."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.tokens import all_tokens, create_token, hash_of, note_use, revoke_token, still_valid, token_shown
+from db.tokens import (
+    all_tokens,
+    begin_session,
+    create_token,
+    end_session,
+    hash_of,
+    note_use,
+    revoke_token,
+    session_shown,
+    still_valid,
+    token_shown,
+)
 from domain.installation.tokens import NewToken, Role, Token, TokenExistsError, TokenNotFoundError
-from tests.support.rows.deployments import read
+from tests.support.rows.deployments import read, write
 from tests.support.stack.waiting import eventually
 
 _SOON = 1e-7
@@ -69,3 +81,41 @@ def test_use_is_noted_once_a_minute(engine: Engine) -> None:
     assert made.last_used_at is None
     assert noted[0] is not None
     assert noted[0] == noted[1]
+
+
+def begun(engine: Engine, token: Token) -> str:
+    secret = uuid4().hex
+    in_transaction(engine, lambda connection: begin_session(connection, secret, token))
+    return secret
+
+
+def of_session(engine: Engine, secret: str) -> Token | None:
+    return in_transaction(engine, lambda connection: session_shown(connection, secret))
+
+
+def test_a_session_is_of_its_token_until_it_is_ended_or_the_token_is_gone(engine: Engine) -> None:
+    ann, zoe = make(engine, "ann"), make(engine, "zoe", days=_SOON)
+    first, second, soon_over = begun(engine, ann), begun(engine, ann), begun(engine, zoe)
+    assert of_session(engine, first) == of_session(engine, second) == ann
+    assert shown(engine, first) is None
+    in_transaction(engine, lambda connection: end_session(connection, first))
+    assert (of_session(engine, first), of_session(engine, second)) == (None, ann)
+    eventually(lambda: of_session(engine, soon_over) is None)
+    in_transaction(engine, lambda connection: revoke_token(connection, "ann"))
+    assert of_session(engine, second) is None
+
+
+def test_a_session_has_an_end_and_its_row_goes_when_another_begins(engine: Engine) -> None:
+    ann = make(engine, "ann")
+    over = begun(engine, ann)
+    write(engine, "UPDATE sessions SET ends_at = clock_timestamp()")
+    assert of_session(engine, over) is None
+    begun(engine, ann)
+    assert len(read(engine, "SELECT 1 FROM sessions")) == 1
+
+
+def test_of_very_many_sessions_of_a_token_the_eldest_end(engine: Engine) -> None:
+    ann = make(engine, "ann")
+    eldest, *_ = [begun(engine, ann) for _ in range(101)]
+    assert of_session(engine, eldest) is None
+    assert len(read(engine, "SELECT 1 FROM sessions")) == 100

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
+from domain.installation.tokens import SESSION_COOKIE
 from domain.model.answers import FIRST_BYTE_MS
 from domain.traffic.nodes import token_of
 from traffic.envoy.clusters import XDS_CLUSTER
@@ -48,5 +49,6 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         xds_port=xds[1],
         xds_cluster=XDS_CLUSTER,
         route_configuration=ROUTE_CONFIGURATION,
+        session_cookie=SESSION_COOKIE,
         types="type.googleapis.com/envoy.extensions",
     )

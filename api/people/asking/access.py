@@ -1,8 +1,10 @@
 """Who asks: the token that a request shows, found in Postgres each time, so that a revoked one is refused at once."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from psycopg import Connection
 from sqlalchemy import Engine
@@ -11,15 +13,18 @@ from starlette.requests import Request
 
 from api.people.asking.rates import Rates
 from db.connection.engine import database_now, in_transaction
-from db.tokens import note_use, token_shown
-from domain.installation.tokens import NoTokenError, Token
+from db.tokens import note_use, session_shown, token_shown
+from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
 
-COOKIE = "rollway_token"
-"""Where the pages of this server keep a token. It counts for reads alone: another site cannot make a browser write."""
 _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
+
+
+_Shown = Callable[[Connection, str], Token | None]
+_NO_TOKEN = "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid"  # noqa: S105
+_NO_SESSION = "this login is over; log in to the page again"
 
 
 @dataclass(slots=True)
@@ -32,16 +37,30 @@ class Access:
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
 
     async def token(self, request: Request) -> Token:
-        """The token that is shown. Raises NoTokenError and TooManyRequestsError."""
-        return await self.known(_secret(request), request.client.host if request.client else "")
+        """The token that is shown, or that the page was logged in with. Raises NoTokenError and TooManyRequestsError.
 
-    async def known(self, secret: str, address: str) -> Token:
-        """The token of this secret, shown from this address. Raises NoTokenError and TooManyRequestsError."""
+        A session counts for reads alone, which the page itself asks for: no other site makes a browser write, or work.
+        """
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" and request.method in _SAFE and is_of_this_site(request):
+            return await self.of_session(request)
+        return await self.known(request, secret.strip() if scheme.lower() == "bearer" else "")
+
+    async def known(self, request: Request, secret: str) -> Token:
+        """The token of this secret. Raises NoTokenError and TooManyRequestsError."""
+        return await self._known(request, secret, token_shown, _NO_TOKEN)
+
+    async def of_session(self, request: Request) -> Token:
+        """The token that the page was logged in with. Raises NoTokenError and TooManyRequestsError."""
+        return await self._known(request, request.cookies.get(SESSION_COOKIE, ""), session_shown, _NO_SESSION)
+
+    async def _known(self, request: Request, secret: str, shown: _Shown, wrong: str) -> Token:
+        address = request.client.host if request.client else ""
         if secret not in self._well_known:
             self._strangers.refuse_spent(address)
-        found = await run_in_threadpool(self._find, secret) if secret else None
+        found = await run_in_threadpool(self._find, secret, shown) if secret else None
         if found is None:
-            raise self._refused(address, secret)
+            raise self._refused(address, secret, wrong)
         self._keep(secret)
         self.rates.take(f"the token {found.name}")
         return found
@@ -53,20 +72,18 @@ class Access:
         if len(self._well_known) > _MOST_WELL_KNOWN:
             self._well_known.popitem(last=False)
 
-    def _refused(self, address: str, secret: str) -> NoTokenError:
+    def _refused(self, address: str, secret: str, wrong: str) -> NoTokenError:
         if not secret:
             return NoTokenError(
                 "this needs a token: send 'Authorization: Bearer TOKEN', as 'rollway token create' makes it"
             )
         self._well_known.pop(secret, None)
         self._strangers.take(address)
-        return NoTokenError(
-            "this token is unknown, revoked or expired; 'rollway token list' shows those that are valid"
-        )
+        return NoTokenError(wrong)
 
-    def _find(self, secret: str) -> Token | None:
+    def _find(self, secret: str, shown: _Shown) -> Token | None:
         def find(connection: Connection) -> Token | None:
-            token = token_shown(connection, secret)
+            token = shown(connection, secret)
             if token is not None and _is_to_note(connection, token):
                 note_use(connection, token)
             return token
@@ -78,9 +95,9 @@ def _is_to_note(connection: Connection, token: Token) -> bool:
     return token.last_used_at is None or database_now(connection) - token.last_used_at > _NOTED_EVERY
 
 
-def _secret(request: Request) -> str:
-    """What is shown; empty when nothing is."""
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return secret.strip()
-    return request.cookies.get(COOKIE, "") if request.method in _SAFE else ""
+def is_of_this_site(request: Request) -> bool:
+    """Whether a page of this server asks, or a person types, as the browser says; an old one names where it stood."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        return site in ("same-origin", "none")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")

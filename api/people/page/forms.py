@@ -3,10 +3,11 @@
 import hashlib
 import hmac
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from api.people.asking.access import is_of_this_site
 from domain.installation.tokens import NotAllowedError
 from domain.words.errors import InvalidInputError
 
@@ -34,17 +35,9 @@ async def fields_of_stranger(request: Request) -> Mapping[str, str]:
 
 async def _fields(request: Request) -> dict[str, str]:
     """Browsers say which site a form comes from: the field alone need not be believed."""
-    if not _is_of_this_site(request):
+    if not is_of_this_site(request):
         raise NotAllowedError("this form comes from another site")
     try:
         return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError:
         raise InvalidInputError("the body is no form", field="") from None
-
-
-def _is_of_this_site(request: Request) -> bool:
-    """As the browser says; an old one names where the form stood."""
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if site is not None:
-        return site in ("same-origin", "none")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("host")

@@ -1,6 +1,7 @@
 """The pages and their forms: the list, one deployment, log in, log out, and the buttons."""
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -10,14 +11,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from api.people.asking.access import COOKIE, Access
+from api.people.asking.access import Access
 from api.people.page.files import HEADERS, file, page
 from api.people.page.forms import fields_of, fields_of_stranger, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.resources.answers import Methods
 from api.people.resources.commands import carry_out
 from api.people.resources.table import WRITES, Write
-from domain.installation.tokens import NoTokenError, Token
+from db.connection.engine import in_transaction
+from db.tokens import SESSION_LASTS, begin_session, end_session
+from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError
 from domain.words.errors import InvalidInputError
 
 BUTTONS: Mapping[str, Write] = {write.command.door.verb: write for write in WRITES if write.command.door.label}
@@ -50,11 +53,11 @@ class Site:
 
     async def _live(self, request: Request, name: str) -> Response:
         """One of the two live pages, for who has logged in."""
-        secret = request.cookies.get(COOKIE, "")
+        secret = request.cookies.get(SESSION_COOKIE, "")
         if not secret and request.headers.get("sec-fetch-site") == "cross-site":
             return page("again")  # a browser keeps a strict cookie back where a link on another site was followed
         try:
-            token = await self._token(request)
+            token = await self._access.of_session(request)
         except NoTokenError:
             return RedirectResponse(_login(request.url.path), 303, HEADERS)
         deployment = str(request.path_params.get("deployment", ""))
@@ -69,8 +72,8 @@ class Site:
 
     async def _press(self, request: Request) -> Response:
         """A button of a deployment: a command, by who has logged in."""
-        token = await self._token(request)
-        fields = await fields_of(request, request.cookies.get(COOKIE, ""))
+        token = await self._access.of_session(request)
+        fields = await fields_of(request, request.cookies.get(SESSION_COOKIE, ""))
         write = BUTTONS.get(request.path_params["button"])
         if write is None:
             raise NoSuchResourceError(f"no button is called {request.path_params['button']}")
@@ -84,30 +87,28 @@ class Site:
         return page("login", then=_path(request.query_params.get("then", "/")), wrong="")
 
     async def _log_in(self, request: Request) -> Response:
-        """The cookie is the token: no script can read it, and no other site makes a browser send it."""
+        """The browser keeps a session of its own, not the token: whoever gets hold of it holds no bearer's secret."""
         fields = await fields_of_stranger(request)
         secret, then = fields.get("token", "").strip(), _path(fields.get("then", "/"))
-        address = request.client.host if request.client else ""
         try:
-            await self._access.known(secret, address)
+            token = await self._access.known(request, secret)
         except (NoTokenError, TooManyRequestsError) as error:
             wrong = error.message if secret else "paste a token; 'rollway token create me --role operator' makes one"
             return page("login", 401, then=then, wrong=wrong)
+        session, engine = secrets.token_urlsafe(SECRET_BYTES), self._access.engine
+        await run_in_threadpool(in_transaction, engine, lambda connection: begin_session(connection, session, token))
         answer = RedirectResponse(then, 303, HEADERS)
-        is_secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=is_secure)
+        lasts, is_secure = int(SESSION_LASTS.total_seconds()), request.url.scheme == "https"
+        answer.set_cookie(SESSION_COOKIE, session, lasts, httponly=True, samesite="strict", secure=is_secure)
         return answer
 
     async def _log_out(self, request: Request) -> Response:
-        await fields_of(request, request.cookies.get(COOKIE, ""))
+        session, engine = request.cookies.get(SESSION_COOKIE, ""), self._access.engine
+        await fields_of(request, session)
+        await run_in_threadpool(in_transaction, engine, lambda connection: end_session(connection, session))
         answer = RedirectResponse("/login", 303, HEADERS)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
         return answer
-
-    async def _token(self, request: Request) -> Token:
-        """The token of who has logged in. Raises NoTokenError."""
-        address = request.client.host if request.client else ""
-        return await self._access.known(request.cookies.get(COOKIE, ""), address)
 
 
 def _body(fields: Mapping[str, str]) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.people.asking.access import COOKIE
 from api.people.page.files import FILES
 from api.people.page.forms import FORM_TOKEN, form_token
 from api.people.page.site import BUTTONS
-from domain.installation.tokens import Role
+from db.connection.engine import in_transaction
+from db.tokens import revoke_token
+from domain.installation.tokens import SESSION_COOKIE, Role
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
 
@@ -23,7 +24,7 @@ def logged_in(people: People, role: Role, *deployments: str) -> Iterator[tuple[h
     with people.stranger() as client:
         answer = client.post("/login", data={"token": secret, "then": "/deployments/web"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/deployments/web")
-        yield client, form_token(secret)
+        yield client, form_token(client.cookies[SESSION_COOKIE])
 
 
 def pressed(client: httpx.Client, button: str, **fields: str) -> httpx.Response:
@@ -49,7 +50,7 @@ def test_a_wrong_token_is_told_so_on_the_page(people: People) -> None:
         answer = client.post("/login", data={"token": "no such"})
         assert answer.status_code == 401
         assert "this token is unknown, revoked or expired" in answer.text
-        assert COOKIE not in answer.cookies
+        assert SESSION_COOKIE not in answer.cookies
 
 
 def test_the_cookie_is_kept_from_scripts_and_from_other_sites(people: People) -> None:
@@ -57,6 +58,44 @@ def test_the_cookie_is_kept_from_scripts_and_from_other_sites(people: People) ->
         cookie = client.post("/login", data={"token": people.token(Role.VIEWER)}).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+
+
+def test_a_session_is_no_token_and_no_token_is_a_session(people: People) -> None:
+    secret = people.token(Role.ADMIN)
+    with people.stranger() as client:
+        client.post("/login", data={"token": secret})
+        session = client.cookies[SESSION_COOKIE]
+        assert secret not in client.cookies.values()
+        assert client.get("/v1/deployments").status_code == 200
+        assert client.post("/v1/deployments/web/restart").status_code == 401
+        client.cookies.clear()
+        assert client.get("/v1/deployments", headers={"authorization": f"Bearer {session}"}).status_code == 401
+        client.cookies.set(SESSION_COOKIE, secret)
+        assert client.get("/v1/deployments").status_code == 401
+        assert client.get("/").headers["location"] == "/login"
+
+
+def test_a_session_counts_where_the_page_asks_and_not_where_another_site_does(people: People) -> None:
+    with logged_in(people, Role.VIEWER) as (client, _):
+        asked = {
+            site: client.get("/v1/deployments", headers={"sec-fetch-site": site}).status_code
+            for site in ("same-origin", "none", "same-site", "cross-site")
+        }
+        assert asked == {"same-origin": 200, "none": 200, "same-site": 401, "cross-site": 401}
+        assert client.get("/v1/deployments", headers={"origin": "http://127.0.0.1:8080"}).status_code == 401
+
+
+def test_who_has_logged_out_or_whose_token_is_revoked_has_no_session_left(people: People) -> None:
+    with logged_in(people, Role.VIEWER) as (client, token):
+        session = client.cookies[SESSION_COOKIE]
+        assert client.post("/logout", data={FORM_TOKEN: token}).status_code == 303
+        client.cookies.set(SESSION_COOKIE, session)
+        assert client.get("/v1/deployments").status_code == 401
+    with people.stranger() as client:
+        client.post("/login", data={"token": people.token(Role.VIEWER, name="leaves")})
+        assert client.get("/v1/deployments").status_code == 200
+        in_transaction(people.engine, lambda connection: revoke_token(connection, "leaves"))
+        assert client.get("/v1/deployments").status_code == 401
 
 
 def test_every_answer_allows_browsers_no_script_or_style_but_those_of_this_server(people: People) -> None:

@@ -102,10 +102,3 @@ def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(peo
     in_transaction(people.engine, lambda connection: revoke_token(connection, "soon-revoked"))
     expired = people.token(Role.VIEWER, days=1e-9)
     assert [told(secret), told(expired), told("wrong")] == 3 * [refused]
-
-
-def test_a_cookie_reads_and_writes_nothing(people: People) -> None:
-    with people.stranger() as client:
-        client.cookies.set("rollway_token", people.token(Role.ADMIN))
-        assert client.get("/v1/deployments").status_code == 200
-        assert client.post("/v1/deployments/web/restart").status_code == 401
