@@ -22,9 +22,9 @@ _NO_ROLLOUT_YET = UUID(int=0)
 _SPEC = "SELECT spec FROM revisions WHERE id = %s"
 
 
-def plan_of(connection: Connection, command: DeploymentCommand) -> Plan:
-    """What it would do, wave by wave. Raises what `foretold` raises."""
-    found, revision = foretold(connection, command), getattr(command, "revision", None) or ""
+def plan_of(found: Planned, command: DeploymentCommand) -> Plan:
+    """What the command would do, wave by wave, from what was foretold of it."""
+    revision = getattr(command, "revision", None) or ""
     chance = random.Random(f"{command.deployment} {revision} 0").random  # noqa: S311  (the same question, the same answer)
     return plan(found.subject, found.now, found.learned, chance)
 

@@ -20,6 +20,7 @@ _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
+_WORK_A_SECOND, _WORK_AT_ONCE = 0.25, 10.0
 
 
 _Shown = Callable[[Connection, str], Token | None]
@@ -29,10 +30,11 @@ _NO_SESSION = "this login is over; log in to the page again"
 
 @dataclass(slots=True)
 class Access:
-    """`rates`: how often a token may be used."""
+    """`rates`: how often a token may be used. `work`: the seconds of processor time that its plans may take."""
 
     engine: Engine
     rates: Rates
+    work: Rates = field(default_factory=lambda: Rates(_WORK_A_SECOND, _WORK_AT_ONCE))
     _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
 
@@ -57,7 +59,7 @@ class Access:
     async def _known(self, request: Request, secret: str, shown: _Shown, wrong: str) -> Token:
         address = request.client.host if request.client else ""
         if secret not in self._well_known:
-            self._strangers.refuse_spent(address)
+            self._strangers.refuse_spent(address, f"{address} has shown too many wrong tokens")
         found = await run_in_threadpool(self._find, secret, shown) if secret else None
         if found is None:
             raise self._refused(address, secret, wrong)

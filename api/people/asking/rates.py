@@ -20,17 +20,19 @@ class Rates:
 
     def take(self, who: str) -> None:
         """One request. Raises TooManyRequestsError, which says after how many seconds the next one may come."""
+        self.refuse_spent(who, f"{who} may ask {self.rate:g} times a second for long")
+        self.spend(who, 1)
+
+    def refuse_spent(self, who: str, why: str) -> None:
+        """Raises TooManyRequestsError for who has none left, and takes none."""
         left = self._left(who)
         if left < 1:
             seconds = math.ceil((1 - left) / self.rate)
-            message = f"{who} may ask {self.rate:g} times a second for long; ask again in {seconds} s"
-            raise TooManyRequestsError(message, seconds=seconds)
-        self._keep(who, left - 1)
+            raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
 
-    def refuse_spent(self, who: str) -> None:
-        """Raises TooManyRequestsError for who has none left, and takes none."""
-        if self._left(who) < 1:
-            raise TooManyRequestsError(f"{who} has shown too many wrong tokens; ask again in a moment", seconds=1)
+    def spend(self, who: str, cost: float) -> None:
+        """What was asked for has cost so much; who has spent more than was left waits the longer."""
+        self._keep(who, self._left(who) - cost)
 
     def _left(self, who: str) -> float:
         left, at = self._buckets.get(who, (self.burst, 0.0))

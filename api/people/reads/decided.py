@@ -9,7 +9,7 @@ from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document, named, rollout_id
 from api.people.reads.shapes import Shape
 from db.audit.shown import ReceiptView, receipt_shown
-from db.commands.foretold import plan_of
+from db.commands.foretold import foretold, plan_of
 from db.views.ahead.foresight import LearnedView, learned_shown
 from db.views.past import past_of
 from domain.commands.base import DeploymentCommand
@@ -36,7 +36,12 @@ def plan(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Pla
     command = parse_command(task, payload)
     if not isinstance(command, DeploymentCommand):
         raise TypeError(command)
-    return plan_of(connection, command).as_json()
+    return {"found": foretold(connection, command), "command": command}
+
+
+def as_planned(_: Asked, found: Document) -> Document:
+    """Make the plan, which may take seconds."""
+    return plan_of(**found).as_json()
 
 
 def learned(connection: Connection, asked: Asked) -> Annotated[Document, Shape((LearnedView,))]:

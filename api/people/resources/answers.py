@@ -1,6 +1,7 @@
 """Paths answered: the method's resource, who may ask for it, and what comes of it, or why not."""
 
-from asyncio import get_running_loop
+import time
+from asyncio import Semaphore, get_running_loop
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
@@ -21,8 +22,9 @@ from starlette.types import Receive, Scope, Send
 from api.people.asking.access import Access
 from api.people.asking.asked import Asked, Parameters
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
+from api.people.reads import deployments as reads
 from api.people.resources.commands import carry_out, fields_of
-from api.people.resources.table import READS, WRITES, HttpResource, Read, Write
+from api.people.resources.table import READS, WRITES, HttpResource, Read, Thought, Write
 from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain
@@ -35,6 +37,9 @@ REPLAYED = "idempotency-replayed"
 """The header of an answer that was given before."""
 _WAITING = ThreadPoolExecutor(8, "waits-for-hosts")
 """Threads of their own: while hosts are silent, everything else is answered."""
+_THINKING = Semaphore(2)
+"""So many think at once: each takes the processor from everything else."""
+_CLIENT_LEFT = 499
 _PRIVATE = {"cache-control": "no-store"}
 _log = structlog.get_logger(__name__)
 
@@ -77,6 +82,8 @@ def routes(engine: Engine, access: Access) -> list[Route]:
         match resource:
             case Write():
                 return _writing(resource, access)
+            case Thought():
+                return _thinking(resource, engine, access)
             case Read():
                 return _reading(resource, engine, access)
         raise TypeError(resource)
@@ -111,6 +118,30 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
         return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
 
     return answer
+
+
+def _thinking(read: Thought, engine: Engine, access: Access) -> Answer:
+    async def answer(request: Request) -> Response:
+        token = await access.token(request)
+        who = f"the token {token.name}"
+        access.work.refuse_spent(who, f"the plans of {who} have taken too much time")
+        asked = allowed(read, token, request, None)
+        found = await run_in_threadpool(look, engine, read, asked)
+        async with _THINKING:
+            if await request.is_disconnected():
+                return Response(status_code=_CLIENT_LEFT)
+            thought, seconds = await run_in_threadpool(_thought, read, asked, found)
+        access.work.spend(who, seconds)
+        return JSONResponse(thought, headers=_PRIVATE)
+
+    return answer
+
+
+def _thought(read: Thought, asked: Asked, found: reads.Document) -> tuple[Any, float]:
+    """What comes of what was found, and the seconds of processor time that this took."""
+    began = time.thread_time()
+    assert read.afterwards is not None  # noqa: S101  (narrows the type)
+    return plain(read.afterwards(asked, found)), time.thread_time() - began
 
 
 def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked:

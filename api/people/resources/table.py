@@ -83,6 +83,11 @@ class Read(HttpResource):
         return self.view or self.find
 
 
+@dataclass(frozen=True, slots=True)
+class Thought(Read):
+    """A read whose `afterwards` takes seconds of processor time, of which each token has so many."""
+
+
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 
 WRITES: Sequence[Write] = tuple(
@@ -119,7 +124,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
     _shown(f"{DEPLOYMENT}/why", why_shown),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, decided.offered),
-    Read("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters),
+    Thought("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters, afterwards=decided.as_planned),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, decided.learned),
     Read("GET", f"{DEPLOYMENT}/receipt", _VIEWER, decided.last_receipt),
     Read("GET", f"{DEPLOYMENT}/progress", _VIEWER, reads.progress, ProgressParameters),

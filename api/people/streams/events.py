@@ -13,10 +13,11 @@ from api.people.problems import TooManyRequestsError
 from api.people.resources.answers import parameters_of
 from api.people.streams.changes import ChangeReader
 from api.people.streams.listeners import Listener, joined
+from domain.installation.tokens import Token
 
 _BEAT_SECONDS = 15.0
 """After so long without an event a comment is sent, so that nobody on the way takes the stream for dead."""
-_MOST_STREAMS = 1_000
+_MOST_STREAMS, _MOST_OF_A_TOKEN = 1_000, 50
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -34,13 +35,20 @@ class Streams:
         assert isinstance(asked, EventParameters)  # noqa: S101  (narrows the type)
         if asked.deployment is not None:
             token.refuse_others(asked.deployment)
-        if len(self.reader.listeners) >= _MOST_STREAMS:
-            raise TooManyRequestsError(
-                f"{_MOST_STREAMS} streams are open, which is the most; ask again later", seconds=10
-            )
+        self._refuse_too_many(token)
         listener = self.reader.listen(token, asked.deployment)
         events = self._events(listener, request.headers.get("last-event-id"))
         return StreamingResponse(events, 200, _HEADERS, "text/event-stream")
+
+    def _refuse_too_many(self, token: Token) -> None:
+        """Raises TooManyRequestsError: nobody may take the streams of all others."""
+        of_token = sum(listener.token.name == token.name for listener in self.reader.listeners)
+        for count, most, whose in (
+            (len(self.reader.listeners), _MOST_STREAMS, ""),
+            (of_token, _MOST_OF_A_TOKEN, f" of the token {token.name}"),
+        ):
+            if count >= most:
+                raise TooManyRequestsError(f"{most} streams{whose} are open, which is the most", seconds=10)
 
     async def _events(self, listener: Listener, last_event_id: str | None) -> AsyncIterator[bytes]:
         try:

@@ -6,6 +6,7 @@ wave 3   ■|■■     create 1, drain 1
 wave 4   |■■■     completed
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -70,7 +71,8 @@ class Wave:
 class Course:
     """What happened in one run. `begins`: of each wave, in seconds after the beginning; `seconds`: until it rested.
 
-    `seconds` is None if it never did; `back_reason`: why it went back.
+    `seconds` is None if it never did; `back_reason`: why it went back. `work`: replicas looked at, over all looks;
+    `is_cut`: more of them were to be looked at than was allowed, so the rest of the run is not known.
     """
 
     waves: tuple[Wave, ...]
@@ -81,6 +83,8 @@ class Course:
     most_running: int
     fewest_serving: int
     end: Deployment
+    work: int
+    is_cut: bool
 
     @property
     def moves(self) -> tuple[tuple[int, int, int, int], ...]:
@@ -88,13 +92,15 @@ class Course:
         return tuple(wave.moves for wave in self.waves)
 
 
-def course(deployment: Deployment, now: datetime, fates: Fates) -> Course:
-    """Run until nothing is left to do. A wait for a person's promotion ends at once; one that is paused goes on.
+def course(deployment: Deployment, now: datetime, fates: Fates, most_work: float = math.inf) -> Course:
+    """Run until nothing is left to do, or the most work is done. One that is paused goes on.
+
+    A wait for a person's promotion ends at once.
 
     A judge has no answers to judge here, and finds a canary good enough as soon as it may.
     """
     run = _Run(World(replace(deployment, paused_at=None), now, fates))
-    seconds = run.to_rest()
+    seconds = run.to_rest(most_work)
     return Course(
         tuple(run.waves()),
         tuple(run.times()),
@@ -104,6 +110,8 @@ def course(deployment: Deployment, now: datetime, fates: Fates) -> Course:
         max(stand.running for stand in run.stands),
         min(stand.serving for stand in run.stands),
         run.world.deployment,
+        run.work,
+        run.work > most_work,
     )
 
 
@@ -113,17 +121,21 @@ class _Run:
     def __init__(self, world: World) -> None:
         self.world = world
         self.begins = world.at
+        self.work = 0
         self.stands = [Stand.of(world.deployment.routes)]
         self._promoted: set[int] = set()
         self._judged: set[int] = set()
 
-    def to_rest(self) -> float | None:
-        """How long it took, in seconds; None if it has not come to rest by the horizon, or nobody looks at it."""
+    def to_rest(self, most_work: float) -> float | None:
+        """How long it took, in seconds; None if it has not come to rest by then or by the horizon, or nobody looks."""
         world, ends = self.world, self.begins + timedelta(seconds=HORIZON_SECONDS)
         while not is_at_rest(world):
             if not world.step(ends):
                 return None
             self.stands.append(Stand.of(world.deployment.routes))
+            self.work += len(world.deployment.routes)
+            if self.work > most_work:
+                return None
             self._promote()
         return (world.at - self.begins).total_seconds()
 

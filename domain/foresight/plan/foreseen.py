@@ -23,10 +23,10 @@ from domain.foresight.rehearsal.learned import Learned, Span
 from domain.model.deployment import Deployment
 from domain.strategies.budget import Budget, resting_budget
 
-_MOST_RUNS = 100
-_FEWEST_RUNS = 9
-_WORK = 20_000
-"""Waves times replicas, all runs together: a rollout of thousands of waves is run less often."""
+_MOST_RUNS, _FEWEST_RUNS = 100, 9
+_WORK, _MOST_WORK = 80_000, 800_000
+"""Replicas looked at, all runs together, and at the most: a rollout of hundreds of waves is run less often, and of one
+that would take longer than half of the most only the first waves are told. Some 7 µs each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class Plan:
     """What will happen while nothing fails. `seconds`: until it is done; None where nothing is learned yet.
 
     `most_live` stays at or below `ceiling`, `fewest_serving` at or above `floor`; `most_running` counts those too that
-    are stopping or parked. `is_certain`: the waves come in this order however long each replica takes.
+    are stopping or parked. `is_certain`: the waves come in this order however long each replica takes. `is_cut`: only
+    the first waves are told.
     """
 
     desired: int
@@ -60,6 +61,7 @@ class Plan:
     guarantee: str
     seconds: Span | None
     is_certain: bool
+    is_cut: bool
     ends_ready: bool
     warnings: tuple[str, ...]
 
@@ -71,8 +73,8 @@ class Plan:
 
 def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
     """What follows from the snapshot `subject.deployment`, as the command leaves it that is still to be given."""
-    typical = course(subject.deployment, now, LearnedFates(learned=learned))
-    others = _others(subject.deployment, now, learned, draw, work=len(typical.waves) * typical.most_running)
+    typical = course(subject.deployment, now, LearnedFates(learned=learned), _MOST_WORK / 2)
+    others = _others(subject.deployment, now, learned, draw, typical)
     budget, is_known = budget_of(subject.deployment), bool(learned.starts)
     alike = [run for run in others if run.moves == typical.moves]
     times = [run.seconds for run in others if run.seconds is not None and run.back_reason is None]
@@ -87,7 +89,8 @@ def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
         floor=budget.keep,
         guarantee=guarantee(budget),
         seconds=seconds,
-        is_certain=len(alike) == len(others),
+        is_certain=len(alike) == len(others) and not typical.is_cut,
+        is_cut=typical.is_cut,
         ends_ready=typical.seconds is not None and typical.back_reason is None and typical.end.degraded_reason is None,
         warnings=warnings_of(subject, budget, learned, typical, others),
     )
@@ -116,10 +119,15 @@ def moves_in_words(create: int, promote: int, drain: int, park: int) -> str:
     return ", ".join(f"{word} {count}" for word, count in moves.items() if count)
 
 
-def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw, work: int) -> list[Course]:
-    runs = max(_FEWEST_RUNS, min(_MOST_RUNS, _WORK // max(1, work)))
+def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw, typical: Course) -> list[Course]:
+    """None beside a run that was cut: it has used up what may be done."""
+    work = max(1, typical.work)
+    runs = 0 if typical.is_cut else min(_MOST_RUNS, max(_WORK // work, min(_FEWEST_RUNS, _MOST_WORK // work)))
     varied, replicas = _varied(learned), deployment.desired_replicas
-    return [course(deployment, now, LearnedFates(learned=varied, draw=draw, replicas=replicas)) for _ in range(runs)]
+    return [
+        course(deployment, now, LearnedFates(learned=varied, draw=draw, replicas=replicas), _MOST_WORK / 2)
+        for _ in range(runs)
+    ]
 
 
 def _varied(learned: Learned) -> Learned:

@@ -22,12 +22,18 @@ def warnings_of(
 ) -> tuple[str, ...]:
     """The ladder of doubts; empty where there are none."""
     return (
+        *_about_size(typical),
         *_about_serving(subject.deployment, budget, typical),
         *_about_health(subject),
         *_about_people(subject.deployment, typical),
         *_about_times(subject.deployment, learned, others),
         *_about_failures(subject.deployment, learned),
     )
+
+
+def _about_size(typical: Course) -> Iterator[str]:
+    if typical.is_cut:
+        yield f"only its first {len(typical.waves)} waves are told: it is too large to be foreseen to its end"
 
 
 def _about_serving(deployment: Deployment, budget: Budget, typical: Course) -> Iterator[str]:
@@ -55,7 +61,7 @@ def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
             f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
             f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
         )
-    if typical.seconds is None:
+    if typical.seconds is None and not typical.is_cut:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
 
 

@@ -25,7 +25,8 @@ def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
     waves = plan.waves[: len(steps)]
     for step, following, planned, then in zip_longest(steps, steps[1:], waves, waves[1:]):
         if planned is None:
-            yield f"wave {step.number} was not planned: {step.decision['reason']}"
+            if not plan.is_cut:
+                yield f"wave {step.number} was not planned: {step.decision['reason']}"
         elif plan.is_certain and _moves(step) != planned.does:
             yield f"wave {step.number} did {_moves(step) or 'nothing'}, planned {planned.does or 'nothing'}"
         elif following is not None and not _is_asked_for(then) and (said := _slow(step, following, planned)):

@@ -1,9 +1,11 @@
 """Event streams: what changes is told at once, to whom it concerns, and nothing is missed by a break."""
 
 import time
+from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
 
+import httpx
 import redis
 
 from db.connection.engine import in_transaction
@@ -116,3 +118,23 @@ def test_a_server_that_is_asked_to_end_ends_though_somebody_listens(
         assert server.end() < 3
         eventually(lambda: stream.is_over)
     other.engine.dispose()
+
+
+def test_one_token_cannot_take_the_streams_of_all_others(people: People) -> None:
+    with people.client(Role.VIEWER, name="greedy") as greedy, people.client(Role.VIEWER) as other, ExitStack() as open_:
+        for _ in range(50):
+            open_.enter_context(greedy.stream("GET", "/v1/events"))
+        refused = greedy.get("/v1/events")
+        assert (refused.status_code, refused.json()["detail"]) == (
+            429,
+            "50 streams of the token greedy are open, which is the most",
+        )
+        with listening(other):
+            pass
+        open_.close()
+        eventually(lambda: is_open(greedy), what="a place to become free")
+
+
+def is_open(client: httpx.Client) -> bool:
+    with client.stream("GET", "/v1/events") as answer:
+        return answer.status_code == 200

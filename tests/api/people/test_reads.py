@@ -1,5 +1,6 @@
 """Reads over HTTP that no command line makes alike: what PUT sets is got again, and nobody sees what is not theirs."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -109,3 +110,28 @@ def test_a_receipt_is_shown_to_whom_its_deployment_is_and_to_nobody_else(people:
         refused = foreign.get(f"/v1/rollouts/{rollout}/receipt")
         assert (refused.status_code, refused.json()["code"]) == (404, "rollout_not_found")
         assert "ann" not in refused.text
+
+
+def test_plans_have_a_budget_and_hold_no_transaction(people: People) -> None:
+    make_deployment(people.engine, "■", name="large")
+    asked = {"command": "scale", "desired_replicas": "10000"}
+    held = """
+        SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND clock_timestamp() - xact_start > interval '3 seconds'
+    """
+    with people.client(Role.VIEWER, name="curious") as curious, people.client(Role.VIEWER) as other:
+
+        def plan(_: int) -> httpx.Response:
+            return curious.get("/v1/deployments/large/plan", params=asked, timeout=120)
+
+        with ThreadPoolExecutor(3) as pool:
+            asking = [pool.submit(plan, number) for number in range(3)]
+            while not all(each.done() for each in asking):
+                assert other.get("/v1/deployments/large").status_code == 200
+                assert read(people.engine, held) == [{"count": 0}]
+        assert {each.result().status_code for each in asking} == {200}
+        refused = plan(0)
+        assert refused.status_code == 429
+        assert "the plans of the token curious have taken too much time; ask again in" in refused.json()["detail"]
+        assert int(refused.headers["retry-after"]) > 0
+        assert other.get("/v1/deployments/large/plan", params={"command": "restart"}).status_code != 429

@@ -67,7 +67,7 @@ def test_a_deployment_is_left_as_was_foretold_and_foretelling_writes_nothing(
 
 def test_a_plan_of_the_way_back_brings_back_what_ran(engine: Engine) -> None:
     make_deployment(engine, "■■|■", status=PROVISIONING)
-    plan = in_transaction(engine, partial(plan_of, command=asked("abort")))
+    plan = plan_of(in_transaction(engine, partial(foretold, command=asked("abort"))), asked("abort"))
     assert (plan.ends_ready, plan.waves[-1].picture) == (True, "■■■|")
 
 

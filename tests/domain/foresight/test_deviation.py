@@ -34,6 +34,12 @@ def test_a_rollout_that_goes_as_planned_has_no_deviation() -> None:
     assert list(deviations(planned(), steps_of(deploying("■■■|"))[:2])) == [], "what is still to come is none"
 
 
+def test_waves_behind_the_end_of_a_plan_that_is_cut_are_no_deviation() -> None:
+    whole = planned()
+    assert len(list(deviations(replace(whole, waves=whole.waves[:2]), steps_of(deploying("■■■|"))))) == 2
+    assert list(deviations(replace(whole, waves=whole.waves[:2], is_cut=True), steps_of(deploying("■■■|")))) == []
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.5, []), (40, ["wave 2 took 41 s, planned 1.0 s: route {} started slowly"])]
 )
