@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from domain.installation.tokens import Role
 from domain.words.names import DeploymentName
 
-REQUEST_ID_LENGTH = 200
+REQUEST_ID_LENGTH = 320
 MAX_REPLICAS = 10_000
 Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
 

@@ -158,6 +158,12 @@ class EntranceTakenError(RollwayError):
         why = f"{kind} {value} is {owner}'s, so {deployment} cannot have it; take it from {owner} first, or use another"
         return cls(why, deployment=deployment, entrance=value, owner=owner)
 
+    def unnamed(self) -> Self:
+        """Say the refusal without whose the entrance is."""
+        deployment, value = self.detail["deployment"], self.detail["entrance"]
+        why = f"{value} is another deployment's, so {deployment} cannot have it; use another"
+        return type(self)(why, deployment=deployment, entrance=value)
+
 
 class DeploymentAlreadyInProgressError(RollwayError):
     """A rollout to another revision is under way."""

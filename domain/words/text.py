@@ -7,8 +7,9 @@ from math import isfinite
 DEEPEST = 32
 """Levels of lists and fields within each other that data from elsewhere may have; what commands know has five."""
 
-# a tab and a line's end are the only control characters that mean something in a reason or in a log
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# a tab and a line's end are the only control characters that mean something in a reason or in a log; those that turn
+# the direction of writing show a text otherwise than it is
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _HALF = re.compile("[\ud800-\udfff]")
 
 

@@ -1,7 +1,8 @@
 """Who asks: the token that a request shows, found in Postgres each time, so that a revoked one is refused at once."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from api.people.asking.rates import Rates
 from db.connection.engine import database_now, in_transaction
 from db.tokens import note_use, session_shown, token_shown
 from domain.installation.tokens import SESSION_COOKIE, NoTokenError, Token
+from domain.words.errors import EntranceTakenError
 
 _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
@@ -95,6 +97,17 @@ class Access:
 
 def _is_to_note(connection: Connection, token: Token) -> bool:
     return token.last_used_at is None or database_now(connection) - token.last_used_at > _NOTED_EVERY
+
+
+@contextmanager
+def names_withheld(token: Token) -> Iterator[None]:
+    """Who asks learns nothing of deployments that the token is not for."""
+    try:
+        yield
+    except EntranceTakenError as error:
+        if token.sees(str(error.detail["owner"])):
+            raise
+        raise error.unnamed() from None
 
 
 def is_of_this_site(request: Request) -> bool:

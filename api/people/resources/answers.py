@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from api.people.asking.access import Access
+from api.people.asking.access import Access, names_withheld
 from api.people.asking.asked import Asked, Parameters
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads import deployments as reads
@@ -173,7 +173,8 @@ def look(engine: Engine, read: Read, asked: Asked) -> Any:  # noqa: ANN401  # JS
         begin_reading(connection)
         return read.find(connection, asked)
 
-    found = in_transaction(engine, find)
+    with names_withheld(asked.token):
+        found = in_transaction(engine, find)
     return plain(found) if read.afterwards is None else found
 
 

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+from api.people.asking.access import names_withheld
 from api.people.resources.table import IN_HEADERS, Write
 from db.commands.execute import Origin
-from domain.commands.base import REQUEST_ID_LENGTH
-from domain.installation.tokens import Token
+from domain.installation.tokens import NotAllowedError, Token
 from domain.words.errors import InvalidInputError
 from tasks.asked.commands import run_command
 
 PATIENCE_SECONDS = 5.0
 """How long a command waits for Postgres: a client that gets a 503 can ask again with the same key."""
 
+_KEY_LENGTH = 200
 _ETAG = re.compile(r'"(\d{1,18})"')
 
 
@@ -28,20 +29,31 @@ def carry_out(
     if write.is_of_fleet:
         token.refuse_others(None)
     elif not token.is_for_all:
-        for name in _deployments(payload):
-            token.refuse_others(name)
-    payload |= {"request_id": _request_id(headers), "actor": token.name}
+        for document in _documents(payload):
+            token.refuse_others(str(document.get("deployment")))
+            _refuse_what_catches_all(token, document)
+    payload |= {"request_id": _request_id(headers, token, path), "actor": token.name}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
-    return run_command(
-        write.command.task, payload, PATIENCE_SECONDS, Origin(headers.get("traceparent"), role=token.role)
-    )
+    with names_withheld(token):
+        return run_command(
+            write.command.task, payload, PATIENCE_SECONDS, Origin(headers.get("traceparent"), role=token.role)
+        )
 
 
-def _deployments(payload: Mapping[str, Any]) -> list[str]:
-    """The names of those that the command is about; what is no document is refused when the payload is read."""
-    documents = payload.get("documents", [payload])
-    return [str(document.get("deployment")) for document in documents if isinstance(document, dict)]
+def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the command is about; what is no document is refused when the payload is read."""
+    return [document for document in payload.get("documents", [payload]) if isinstance(document, dict)]
+
+
+def _refuse_what_catches_all(token: Token, document: Mapping[str, Any]) -> None:
+    """Raises NotAllowedError: what no deployment is reached by is no deployment's."""
+    traffic = document.get("traffic", document)
+    if isinstance(traffic, dict) and traffic.get("path_prefix") == "/":
+        message = (
+            f"path_prefix / takes the requests that nobody else takes, and {token.name} is not for all deployments"
+        )
+        raise NotAllowedError(message, needed="a token for all deployments")
 
 
 def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:
@@ -59,12 +71,13 @@ def fields_of(body: bytes, path: Mapping[str, str]) -> dict[str, Any]:
     return fields
 
 
-def _request_id(headers: Mapping[str, str]) -> str:
+def _request_id(headers: Mapping[str, str], token: Token, path: Mapping[str, str]) -> str:
+    """The key among those of its token and deployment: nobody can use up another one's keys."""
     key = headers.get("idempotency-key")
-    if key is not None and not (0 < len(key) <= REQUEST_ID_LENGTH and key.isascii() and key.isprintable()):
-        right = f"1 to {REQUEST_ID_LENGTH} printable ASCII characters, new ones for each request"
+    if key is not None and not (0 < len(key) <= _KEY_LENGTH and key.isascii() and key.isprintable()):
+        right = f"1 to {_KEY_LENGTH} printable ASCII characters, new ones for each request"
         raise InvalidInputError(f"Idempotency-Key: must be {right}", field="Idempotency-Key")
-    return key or str(uuid4())
+    return f"{token.name}/{path.get('deployment', '')}/{key or uuid4()}"
 
 
 def _version(etag: str) -> int:

@@ -102,3 +102,37 @@ def test_a_token_that_is_wrong_expired_or_revoked_is_refused_with_a_sentence(peo
     in_transaction(people.engine, lambda connection: revoke_token(connection, "soon-revoked"))
     expired = people.token(Role.VIEWER, days=1e-9)
     assert [told(secret), told(expired), told("wrong")] == 3 * [refused]
+
+
+def test_a_key_is_of_its_token_and_deployment_alone(people: People) -> None:
+    mine, theirs = (make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
+    key = {"idempotency-key": "build-813"}
+    with people.client(Role.OPERATOR, mine) as scoped, people.client(Role.OPERATOR) as ci:
+        for client, name in ((scoped, mine), (ci, theirs), (ci, mine)):
+            done = client.post(f"/v1/deployments/{name}/scale", json={"desired_replicas": 4}, headers=key)
+            assert (done.status_code, "idempotency-replayed" in done.headers) == (200, False)
+
+
+def test_a_scoped_token_learns_no_other_name_and_takes_nothing_of_everybody(people: People) -> None:
+    mine, theirs = (make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name for _ in range(2))
+    with people.client(Role.ADMIN, mine) as scoped, people.client(Role.ADMIN) as admin:
+        host = f"{uuid4().hex[:6]}.example.com"
+        assert admin.put(f"/v1/deployments/{theirs}/traffic", json={"hosts": [host]}).status_code == 200
+        document = {"documents": [{"deployment": mine, "traffic": {"hosts": [host]}}]}
+        for refused in (
+            scoped.put(f"/v1/deployments/{mine}/traffic", json={"hosts": [host]}),
+            scoped.post("/v1/apply", json=document),
+            scoped.post("/v1/apply/difference", json=document),
+        ):
+            assert (refused.status_code, refused.json()["code"]) == (409, "entrance_taken")
+            assert f"{host} is another deployment's" in refused.json()["detail"]
+            assert theirs not in refused.text
+        named = admin.put(f"/v1/deployments/{mine}/traffic", json={"hosts": [host]})
+        assert f"is {theirs}'s" in named.json()["detail"]
+        for refused in (
+            scoped.put(f"/v1/deployments/{mine}/traffic", json={"path_prefix": "/"}),
+            scoped.post("/v1/apply", json={"documents": [{"deployment": mine, "traffic": {"path_prefix": "/"}}]}),
+        ):
+            assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+        assert admin.put(f"/v1/deployments/{mine}/traffic", json={"path_prefix": "/"}).status_code == 200
+        assert admin.put(f"/v1/deployments/{mine}/traffic", json={}).status_code == 200

@@ -23,7 +23,7 @@ ONCE: dict[str, Any] = {
     ("command", "taken", "refused"),
     [
         ("pause", {"request_id": "r"}, {"request_id": ""}),
-        ("pause", {"request_id": "r" * 200}, {"request_id": "r" * 201}),
+        ("pause", {"request_id": "r" * 320}, {"request_id": "r" * 321}),
         ("pause", {"actor": "a"}, {"actor": ""}),
         ("pause", {"actor": "a" * 200}, {"actor": "a" * 201}),
         ("pause", {"reason": "r" * 1000}, {"reason": "r" * 1001}),

@@ -19,6 +19,7 @@ ANY_TEXT = st.text(st.characters(codec=None, categories=None))
         ("50%\r100%\r\n", "50%\n100%\n"),
         ("a lone \ud83d half", "a lone \ufffd half"),
         ("\x9b2J", "\ufffd2J"),
+        ("rollback of \u202e2v\u202c", "rollback of \ufffd2v\ufffd"),
         ("Grüße,\tZeile\nZeile 🚀", "Grüße,\tZeile\nZeile 🚀"),
     ],
 )
