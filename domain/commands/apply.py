@@ -16,6 +16,7 @@ from pydantic import (
 
 from domain.commands.answers import Applied
 from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
+from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.strategies import parse_policy
@@ -108,7 +109,7 @@ class Apply(Starting):
 
     task = "rollway.apply"
     answer = Applied
-    door = Door("POST", "/v1/apply", example={"documents": [_EXAMPLE], "reason": "ticket 7"})
+    door = Door("POST", "/v1/apply", Role.OPERATOR, example={"documents": [_EXAMPLE], "reason": "ticket 7"})
 
     documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
     """Each of one deployment."""

@@ -31,7 +31,7 @@ class Door:
 
     method: Literal["POST", "PUT", "DELETE"]
     path: str
-    role: Role = Role.OPERATOR
+    role: Role = Role.RELEASER
     example: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
     is_of_fleet: bool = False

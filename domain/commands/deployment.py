@@ -36,7 +36,7 @@ class AddRevision(DeploymentCommand):
 
     task = "rollway.add_revision"
     answer = RevisionAdded
-    door = Door("POST", f"{DEPLOYMENT}/revisions", example={"name": "v2", "spec": SPEC})
+    door = Door("POST", f"{DEPLOYMENT}/revisions", Role.OPERATOR, example={"name": "v2", "spec": SPEC})
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""

@@ -18,7 +18,7 @@ class PushMetric(Command):
 
     task = "rollway.push_metric"
     answer = MetricPushed
-    door = Door("POST", f"{DEPLOYMENT}/metrics", example={"metric": "queue_length", "value": 12.0})
+    door = Door("POST", f"{DEPLOYMENT}/metrics", Role.OPERATOR, example={"metric": "queue_length", "value": 12.0})
 
     deployment: DeploymentName
     """The name of the deployment."""
@@ -44,7 +44,7 @@ class ReportRoute(Command):
 
     task = "rollway.report_route"
     answer = RouteReported
-    door = Door("POST", "/v1/routes/{route_id}/report", example={"status": "healthy"}, is_of_fleet=True)
+    door = Door("POST", "/v1/routes/{route_id}/report", Role.OPERATOR, example={"status": "healthy"}, is_of_fleet=True)
 
     route_id: UUID
     """The id of the replica, as the request to start it named it."""

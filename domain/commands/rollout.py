@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from domain.commands.answers import Activated, SteeredAnswer, Turned
 from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
+from domain.installation.tokens import Role
 from domain.words.names import Name
 
 
@@ -45,7 +46,7 @@ class RollingUpdate(StartingCommand):
 
     task = "rollway.rolling_update"
     answer = Activated
-    door = Door("POST", f"{DEPLOYMENT}/rolling-update", example={"command": ["python", "app.py", "2"]})
+    door = Door("POST", f"{DEPLOYMENT}/rolling-update", Role.OPERATOR, example={"command": ["python", "app.py", "2"]})
 
     revision: Name | None = None
     """The name of the revision. Left out: made from its content, so that the same change asked again changes nothing.

@@ -21,6 +21,7 @@ class Role(StrEnum):
     """What the bearer of a token may do; each may do what the ones before it may."""
 
     VIEWER = "viewer"
+    RELEASER = "releaser"
     OPERATOR = "operator"
     ADMIN = "admin"
 

@@ -146,7 +146,7 @@ CREATE TABLE tokens (
     CONSTRAINT tokens_pkey PRIMARY KEY (name),
     CONSTRAINT tokens_hash_key UNIQUE (hash),
     CONSTRAINT tokens_hash_check CHECK (length(hash) = 32),
-    CONSTRAINT tokens_role_check CHECK (role IN ('viewer', 'operator', 'admin'))
+    CONSTRAINT tokens_role_check CHECK (role IN ('viewer', 'releaser', 'operator', 'admin'))
 );
 -- who has logged in to the page; of what the browser keeps only its SHA-256 is here
 CREATE TABLE sessions (

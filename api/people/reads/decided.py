@@ -22,10 +22,10 @@ from domain.words.errors import RolloutNotFoundError
 
 
 def offered(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Button,), "whole")]:
-    """Which commands would be taken now, in the order of buttons."""
+    """Which commands would be taken now of who asks, in the order of buttons."""
     view = named(connection, asked)
     verbs = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
-    return {"items": [asdict(button_of(verb)) for verb in verbs]}
+    return {"items": [asdict(button_of(verb)) for verb in verbs if asked.token.may(PLANNED[verb].door.role)]}
 
 
 def plan(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Plan,))]:

@@ -41,7 +41,7 @@ GROUPS = {"token": _token}
 @_token.command(
     epilog=exits(
         *WRITING,
-        example="rollway token create ci --role operator --deployment web\nrollway token create me --role admin",
+        example="rollway token create ci --role releaser --deployment web\nrollway token create me --role admin",
     )
 )
 def create(
@@ -55,8 +55,12 @@ def create(
 ) -> None:
     """Make a token, and show it once: only its hash is kept.
 
-    A viewer reads. An operator adds and activates revisions, steers rollouts and scales. An admin also creates and
-    destroys, and sets policies, traffic, autoscaling and subscriptions. What the bearer does is noted as done by NAME.
+    A viewer reads. A releaser activates revisions that exist, steers rollouts and scales. An operator also adds
+    revisions, and reads what replicas print. An admin also creates and destroys, and sets policies, traffic,
+    autoscaling and subscriptions. What the bearer does is noted as done by NAME.
+
+    Who adds revisions says what runs: where replicas run as the workers' own user, such a program can read what the
+    workers read, and so whatever an admin can. A releaser cannot.
     """
     try:
         new = NewToken(name=name, role=role, deployments=tuple(deployment or ()), days=days, actor=actor)
@@ -66,7 +70,10 @@ def create(
     made = _write(lambda connection: create_token(connection, new, secret))
     if as_json:
         return print_json({**asdict(made), "token": secret})
-    printer(stderr=True).print(f"{name} is {_may(made)}. The token is shown this once:")
+    console = printer(stderr=True)
+    if made.role.reaches(Role.OPERATOR):
+        console.print("! what it lets run reaches what the workers' user reaches: --help says more", style="yellow")
+    console.print(f"{name} is {_may(made)}. The token is shown this once:")
     return typer.echo(secret)
 
 
@@ -101,7 +108,7 @@ def revoke(*, name: _Name, as_json: AsJson = False) -> None:
 
 def _may(token: Token) -> str:
     scope = f"for {', '.join(token.deployments)}" if token.deployments else "for all deployments"
-    return f"an {token.role} {scope}" if token.role is not Role.VIEWER else f"a {token.role} {scope}"
+    return f"an {token.role} {scope}" if token.may(Role.OPERATOR) else f"a {token.role} {scope}"
 
 
 def _write(work: Callable[[Connection], T]) -> T:

@@ -72,6 +72,8 @@ def test_what_runs_is_rolled_out_with_another_command(people: People, name: str)
 
 def test_what_the_page_may_press_is_offered_with_its_words(people: People, name: str) -> None:
     with people.client(Role.VIEWER, name) as guest:
-        offered = guest.get(f"/v1/deployments/{name}/offered").json()["items"]
+        assert guest.get(f"/v1/deployments/{name}/offered").json()["items"] == []
+    with people.client(Role.RELEASER, name) as releaser:
+        offered = releaser.get(f"/v1/deployments/{name}/offered").json()["items"]
         assert [offer["verb"] for offer in offered] == ["activate", "restart", "scale"]
         assert offered[2]["fields"] == ["desired_replicas"]

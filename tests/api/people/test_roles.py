@@ -136,3 +136,22 @@ def test_a_scoped_token_learns_no_other_name_and_takes_nothing_of_everybody(peop
             assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
         assert admin.put(f"/v1/deployments/{mine}/traffic", json={"path_prefix": "/"}).status_code == 200
         assert admin.put(f"/v1/deployments/{mine}/traffic", json={}).status_code == 200
+
+
+def test_a_releaser_steers_what_there_is_and_lets_nothing_run_that_is_of_its_making(people: People) -> None:
+    name = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}").name
+    before = rows(people)
+    stolen = {"command": ["sh", "-c", "cat $ROLLWAY_HOME/stack.json"]}
+    with people.client(Role.RELEASER, name) as thief:
+        for path, body in (
+            (f"/v1/deployments/{name}/revisions", {"name": "mine", "spec": stolen}),
+            (f"/v1/deployments/{name}/rolling-update", stolen),
+            ("/v1/apply", {"documents": [{"deployment": name, "revision": stolen}]}),
+            (f"/v1/deployments/{name}/logs", {}),
+        ):
+            refused = thief.post(path, json=body)
+            assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed"), path
+        assert rows(people) == before
+        assert thief.post(f"/v1/deployments/{name}/scale", json={"desired_replicas": 4}).status_code == 200
+    steers = {write.command.door.verb for write in WRITES if write.role is Role.RELEASER}
+    assert steers == {"activate", "pause", "resume", "promote", "abort", "undo", "retry", "restart", "scale"}

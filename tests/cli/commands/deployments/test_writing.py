@@ -78,7 +78,7 @@ def test_the_same_request_id_with_another_wish_is_refused(rollway: Rollway, engi
 
 def test_a_request_id_that_is_too_long_is_wrong_input(rollway: Rollway, engine: Engine) -> None:
     make_deployment(engine)
-    ended = rollway("scale", "web", "5", "--request-id", "r" * 201)
+    ended = rollway("scale", "web", "5", "--request-id", "r" * 321)
     assert ended.code == 2
     assert "request_id" in ended.err
 
