@@ -61,7 +61,10 @@ class RevisionSpec(BaseModel):
         BeforeValidator(_split_command),
         Field(validate_default=True, description="text, split as a shell does it, or a list of text"),
     ] = None
-    """The program with its arguments. process: required; docker: the image's own, if left out; external: none."""
+    """The program with its arguments. process: required; docker: the image's own, if left out; external: none.
+
+    {port}, {host} and {route} in it are where the replica listens, and the id of its route.
+    """
     env: dict[VariableName, EnvValue] = Field(default_factory=dict, repr=False)
     """Variables of the replica's environment; the deployment's name, PORT and others are added by Rollway.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from domain.revisions.command_words import filled_in
 from domain.revisions.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker.refusal import docker_spec
@@ -51,10 +52,11 @@ def container_config(request: ReplicaRequest, owner: str, address: str, shared_p
         OWNER_LABEL: owner,
     }
     published = {} if shared_port else {f"{port}/tcp": [{"HostIp": _bound(address), "HostPort": ""}]}
+    told = listen | request.env | request.variables(port)
     return {
         "Image": docker.image,
-        "Cmd": list(spec.command) if spec.command else None,
-        "Env": [f"{name}={value}" for name, value in (listen | request.env | request.variables(port)).items()],
+        "Cmd": filled_in(spec.command, told) if spec.command else None,
+        "Env": [f"{name}={value}" for name, value in told.items()],
         "Labels": docker.labels | labels | ({PORT_LABEL: str(shared_port)} if shared_port else {}),
         "WorkingDir": spec.working_directory or "",
         "StopSignal": docker.stop_signal,

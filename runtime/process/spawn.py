@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from domain.revisions.command_words import filled_in
+from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import Account
 
@@ -26,7 +28,7 @@ def spawn(
     with log.open("ab") as output:
         try:
             return subprocess.Popen(  # noqa: S603  # running the user's command is the purpose
-                spec.command,
+                filled_in(spec.command, env),
                 env=env,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
@@ -41,11 +43,20 @@ def spawn(
             raise ReplicaStartError(_why_not(request, error)) from error
 
 
+def _where(spec: RevisionSpec) -> str:
+    """Where a command with a path of its own was looked for."""
+    command = (spec.command or ("",))[0]
+    if "/" not in command or Path(command).is_absolute():
+        return ""
+    unset = "" if spec.working_directory else ", as no working_directory is set"
+    return f": it is looked for in {spec.working_directory or Path.cwd()}{unset}"
+
+
 def _why_not(request: ReplicaRequest, error: OSError | ValueError) -> str:
     what = f"the command {(request.spec.command or ('',))[0]!r} of revision {request.revision!r}"
     match error:
         case FileNotFoundError():
-            return f"{what} was not found on this host"
+            return f"{what} was not found on this host{_where(request.spec)}"
         case PermissionError():
             who = f" for the user {request.spec.user!r}" if request.spec.user else ""
             return f"{what} is not an executable file{who}"
