@@ -14,6 +14,7 @@ from cli.show.signs import waits_for_person
 from db.views.ahead.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
 from db.views.progress import Progress
+from db.views.routes import FailingStart
 
 _WIDE = 20
 
@@ -35,6 +36,7 @@ class Film:
     _live: Live | None = None
     _seen: Cycle | None = None
     _reason: str = ""
+    _failed: int = 0
 
     @property
     def seconds(self) -> float:
@@ -65,6 +67,8 @@ class Film:
             for cycle in cycles(step):
                 if cycle != self._last:
                     self._print(cycle)
+        if progress.rollout is None and progress.failing is not None:
+            self._print_failure(progress.failing)
         now = _now(deployment)
         if now == self._seen and not _before_first_step(progress):
             self._print_if_new(now)
@@ -78,6 +82,13 @@ class Film:
     def end(self, deployment: DeploymentView) -> None:
         """Print the last picture, unless it was printed last."""
         self._print_if_new(_now(deployment))
+
+    def _print_failure(self, failing: FailingStart) -> None:
+        """A line for each start that fails; a rollout's steps say it themselves."""
+        if failing.in_a_row > self._failed:
+            line = f"{self.prefix}{self.seconds:6.1f} s  ! a start of {failing.revision} failed: {failing.cause}"
+            self.console.print(Text(line, "yellow"))
+        self._failed = failing.in_a_row
 
     def _print_if_new(self, now: Cycle) -> None:
         before = self._last

@@ -9,15 +9,14 @@ from cli.show.film import Film
 from cli.show.signs import waits_for_person
 from cli.terminal.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
 from cli.terminal.output import printer
-from db.views.deployments import deployment_by_id
 from db.views.progress import Progress, progress_of
-from db.views.routes import last_failed_route
 from domain.handlers.check_replica import is_settled
 from domain.model.deployment import Lifecycle, RolloutOutcome
-from domain.replicas.failing import failure_in_short
 
 POLL_SECONDS = 0.1
 _LOST_PATIENCE = 15.0
+_MOST_STARTS = 3
+"""That fail in a row of what has never been healthy: nobody waits for a fourth one."""
 
 Goal = Callable[[Progress], bool]
 """Whether what was waited for has happened. Raises a refusal when it never will."""
@@ -39,22 +38,10 @@ def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, 
                 if film.seconds > timeout:
                     raise _timed_out(progress, timeout)
                 time.sleep(POLL_SECONDS)
-    except DegradedError as error:
-        raise _with_cause(error, reader, deployment_id) from None
     except KeyboardInterrupt:
         shows = "'rollway status --watch' shows it"
         printer(stderr=True).print(f"No longer waiting; what was asked for goes on, and {shows}.", soft_wrap=True)
         raise
-
-
-def _with_cause(error: DegradedError, reader: Reader, deployment_id: UUID) -> DegradedError:
-    """Scaling has no rollout that would remember what its replicas failed of."""
-    failed = reader.read(last_failed_route, deployment_id)
-    view = reader.read(deployment_by_id, deployment_id)
-    if failed is None or failed.revision_id != view.current_revision_id or not view.failed_starts:
-        return error
-    cause = failure_in_short(failed.reason, failed.log_tail)
-    return DegradedError(f"{error.message}; a replica failed: {cause}", **error.detail)
 
 
 def _timed_out(progress: Progress, timeout: float) -> WaitTimedOutError | WaitsForPersonError:
@@ -84,14 +71,20 @@ def rollout_completed(progress: Progress) -> bool:
 def settled(progress: Progress) -> bool:
     """Ready, complete, and nothing of another revision left; or without a revision, since nothing runs then.
 
-    Raises DegradedError when scaling gave up, and RolledBackError when the deployment was destroyed meanwhile.
+    Raises DegradedError when scaling gave up or nothing has ever come up, and RolledBackError when the deployment was
+    destroyed meanwhile.
     """
     view = progress.deployment
     if view.current_revision_id is None:
         return True
+    failing, serving = progress.failing, any(route.is_serving for route in view.routes)
     if view.degraded_reason:
-        message = f"{view.name} is degraded: {view.degraded_reason}"
-        raise DegradedError(message, deployment=view.name)
+        cause = f"; a replica failed: {failing.cause}" if failing else ""
+        raise DegradedError(f"{view.name} is degraded: {view.degraded_reason}{cause}", deployment=view.name)
+    if failing and not failing.has_come_up and failing.in_a_row >= _MOST_STARTS and not serving:
+        message = f"{failing.revision} of {view.name} has never been healthy: {failing.in_a_row} starts failed in a row"
+        more = f"the last one: {failing.cause}; mend what it runs, and apply it again"
+        raise DegradedError(f"{message}, {more}", deployment=view.name)
     if view.lifecycle is Lifecycle.DESTROYED:
         message = f"{view.name} was destroyed meanwhile"
         raise RolledBackError(message, deployment=view.name)

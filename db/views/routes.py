@@ -11,6 +11,7 @@ from psycopg.rows import DictRow, dict_row
 
 from db.locking.statuses import PRESENT
 from domain.model.deployment import Route, RouteStatus, TrafficStatus
+from domain.replicas.failing import failure_in_short
 from domain.words.errors import UnreadableError
 
 _ROUTES = """
@@ -42,6 +43,8 @@ _ABBREVIATED = f"""
 """
 
 
+_CAME_UP = "SELECT EXISTS (SELECT FROM routes WHERE revision_id = %s AND healthy_at IS NOT NULL)"
+
 _KNOWN: frozenset[str] = frozenset(RouteStatus)
 
 
@@ -64,6 +67,16 @@ class RouteView(Route):
     answers_under_way: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class FailingStart:
+    """Starts that fail in a row. `cause`: of the last one; `has_come_up`: whether one of the revision ever was well."""
+
+    revision: str
+    in_a_row: int
+    cause: str
+    has_come_up: bool
+
+
 def present_routes(connection: Connection[Any], deployment_ids: Iterable[UUID]) -> list[RouteView]:
     """The routes of these deployments that are not gone yet, oldest first."""
     return _read(connection, _PRESENT, (list(deployment_ids),))
@@ -77,6 +90,14 @@ def all_routes(connection: Connection[Any], deployment_id: UUID, limit: int) -> 
 def last_failed_route(connection: Connection[Any], deployment_id: UUID) -> RouteView | None:
     """The replica that failed last, with the last lines of its log."""
     return next(iter(_read(connection, _LAST_FAILED, (deployment_id,))), None)
+
+
+def failing_start(connection: Connection[Any], deployment_id: UUID, failed_starts: int) -> FailingStart | None:
+    """Why the last start failed, where the starts of now fail."""
+    if not failed_starts or (failed := last_failed_route(connection, deployment_id)) is None:
+        return None
+    (came_up,) = connection.execute(_CAME_UP, (failed.revision_id,)).fetchall()[0]
+    return FailingStart(failed.revision, failed_starts, failure_in_short(failed.reason, failed.log_tail), came_up)
 
 
 def routes_of(connection: Connection[Any], deployment: str, ids: Sequence[UUID]) -> list[RouteView]:

@@ -103,6 +103,6 @@ def _waits(failures: StartFailures, starting: tuple[Route, ...], now: datetime) 
     if tried := len(starting):
         alone = Inequality(tried + 1, ">", 1, f"{tried} being tried + 1 > 1 at a time")
         return Waits(WaitsFor.ROUTE, routes=starting, blocked=lambda: (alone,))
-    pause = too_short(now - failures.last_at, next_start_at(failures) - failures.last_at, "since the last failure")
+    pause = too_short(now - failures.last_at, next_start_at(failures) - failures.last_at, "after the last failure")
     words = f"waits for its next try, after {number_of(failures.in_a_row, 'start')} failed in a row"
     return Waits(WaitsFor.TIME, words, blocked=lambda: (pause,))

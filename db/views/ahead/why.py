@@ -10,6 +10,7 @@ from db.freezes import gates_of
 from db.views.ahead.foresight import foreseeable
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.fleet.signs import SignsOfLife, signs_of_life
+from db.views.routes import failing_start
 from domain.foresight.plan.around import Around
 from domain.model.deployment import Deployment, DeploymentSubStep
 from domain.model.hold import Hold
@@ -52,6 +53,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
         learned=known.learned,
         due_at=view.due_at,
         said=view.reason,
+        failure=failing.cause if (failing := failing_start(connection, view.id, view.failed_starts)) else "",
     )
     deployment = replace(known.deployment, hold=_hold(connection, view))
     return WaitingView(view, deployment, around, signs_of_life(connection), view.now)

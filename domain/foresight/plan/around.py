@@ -15,7 +15,7 @@ class Around:
     `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so.
     `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why.
     `missing_worker`: a sentence when no worker does anything. `due_at`: when a worker looks next. `said`: what it found
-    when it looked last.
+    when it looked last. `failure`: why the last start failed, where the ones of now do.
     """
 
     hosts: Mapping[UUID, str | None] = field(default_factory=dict)
@@ -26,6 +26,7 @@ class Around:
     missing_worker: str = ""
     due_at: datetime | None = None
     said: str = ""
+    failure: str = ""
 
 
 NOTHING_KNOWN = Around()

@@ -62,7 +62,7 @@ DEGRADED: dict[str, Any] = {"degraded_reason": "it failed", "retry_at": NOW + ti
         (
             deploying("■■|", 2, 1, 0, start_failures=FAILED),
             "time",
-            "2 s since the last failure < 8 s",
+            "2 s after the last failure < 8 s",
             "the next step: creating 1 new (2 live + 1 ≤ 3)",
             6,
         ),

@@ -63,7 +63,7 @@ def test_a_replacement_is_not_promised_while_starts_are_held_back() -> None:
 
 def test_an_inequality_is_true_though_the_next_second_has_almost_come() -> None:
     failed = StartFailures(V2, 1, NOW - timedelta(seconds=1.9))
-    assert why(resting("■■", 3, start_failures=failed), NOW).blocked_by == "1 s since the last failure < 2 s"
+    assert why(resting("■■", 3, start_failures=failed), NOW).blocked_by == "1 s after the last failure < 2 s"
 
 
 def test_proxies_that_have_not_acknowledged_a_weight_are_what_is_waited_for() -> None:

@@ -125,3 +125,26 @@ def test_a_first_revision_that_never_comes_up_is_told_with_its_cause(rollway: Ro
     ended = rollway("scale", "web", "1", *arguments)
     assert ended.code == 1
     assert "web is degraded: it took too long; a replica failed: exit code 3; its log ends: boom.\n" in ended.err
+
+
+@pytest.mark.parametrize(("starts", "code"), [(2, 4), (3, 1)])
+def test_nobody_waits_for_a_fourth_start_of_what_has_never_been_healthy(
+    rollway: Rollway, engine: Engine, starts: int, code: int
+) -> None:
+    made = make_deployment(engine, "◇", n=1, status=SCALING)
+    report = RouteReport(
+        made.routes[0], made.id, RouteStatus.PROVISIONING, RouteStatus.FAILED, reason="exit code 3", log_tail="boom"
+    )
+    in_transaction(engine, partial(apply_reports, reports=[report]))
+    write(engine, f"UPDATE deployments SET failed_starts = {starts}")
+    ended = rollway("scale", "web", "2", "--wait", "--timeout", "1")
+    assert ended.code == code
+    assert "! a start of v1 failed: exit code 3; its log ends: boom" in ended.out
+    mends = (
+        "3 starts failed in a row, the last one: exit code 3; its log ends: boom; mend what it runs, and apply it again"
+    )
+    assert (f"v1 of web has never been healthy: {mends}.\n" in ended.err) is (code == 1)
+    told = rollway("why", "web").out
+    assert "; the last start failed: exit code 3; its log ends: boom" in told
+    write(engine, "UPDATE routes SET healthy_at = now()")
+    assert rollway("scale", "web", "3", "--wait", "--timeout", "1").code == 4
