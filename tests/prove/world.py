@@ -129,6 +129,9 @@ def time(state: State, *, awaited: bool) -> Iterator[Move]:
     if rollout and runs and state.left.misfortunes and deployment.status == PROVISIONING:
         passed = replace(deployment, rollout=replace(rollout, deadline=now))
         yield Move("the deadline passes", changed(state, passed, misfortune=True))
+        if seconds := rollout.policy.limits.progress_timeout_seconds:
+            long_ago = replace(deployment, rollout=replace(rollout, last_progress_at=now - timedelta(seconds=seconds)))
+            yield Move("the time without progress passes", changed(state, long_ago, misfortune=True))
     if state.is_due:
         return
     resting = not awaited and not any(route.status in _COMING_OR_GOING for route in deployment.routes)
