@@ -16,6 +16,7 @@ from tests.prove.clocks import begin, ends, is_asked, told
 from tests.prove.key import FAR, LONG
 from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
+from tests.prove.laws.spelled import after_look, after_news, unlike
 from tests.prove.state import Move, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 from tests.support.pictures.values_within import with_canary
@@ -51,7 +52,8 @@ def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bo
     if before is not None and decision.revision is RevisionMove.CLEAR:
         again = (before.to_revision_id, before.desired_with_revision)
         written = replace(written, previous=None, rolled_back=again)
-    return Move(event, written, kind, decision.reason, broken_by_decision(state, decision, written))
+    broken = unlike("a look", after_look(decision, state.now), after(decision, state.now))
+    return Move(event, written, kind, decision.reason, broken or broken_by_decision(state, decision, written))
 
 
 def replicas(state: State) -> Iterator[Move]:
@@ -77,7 +79,8 @@ def replicas(state: State) -> Iterator[Move]:
 
 def _news(event: str, state: State, route: Route, status: RouteStatus, *, kind: bool = False) -> Move:
     deployment = with_status(state.deployment, [route.id], status, state.now)
-    return Move(event, changed(state, deployment, misfortune=not kind), kind)
+    broken = unlike("news of a replica", after_news(state.deployment, route, status, state.now), deployment)
+    return Move(event, changed(state, deployment, misfortune=not kind), kind, broken=broken)
 
 
 def _without(state: State, gone: Route) -> State:

@@ -14,8 +14,8 @@ from tests.prove.laws.limits import broken_by_limits
 from tests.prove.laws.weights import broken_by_weight
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
-from tests.support.pictures.promised import Promised, promised
 from tests.support.pictures.safety import counted, is_parked, target_of
+from tests.support.worlds.promised import Promised, promised
 
 
 def broken_by_decision(state: State, decision: ClassifiedDecision, after: State) -> str | None:
@@ -51,7 +51,7 @@ def _by_changes(state: State, decision: ClassifiedDecision) -> Iterator[str]:
 def _within_budgets(state: State, decision: ClassifiedDecision) -> Iterator[str]:
     before, changes, now = state.deployment, decision.changes, state.now
     budget = promised(before)
-    keep = budget.promotion_keeps if decision.revision is RevisionMove.SWAP else budget.keep
+    keep = budget.keep_after(promotion=decision.revision is RevisionMove.SWAP)
     if changes.created:
         yield from _by_creations(before, decision, budget, now)
     drained = [route for route in before.routes if route.id in changes.drain_route_ids]
@@ -71,7 +71,7 @@ def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Prom
     live, target, created = counted(before, now), target_of(before), decision.changes.created
     guard = guard_of(before) if before.rollout else budget
     if live + created > min(budget.ceiling, guard.ceiling):
-        yield f"{live} + {created} replicas are more than the {budget.ceiling} allowed, or the {guard.ceiling} guarded"
+        yield f"{live} + {created} replicas are more than the {min(budget.ceiling, guard.ceiling)} allowed"
     if any(spec.revision_id != target for spec in decision.changes.rollout_specs) and not _keeps_blue(before, decision):
         yield "only replicas of the revision that should run are created"
     others = (route.revision_id != target and _runs(route) for route in before.routes)

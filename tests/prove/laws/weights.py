@@ -10,7 +10,7 @@ from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route, Verdict
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.pictures.promised import share
+from tests.support.worlds.promised import share
 
 
 def broken_by_weight(state: State, decision: ClassifiedDecision) -> Iterator[str]:

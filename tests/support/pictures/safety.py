@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.cycle.after import routes_after
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, Route, RouteStatus
-from tests.support.pictures.promised import promised
+from tests.support.worlds.promised import promised
 
 
 def target_of(deployment: Deployment) -> UUID:
@@ -43,7 +43,7 @@ def check_safety(decision: ClassifiedDecision, now: datetime) -> None:
         assert not changes or before.status.lifecycle is Lifecycle.DESTROYING, decision.reason
         return
     budget, count = promised(before), counted(before, now)
-    keep = budget.promotion_keeps if decision.revision is RevisionMove.SWAP else budget.keep
+    keep = budget.keep_after(promotion=decision.revision is RevisionMove.SWAP)
     assert count + changes.created <= max(budget.ceiling, count), decision.reason
     serving = {route.id for route in before.routes if route.is_serving}
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}

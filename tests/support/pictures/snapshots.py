@@ -15,8 +15,8 @@ from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatu
 from domain.model.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
-from tests.support.pictures.promised import Promised, promised
 from tests.support.pictures.safety import counted, is_parked, target_of
+from tests.support.worlds.promised import Promised, promised
 
 
 class ImaginedStatus(StrEnum):

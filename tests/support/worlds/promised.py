@@ -30,6 +30,10 @@ class Promised:
     count_stopping: bool = False
     alone: bool = False
 
+    def keep_after(self, *, promotion: bool) -> int:
+        """How many serve at least after such a step."""
+        return self.promotion_keeps if promotion else self.keep
+
 
 def promised(deployment: Deployment) -> Promised:
     """What holds now."""
