@@ -52,6 +52,7 @@ def after_look(decision: ClassifiedDecision, now: datetime) -> Deployment:
         version=before.version + is_step,
         phase_started_at=before.phase_started_at if decision.to == before.status else now,
         phase_attempts=decision.attempts,
+        hold=None,
         paused_at=None if ends else before.paused_at,
         rollout=None if rollout is None or ends else _rollout_after(rollout, decision, now, turns=turns),
         degraded_reason=decision.degraded_reason,

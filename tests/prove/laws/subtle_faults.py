@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from domain.cycle.evaluator import DeploymentStrategyEvaluator
 from domain.cycle.rollout import unpaused
 from domain.model.bounds import Bounds, Deadline
 from domain.model.changes import Decision, RouteChanges
@@ -16,6 +17,7 @@ from tests.prove.starts import PROGRESS_SECONDS, Start
 from tests.support.pictures.values_within import canary_of, with_canary
 
 _CANARY = CanaryStrategy.evaluate_cycle
+_EVALUATE = DeploymentStrategyEvaluator.evaluate_one
 _WITHIN = Start("rolling_update", (), 1, progress=PROGRESS_SECONDS)
 
 
@@ -55,6 +57,10 @@ def _old_ones_gone(self: CanaryStrategy, deployment: Deployment, spec: CanarySpe
     return Decision.moved("what has nearly all requests goes", RouteChanges.drain(tuple(old)), now) if old else decision
 
 
+def _through_freezes(self: DeploymentStrategyEvaluator, deployment: Deployment, now: datetime) -> Decision:
+    return _EVALUATE(self, replace(deployment, hold=None), now)
+
+
 def _half_resized(deployment: Deployment, desired: int) -> Rollout:
     return replace(with_failures_allowed(deployment, desired), desired_at_start=desired)
 
@@ -77,6 +83,12 @@ SUBTLE_FAULTS = (
         canary(steps=[{"weight": "5%", "seconds": 10}, "60%"]),
     ),
     Fault("what is replaced counts as progress", ("domain.cycle.after._is_progress",), _any_drain, rolling(1, 1, 0)),
+    Fault(
+        "a freeze holds nothing",
+        ("domain.cycle.evaluator.DeploymentStrategyEvaluator.evaluate_one",),
+        _through_freezes,
+        rolling(1, 1, 0),
+    ),
     Fault("only the first limit is looked at", ("domain.model.bounds.passed",), _first_alone, _WITHIN),
     Fault(
         "what came up is well for good at once",
