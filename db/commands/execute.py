@@ -37,7 +37,7 @@ from domain.installation.tokens import Role
 from domain.model.deployment import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.replicas.reported import status_told
-from domain.strategies import parse_policy
+from domain.strategies import chosen_policy
 from domain.words.errors import DeploymentExistsError, RequestIdReusedError
 
 Result = dict[str, Any]
@@ -141,7 +141,7 @@ def _answer_again(connection: Connection, command: Command, payload: Result) -> 
 
 
 def _create_deployment(connection: Connection, command: CreateDeployment) -> Result:
-    policy = parse_policy(command.policy) if command.policy is not None else None
+    policy = chosen_policy(command.policy) if command.policy is not None else None
     cursor = connection.execute(
         """
         INSERT INTO deployments (name, desired_replicas, due_at, reason)

@@ -11,12 +11,12 @@ from psycopg.types.json import Jsonb
 from db.commands.locked import lock_named, note, touch
 from domain.commands.deployment import SetPolicy
 from domain.model.policy import DeploymentPolicy
-from domain.strategies import parse_policy
+from domain.strategies import chosen_policy, parse_policy
 
 
 def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
     """For rollouts from now on. Raises DeploymentNotFoundError and StaleVersionError."""
-    policy = parse_policy(command.policy) if command.policy is not None else None
+    policy = chosen_policy(command.policy) if command.policy is not None else None
     deployment = lock_named(connection, command.deployment, command.expected_version)
     store_policy(connection, deployment.id, policy)
     message = f"policy {policy.strategy}, for rollouts from now on" if policy else "no policy"

@@ -36,7 +36,8 @@ _CHANGE_WITH_ROLLOUT = f"""
     WITH changed_rollout AS (
         UPDATE rollouts r
            SET {assigned(_OF_ROLLOUT)},
-               ceiling = %(ceiling)s, floor = %(floor)s, back_reason = coalesce(r.back_reason, %(back_reason)s)
+               limits = coalesce(%(limits)s, r.limits), ceiling = %(ceiling)s, floor = %(floor)s,
+               back_reason = coalesce(r.back_reason, %(back_reason)s)
           FROM {_OF_ROLLOUT} WHERE r.id = o.id),
     {_CHANGE}
 """
@@ -83,8 +84,8 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
     if after.rollout is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)
     elif before.rollout is not None and before.rollout.id == after.rollout.id:
-        changed = {**_rollout_values(after, after.rollout), "back_reason": steered.back_reason}
-        connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **changed})
+        changed = {"back_reason": steered.back_reason, "limits": _changed_limits(before.rollout, after.rollout)}
+        connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **_rollout_values(after, after.rollout), **changed})
     else:
         connection.execute(_BEGIN_ROLLOUT, {**values, **_begun_values(after, after.rollout, command)})
     if steered.gives_up_replicas:
@@ -94,6 +95,12 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
 def _rollout_values(after: Deployment, rollout: Rollout) -> dict[str, object]:
     guard = guard_of(after)
     return _OF_ROLLOUT.arrays([rollout_values(rollout)], ceiling=guard.ceiling, floor=guard.keep)
+
+
+def _changed_limits(before: Rollout, after: Rollout) -> Jsonb | None:
+    """None leaves what is stored, be it what only a newer release reads."""
+    limits = after.policy.limits
+    return None if limits == before.policy.limits else Jsonb(limits.model_dump(mode="json"))
 
 
 def _begun_values(after: Deployment, rollout: Rollout, command: DeploymentCommand) -> dict[str, object]:

@@ -19,7 +19,7 @@ from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.revision import RevisionSpec, revision_name
-from domain.strategies import parse_policy
+from domain.strategies import chosen_policy, parse_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance
 from domain.words.errors import InvalidInputError
@@ -64,7 +64,7 @@ class Document(BaseModel):
     def _is_one(cls, policy: dict[str, Any] | None) -> dict[str, Any] | None:
         try:
             if policy is not None:
-                parse_policy(policy)
+                chosen_policy(policy)
         except InvalidInputError as error:
             raise ValueError(error.message.removeprefix("policy: ")) from None
         return policy

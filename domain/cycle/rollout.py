@@ -1,4 +1,4 @@
-"""A rollout from its first clock to its end: begun, resized, turned back, its clock stopped and going on."""
+"""A rollout from its first clock to its end: begun, turned back, its clock stopped and going on."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -135,11 +135,6 @@ def weight_known(deployment: Deployment, now: datetime) -> Deployment:
     if rollout is None or canary is None or canary.weight is None or canary.weight_known_at is not None:
         return deployment
     return replace(deployment, rollout=replace(rollout, canary=replace(canary, weight_known_at=now)))
-
-
-def resized(rollout: Rollout, desired: int) -> Rollout:
-    """A size that a person asks for in the middle of a rollout: it holds for both revisions, on either way."""
-    return replace(rollout, desired_at_start=desired, desired_with_revision=None)
 
 
 def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:

@@ -1,5 +1,6 @@
 """How a deployment is rolled out: the strategy with its spec, and the limits of one rollout."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,14 @@ class StrategySpec(BaseModel):
 
     count_stopping: bool = False
     """A replica that is stopping takes up room until it is gone, as it does where each needs a GPU."""
+
+    @property
+    def waits(self) -> Mapping[str, float]:
+        """The settings by which healthy replicas are waited for while the clocks of a rollout run, with their seconds.
+
+        None of them may last as long as one of its limits: then every rollout would go back.
+        """
+        return {}
 
 
 class UnreadableSpec(StrategySpec):

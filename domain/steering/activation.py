@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
-from domain.cycle.rollout import Begin, begun, resized, rollout_of, turned_back, unpaused
+from domain.cycle.rollout import Begin, begun, rollout_of, turned_back, unpaused
 from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.secret_checks import SecretCheck, passed_over
 from domain.steering.freezes import Frozen
+from domain.steering.sizes import resized, with_failures_allowed
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import DeploymentAlreadyInProgressError, WrongStateError
 
@@ -159,7 +160,7 @@ def _resumed(deployment: Deployment, request: ActivationRequest, asking: Asking)
     going_on = replace(going_on, rollout=rollout)
     if request.desired is None:
         return going_on
-    rollout = replace(rollout, desired_with_revision=request.desired)
+    rollout = replace(with_failures_allowed(going_on, request.desired), desired_with_revision=request.desired)
     return replace(going_on, desired_replicas=request.desired, rollout=rollout)
 
 
@@ -167,7 +168,7 @@ def _with_size(deployment: Deployment, request: ActivationRequest) -> Deployment
     """The size is that of the revision to go back to."""
     if request.desired is None:
         return deployment
-    return replace(deployment, rollout=resized(rollout_of(deployment, "turn back"), request.desired))
+    return replace(deployment, rollout=resized(deployment, request.desired))
 
 
 def _begun(deployment: Deployment, request: ActivationRequest, asking: Asking) -> Deployment:

@@ -9,7 +9,6 @@ from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import (
     ROLLING_BACK,
     past_all_weights,
-    resized,
     rollout_of,
     turned_back,
     unpaused,
@@ -17,6 +16,7 @@ from domain.cycle.rollout import (
 )
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
+from domain.steering.sizes import resized
 from domain.steering.steered import Asking, Steered
 from domain.words.errors import NoRolloutError, WrongStateError
 
@@ -152,7 +152,7 @@ def scale(deployment: Deployment, desired: int) -> Steered:
         desired_replicas=desired,
         degraded_reason=None,
         retry_at=None,
-        rollout=resized(deployment.rollout, desired) if deployment.rollout else None,
+        rollout=resized(deployment, desired) if deployment.rollout else None,
     )
     sentence = f"from {before} to {desired} replicas" if before != desired else ""
     return Steered.to(scaled, sentence).with_details(**{"from": before, "to": desired})

@@ -53,6 +53,24 @@ def parse_policy(raw: object, strategies: DeploymentStrategyRegistry = STRATEGIE
     return DeploymentPolicy(given.strategy, spec, given.limits)
 
 
+def chosen_policy(raw: object) -> DeploymentPolicy:
+    """The policy that a person writes down. One by which every rollout would go back is refused; stored ones are read.
+
+    Raises InvalidInputError.
+    """
+    policy = parse_policy(raw)
+    for limit in ("timeout_seconds", "progress_timeout_seconds"):
+        allowed = getattr(policy.limits, limit)
+        for name, seconds in policy.spec.waits.items():
+            if allowed is not None and seconds >= allowed:
+                raise InvalidInputError(
+                    f"policy.spec.{name} must be less than policy.limits.{limit}, {seconds:g} s are not less than "
+                    f"{allowed:g} s: every rollout would go back with all of its replicas healthy",
+                    field=f"policy.spec.{name}",
+                )
+    return policy
+
+
 def stored_policy(stored: Mapping[str, Any], strategies: DeploymentStrategyRegistry = STRATEGIES) -> DeploymentPolicy:
     """A rollout's own copy. What this release cannot read of it is an error of that rollout alone, when it decides."""
     try:

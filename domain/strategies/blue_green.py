@@ -20,6 +20,7 @@ n=2, b=2:   ■■|  →  ■■|◌◌  →  ■■|□□  →  |■■ promot
 n=3, b=2:   ■■|  →  ■■|◌◌◌  →  ■■|□□□  →  |■■■ promoted
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import ClassVar
@@ -48,6 +49,11 @@ class BlueGreenSpec(StrategySpec):
     """How long the newest green replica must have been healthy before that; a person who promotes does not wait."""
     scale_down_delay_seconds: float = Field(default=0, ge=0, le=7 * 86400)
     """How long blue is kept running out of traffic after the promotion, for a way back without a start."""
+
+    @property
+    def waits(self) -> Mapping[str, float]:
+        """A person who promotes waits for no delay."""
+        return {"promote_delay_seconds": self.promote_delay_seconds} if self.auto_promote else {}
 
 
 class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):

@@ -22,6 +22,7 @@ With count_stopping, replicas that are stopping use up surge too: n + surge - ol
 n=3 surge=1 unavailable=1, wave:   ■■■|  →  ■■|◇  →  ■■|■  →  ■|■◇  →  ■|■■  →  |■■◇  →  |■■■ completed
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Literal, Self
@@ -51,6 +52,11 @@ class RollingUpdateSpec(StrategySpec):
     min_ready_seconds: float = Field(default=0, ge=0, le=86400)
     """How long a new replica must be healthy before it replaces an old one."""
 
+    @property
+    def waits(self) -> Mapping[str, float]:
+        """So long a new replica replaces none."""
+        return {"min_ready_seconds": self.min_ready_seconds}
+
     @model_validator(mode="after")
     def _can_move(self) -> Self:
         if is_zero(self.max_surge) and is_zero(self.max_unavailable):
@@ -66,7 +72,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
     spec_model: ClassVar[type[StrategySpec]] = RollingUpdateSpec
 
     def budget(self, spec: RollingUpdateSpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
-        """Allow at most n + surge live replicas, and keep at least n - unavailable serving."""
+        """At most n + surge are live, at least n - unavailable serve."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
     def evaluate_cycle(self, deployment: Deployment, spec: RollingUpdateSpec, now: datetime) -> Decision:
@@ -105,7 +111,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
 def _wave(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
     """n=3 s=1 u=1, old 3, new 0: create min(4 - 3, 3) = 1, drain min(3 - 2, 3) = 1.
 
-    Unhealthy old replicas count as if they served. This is safe only because they are drained first.
+    Unhealthy old replicas count as serving: safe only because they are drained first.
     """
     create = max(0, min(buckets.room(budget), budget.desired - len(buckets.ready)))
     drain = max(0, len(buckets.ready) + len(buckets.foreign) - budget.keep)

@@ -36,14 +36,12 @@ from tests.prove.clocks import (
     weight_age,
     weight_ages,
 )
-from tests.prove.state import State
+from tests.prove.state import LONG, State
 from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.pictures.values_within import canary_of
 
 FAR = 300
 """Seconds: everything else that is waited for is over before a limit that is further away than this."""
-LONG = 2 * 1800
-"""Seconds that a person lets a rollout wait: longer than any of its limits."""
 MOST_FAILED = 3
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -97,6 +95,7 @@ def _row(state: State) -> tuple[int, ...]:
         scaling and _passed(deployment.phase_started_at + timedelta(minutes=TIMEOUT_MINUTES), now),
         _due(state.due_at, now),
         state.held is not None,
+        state.frozen,
         *(_either_way(rollout, now) if rollout else ()),
         *(_forward(state, rollout) if rollout and not rolling_back else ()),
     )

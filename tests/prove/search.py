@@ -16,7 +16,7 @@ from tests.prove.key import key_of
 from tests.prove.laws.every_state import rests
 from tests.prove.laws.people import helper, people
 from tests.prove.state import Left, Move, State
-from tests.prove.world import proxies, replicas, time, workers
+from tests.prove.world import freezes, proxies, replicas, time, workers
 
 Path = tuple[int, ...]
 """The numbers of the moves that lead to a state, each among all moves of the state before."""
@@ -26,7 +26,7 @@ def moves(state: State) -> list[Move]:
     """Everything that can happen in a state; what a kind world does is marked."""
     asked = list(proxies(state))
     awaited = any(move.kind for move in asked)
-    found = [*workers(state), *replicas(state), *asked, *time(state, awaited=awaited)]
+    found = [*workers(state), *replicas(state), *asked, *freezes(state), *time(state, awaited=awaited)]
     if not any(move.kind for move in found) and (help_comes := helper(state)):
         found.append(help_comes)
     return [*found, *people(state)]

@@ -1,13 +1,18 @@
 """One state of the search: a deployment, what is due, what its past holds for people, and what may still befall it."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple, Self
 from uuid import UUID
 
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Deployment
+from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy
+from tests.support.pictures.pictures import PROVISIONING
+
+LONG = 2 * 1800
+"""Seconds that a person lets a rollout wait: longer than any of its limits."""
 
 
 class Left(NamedTuple):
@@ -33,7 +38,8 @@ class Left(NamedTuple):
 class State:
     """`previous`: what an undo at rest leads to. `rolled_back`: revision and size that a retry begins with.
 
-    `held`: what a worker has decided and not written yet. `left`: what may still befall it.
+    `held`: what a worker has decided and not written yet. `left`: what may still befall it. `frozen`: a freeze is on
+    that pauses rollouts.
     """
 
     deployment: Deployment
@@ -44,6 +50,15 @@ class State:
     previous: UUID | None = None
     rolled_back: tuple[UUID, int | None] | None = None
     held: ClassifiedDecision | None = None
+    frozen: bool = False
+
+    @property
+    def seen(self) -> Deployment:
+        """As a worker loads it: with a hold, which an undo and the way back never have."""
+        rollout = self.deployment.rollout
+        if not self.frozen or rollout is None or rollout.is_undo or self.deployment.status != PROVISIONING:
+            return self.deployment
+        return replace(self.deployment, hold=Hold("a freeze", self.now + timedelta(seconds=LONG)))
 
     @property
     def is_due(self) -> bool:

@@ -13,10 +13,11 @@ from domain.model.canary import Evidence
 from domain.model.deployment import Rollout, Route, RouteStatus
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.clocks import begin, ends, is_asked, told
-from tests.prove.key import FAR, LONG
+from tests.prove.key import FAR
 from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
-from tests.prove.state import Move, State, changed, still_held
+from tests.prove.laws.spelled import after_look, after_news, unlike
+from tests.prove.state import LONG, Move, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
 from tests.support.pictures.values_within import with_canary
 
@@ -28,7 +29,7 @@ MANY = 1000
 def workers(state: State) -> Iterator[Move]:
     """A look; or one whose worker stalls between deciding and writing, and writes late, or dies."""
     if state.is_due and state.deployment.status != DESTROYED:
-        decision = cycle(state.deployment, state.now)
+        decision = cycle(state.seen, state.now)
         yield _written("look", state, decision, kind=True)
         if state.left.misfortunes and state.held is None:
             held = replace(state, held=decision, left=state.left.after_misfortune())
@@ -51,7 +52,8 @@ def _written(event: str, state: State, decision: ClassifiedDecision, *, kind: bo
     if before is not None and decision.revision is RevisionMove.CLEAR:
         again = (before.to_revision_id, before.desired_with_revision)
         written = replace(written, previous=None, rolled_back=again)
-    return Move(event, written, kind, decision.reason, broken_by_decision(state, decision, written))
+    broken = unlike("a look", after_look(decision, state.now), after(decision, state.now))
+    return Move(event, written, kind, decision.reason, broken or broken_by_decision(state, decision, written))
 
 
 def replicas(state: State) -> Iterator[Move]:
@@ -77,7 +79,8 @@ def replicas(state: State) -> Iterator[Move]:
 
 def _news(event: str, state: State, route: Route, status: RouteStatus, *, kind: bool = False) -> Move:
     deployment = with_status(state.deployment, [route.id], status, state.now)
-    return Move(event, changed(state, deployment, misfortune=not kind), kind)
+    broken = unlike("news of a replica", after_news(state.deployment, route, status, state.now), deployment)
+    return Move(event, changed(state, deployment, misfortune=not kind), kind, broken=broken)
 
 
 def _without(state: State, gone: Route) -> State:
@@ -118,6 +121,15 @@ def _rollout(state: State) -> Rollout:
     return rollout
 
 
+def freezes(state: State) -> Iterator[Move]:
+    """One that pauses what has moved already begins, by a person's hand, and ends."""
+    if state.frozen:
+        yield Move("the freeze ends", replace(state, frozen=False, due_at=state.now), kind=True)
+    elif state.left.commands and state.deployment.rollout is not None:
+        left = state.left.after_command()
+        yield Move("a freeze begins", replace(state, frozen=True, due_at=state.now, left=left))
+
+
 def time(state: State, *, awaited: bool) -> Iterator[Move]:
     """It jumps to what comes next. A limit that passes while something is under way is a misfortune.
 
@@ -129,16 +141,21 @@ def time(state: State, *, awaited: bool) -> Iterator[Move]:
     if rollout and runs and state.left.misfortunes and deployment.status == PROVISIONING:
         passed = replace(deployment, rollout=replace(rollout, deadline=now))
         yield Move("the deadline passes", changed(state, passed, misfortune=True))
+        if seconds := rollout.policy.limits.progress_timeout_seconds:
+            long_ago = replace(deployment, rollout=replace(rollout, last_progress_at=now - timedelta(seconds=seconds)))
+            yield Move("the time without progress passes", changed(state, long_ago, misfortune=True))
     if state.is_due:
         return
-    resting = not awaited and not any(route.status in _COMING_OR_GOING for route in deployment.routes)
+    resting = (
+        not awaited and not state.frozen and not any(route.status in _COMING_OR_GOING for route in deployment.routes)
+    )
     coming = [at for at in ends(state) if at > now]
     at = min(coming, default=None)
     due_at = state.due_at
     if rollout is not None and looks_in_vain(state, rollout, at):
         due_at = min((at, *_same_end(state, rollout, coming))) if at else None
     if at is not None and (due_at is None or at < due_at):
-        yield _later(state, at, kind=resting, broken=broken_by_waiting(deployment, at))
+        yield _later(state, at, kind=resting, broken=broken_by_waiting(state.seen, at))
     elif due_at is not None and (resting or due_at - now < timedelta(seconds=FAR)):
         yield _later(state, due_at, kind=resting)
     waits = rollout is not None and due_at is None and rollout.clock_stopped_at is not None
@@ -151,14 +168,14 @@ def looks_in_vain(state: State, rollout: Rollout, at: datetime | None) -> bool:
 
     Such a look leaves everything as it was, and asks for the next one.
     """
-    deployment, due_at, every = state.deployment, state.due_at, timedelta(seconds=EVERY_SECONDS)
+    due_at, every = state.due_at, timedelta(seconds=EVERY_SECONDS)
     if due_at is None or not is_judged(rollout) or due_at - state.now > every:
         return False
     if at is not None and at <= due_at:
         return False
     last = due_at + timedelta(seconds=LONG) if at is None else at - every
     for look in (due_at, last):
-        decision = cycle(deployment, look)
+        decision = cycle(state.seen, look)
         turns_clock = decision.clock_stopped is (rollout.clock_stopped_at is None)
         if decision.changes_anything or turns_clock or decision.due_at is None or decision.due_at - look > every:
             return False

@@ -30,6 +30,15 @@ def rollouts(engine: Engine) -> list[dict[str, Any]]:
     return read(engine, "SELECT *, deadline - started_at AS lasts FROM rollouts ORDER BY started_at")
 
 
+def test_a_policy_that_would_be_refused_today_begins_a_rollout_where_it_is_stored(engine: Engine) -> None:
+    never = {**ROLLING, "spec": {"min_ready_seconds": 90}, "limits": {"timeout_seconds": 90}}
+    made = make_deployment(engine, policy=never)
+    assert activate(engine, "v2")["activation"] == "begun"
+    rollout = snapshot(engine, made.id).rollout
+    assert rollout is not None
+    assert rollout.policy.spec.waits == {"min_ready_seconds": 90}
+
+
 def test_the_first_revision_starts_a_deployment(engine: Engine) -> None:
     made = make_deployment(engine, "", status=PENDING)
     done = activate(engine, "v2")

@@ -25,6 +25,8 @@ from tests.support.rows.deployments import ask, make_deployment, write
 from tests.support.rows.rows import everything
 from tests.support.workers.payloads import ELSEWHERE
 
+NEVER = {"strategy": "canary", "spec": {"min_ready_seconds": 60}, "limits": {"timeout_seconds": 60}}
+
 REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ...]]] = {
     "an unknown command": ("explode", {}, UnknownCommandError, ("rollway.explode", "rollway.scale")),
     "no payload": ("scale", {}, InvalidInputError, ("deployment", "desired_replicas")),
@@ -53,6 +55,18 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ..
         {"deployment": "web", "policy": {"strategy": "rolling_update", "spec": {"max_surge": -1}}},
         InvalidInputError,
         ("policy.spec.max_surge",),
+    ),
+    "a policy that can never succeed": (
+        "set_policy",
+        {"deployment": "web", "policy": NEVER},
+        InvalidInputError,
+        ("policy.spec.min_ready_seconds", "policy.limits.timeout_seconds", "every rollout would go back"),
+    ),
+    "a deployment with a policy that can never succeed": (
+        "create_deployment",
+        {"deployment": "api", "policy": NEVER},
+        InvalidInputError,
+        ("policy.spec.min_ready_seconds", "policy.limits.timeout_seconds"),
     ),
     "a name that is taken": ("create_deployment", {"deployment": "web"}, DeploymentExistsError, ("web",)),
     "no such deployment": ("destroy", {"deployment": "api"}, DeploymentNotFoundError, ("api",)),

@@ -11,7 +11,7 @@ from domain.words.errors import (
     WrongStateError,
 )
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot
+from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write
 
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
 
@@ -119,3 +119,18 @@ def test_a_policy_changed_in_the_middle_of_a_rollout_holds_for_the_next_one(engi
     rollout = snapshot(engine, made.id).rollout
     assert rollout is not None
     assert rollout.policy.strategy == "rolling_update"
+
+
+def test_a_smaller_size_allows_no_fewer_failures_and_leaves_limits_that_only_a_newer_release_reads(
+    engine: Engine,
+) -> None:
+    made = make_deployment(engine, "■■|◇", n=40, status=PROVISIONING)
+    ask(engine, "scale", deployment=made.name, desired_replicas=3)
+    rollout = snapshot(engine, made.id).rollout
+    assert rollout is not None
+    assert rollout.policy.limits.failures_allowed(3) == 20
+    newer = '{"timeout_seconds": "long"}'
+    write(engine, "UPDATE rollouts SET limits = %s", newer)
+    ask(engine, "pause", deployment=made.name)
+    (stored,) = read(engine, "SELECT limits FROM rollouts")
+    assert stored["limits"] == {"timeout_seconds": "long"}

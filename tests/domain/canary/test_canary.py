@@ -117,6 +117,15 @@ def test_a_pause_stops_the_time_of_a_step() -> None:
     assert canary_of(resumed.rollout).weight_known_at == later - timedelta(seconds=59)
 
 
+def test_trap_a_step_whose_weight_became_known_in_a_pause_begins_when_that_ends() -> None:
+    looking = at_stage("■■■|■", 3, TIMED, **{**FIRST, "weight_known_at": None})
+    paused = pause(looking, asking(looking, NOW)).deployment
+    known, later = weight_known(paused, NOW + timedelta(minutes=1)), NOW + timedelta(hours=1)
+    resumed = resume(known, asking(known, later)).deployment
+    assert resumed.rollout
+    assert canary_of(resumed.rollout).weight_known_at == later
+
+
 def test_a_weight_is_nobodys_on_the_way_back_and_none_is_known() -> None:
     aborted = abort(at_stage("■■■|■", 3, **FIRST), asking(at_stage("", 3), NOW)).deployment
     left = canary_of(aborted.rollout)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.foresight.plan.world import cycle, with_status
 from domain.model.deployment import Deployment, Lifecycle, RouteStatus
+from domain.steering.verbs import scale
 from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW, READY
 from tests.support.pictures.safety import check_safety
 from tests.support.pictures.simulation import all_started, applied, stopped
@@ -58,7 +59,8 @@ class Run:
         deployment = self.deployment
         match chance.choice(["none"] * 30 + ["scale", "scale", "pause", "resume", "resume", "destroy"]):
             case "scale":
-                return replace(deployment, desired_replicas=chance.randint(0, 12))
+                scalable = deployment.status.lifecycle not in (Lifecycle.DESTROYING, Lifecycle.DESTROYED)
+                return scale(deployment, chance.randint(0, 12)).deployment if scalable else deployment
             case "pause" if deployment.status.lifecycle is Lifecycle.DEPLOYING:
                 return replace(deployment, paused_at=self.now)
             case "resume":

@@ -7,23 +7,30 @@ from domain.cycle.after import outcome_of, routes_after
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, Lifecycle, Rollout, Route, RouteStatus, Verdict
-from domain.model.policy import StrategySpec
 from domain.strategies.backoff import next_start_at
-from domain.strategies.budget import Budget
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
+from tests.prove.laws.limits import broken_by_limits
+from tests.prove.laws.weights import broken_by_weight
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
-from tests.support.pictures.safety import budget_of, counted, is_parked, target_of
+from tests.support.pictures.safety import counted, is_parked, target_of
+from tests.support.worlds.promised import Promised, promised
 
 
 def broken_by_decision(state: State, decision: ClassifiedDecision, after: State) -> str | None:
     """The first law that this step breaks: by what it changes, by how it ends, by when it looks again."""
     if decision.verdict is Verdict.ERROR:
         return f"a decision never fails: {decision.reason}"
-    for sentence in (*_by_changes(state, decision), *_by_end(decision, after), *_by_next_look(state, after, decision)):
+    for sentence in (
+        *_by_changes(state, decision),
+        *broken_by_weight(state, decision),
+        *broken_by_limits(state, decision),
+        *_by_end(decision, after),
+        *_by_next_look(state, after, decision),
+    ):
         return sentence
-    return broken_by_row(after.deployment)
+    return broken_by_row(after.deployment, state.now)
 
 
 def _by_changes(state: State, decision: ClassifiedDecision) -> Iterator[str]:
@@ -43,47 +50,32 @@ def _by_changes(state: State, decision: ClassifiedDecision) -> Iterator[str]:
 
 def _within_budgets(state: State, decision: ClassifiedDecision) -> Iterator[str]:
     before, changes, now = state.deployment, decision.changes, state.now
-    budgets = [budget_of(before)]
-    if before.rollout is not None:
-        yield from _by_percents(before.rollout.policy.spec, budgets[0])
-        budgets.append(guard_of(before))
+    budget = promised(before)
+    keep = budget.keep_after(promotion=decision.revision is RevisionMove.SWAP)
     if changes.created:
-        yield from _by_creations(before, decision, budgets, now)
+        yield from _by_creations(before, decision, budget, now)
     drained = [route for route in before.routes if route.id in changes.drain_route_ids]
-    kept = not budgets[0].alone and before.status != ROLLING_BACK
+    kept = not budget.alone and before.status != ROLLING_BACK
     if kept and any(is_parked(route, target_of(before), now) for route in drained):
         yield "what is parked runs until its time is over"
     taken = {route.id for route in before.routes if route.is_serving}
     if taken & {*changes.drain_route_ids, *changes.park_route_ids}:
         serving = sum(route.is_serving for route in routes_after(before.routes, changes, now))
-        for budget in budgets:
-            if serving < budget.keep:
-                yield f"our own drains leave at least {budget.keep} serving, not {serving}"
+        if serving < keep:
+            yield f"our own drains leave at least {keep} serving, not {serving}"
+        if before.rollout is not None and serving < guard_of(before).keep:
+            yield f"Postgres holds a rollout to what its budgets come to: {guard_of(before).keep} stay, not {serving}"
 
 
-def _by_percents(spec: StrategySpec, budget: Budget) -> Iterator[str]:
-    """A percent of unavailable rounds down, one of surge rounds up, both 0 allow 1."""
-    surge, unavailable = (str(getattr(spec, name, "")) for name in ("max_surge", "max_unavailable"))
-    n = budget.desired
-    if unavailable.endswith("%") and 100 * (n - budget.keep) > max(
-        int(unavailable[:-1]) * n, 100 * (budget.ceiling == n)
-    ):
-        yield f"{unavailable} of {n} may be missing, not {n - budget.keep}"
-    if surge.endswith("%") and 100 * (budget.ceiling - n) >= int(surge[:-1]) * n + 100:
-        yield f"{surge} of {n} may be added, not {budget.ceiling - n}"
-
-
-def _by_creations(
-    before: Deployment, decision: ClassifiedDecision, budgets: list[Budget], now: datetime
-) -> Iterator[str]:
+def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Promised, now: datetime) -> Iterator[str]:
     live, target, created = counted(before, now), target_of(before), decision.changes.created
-    for budget in budgets:
-        if live + created > budget.ceiling:
-            yield f"{live} + {created} replicas are more than the {budget.ceiling} allowed"
+    guard = guard_of(before) if before.rollout else budget
+    if live + created > min(budget.ceiling, guard.ceiling):
+        yield f"{live} + {created} replicas are more than the {min(budget.ceiling, guard.ceiling)} allowed"
     if any(spec.revision_id != target for spec in decision.changes.rollout_specs) and not _keeps_blue(before, decision):
         yield "only replicas of the revision that should run are created"
     others = (route.revision_id != target and _runs(route) for route in before.routes)
-    if budgets[0].alone and any(others):
+    if budget.alone and any(others):
         yield "no replica starts before every one of another revision has stopped"
     failures = before.start_failures
     too_early = failures is not None and failures.came_up_at is None and now < next_start_at(failures)
@@ -134,11 +126,6 @@ def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> I
         yield "no clock runs while a person is waited for"
     if rollout is not None and _is_judged(after.deployment, rollout) and (due_at is None or due_at > _soon(state)):
         yield "a canary that is judged is looked at once a second"
-    before = decision.deployment.rollout
-    if before is None or before.clock_stopped_at is None or before.policy.limits.progress_timeout_seconds is not None:
-        return
-    if decision.verdict is Verdict.EXPIRED and before.clock_stopped_at < before.deadline:
-        yield "time that a person took is not held against the rollout"
 
 
 def _is_judged(deployment: Deployment, rollout: Rollout) -> bool:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from domain.foresight.plan.world import cycle
-from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome, TrafficStatus
+from domain.model.deployment import Deployment, Lifecycle, Rollout, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Steered
 from tests.prove.state import State
 from tests.support.pictures.pictures import DESTROYED, READY, ROLLING_BACK
@@ -19,7 +19,7 @@ def broken_by_waiting(deployment: Deployment, at: datetime) -> str | None:
     return None
 
 
-def broken_by_row(deployment: Deployment) -> str | None:
+def broken_by_row(deployment: Deployment, now: datetime) -> str | None:
     """Of the row alone, whatever led to it."""
     rollout, deploying = deployment.rollout, deployment.status.lifecycle is Lifecycle.DEPLOYING
     signs = (rollout is not None, deployment.deploying_revision_id is not None, deployment.status.sub_step is not None)
@@ -33,8 +33,14 @@ def broken_by_row(deployment: Deployment) -> str | None:
         return "what was given up is tried again later"
     if any(route.parked_until is not None and route.traffic is TrafficStatus.ACTIVE for route in deployment.routes):
         return "what is parked is out of traffic"
-    if rollout is None:
-        return None
+    return None if rollout is None else _broken_by_rollout(deployment, rollout, now)
+
+
+def _broken_by_rollout(deployment: Deployment, rollout: Rollout, now: datetime) -> str | None:
+    known_at = rollout.canary.weight_known_at if rollout.canary else None
+    past = (rollout.started_at, rollout.last_progress_at, rollout.clock_stopped_at, known_at, deployment.paused_at)
+    if any(at is not None and at > now for at in past):
+        return "nothing that has happened lies in the future: no progress, no pause, no weight that proxies know"
     if rollout.from_revision_id != deployment.current_revision_id:
         return "a rollout leads away from the current revision"
     if rollout.to_revision_id != deployment.deploying_revision_id or rollout.to_revision_id == rollout.from_revision_id:
@@ -57,7 +63,7 @@ def broken_by_command(state: State, name: str, steered: Steered) -> str | None:
     superseded = before and after and steered.ended is RolloutOutcome.SUPERSEDED
     if superseded and before and after and after.desired_at_start != before.desired_at_start:
         return "a rollout that takes the place of another begins with the size from before it"
-    return broken_by_row(steered.deployment)
+    return broken_by_row(steered.deployment, state.now)
 
 
 def rests(state: State) -> bool:

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from domain.model.deployment import RolloutOutcome
+from domain.model.deployment import Deployment, RolloutOutcome
 from domain.steering import verbs as steering
 from domain.steering.steered import Steered
 from domain.words.errors import RollwayError
 from tests.prove.laws.every_state import broken_by_command
+from tests.prove.laws.spelled import unlike
+from tests.prove.laws.spelled_commands import after_command
 from tests.prove.state import Move, State, still_held
 from tests.support.people.people import activate_revision, asking, request
 from tests.support.pictures.pictures import V1, V2, V3
@@ -68,14 +70,20 @@ def people(state: State) -> Iterator[Move]:
 
 def asked(state: State, name: str, command: Command) -> Move | None:
     """None for a command that is refused, or that finds everything as it should be."""
+    wanted = after_command(name, state)
     try:
         steered = command(state)
     except RollwayError:
-        return None
+        return _refused(state, name, wanted)
     if steered.already or replace(steered.deployment, version=state.deployment.version) == state.deployment:
-        return None
+        return _refused(state, name, wanted)
     after = replace(state, deployment=steered.deployment, due_at=state.now, held=still_held(state, steered.deployment))
-    return Move(name, after, said=steered.said, broken=broken_by_command(state, name, steered))
+    broken = unlike(f"'{name}'", wanted, steered.deployment) or broken_by_command(state, name, steered)
+    return Move(name, after, said=steered.said, broken=broken)
+
+
+def _refused(state: State, name: str, wanted: Deployment | None) -> Move | None:
+    return Move(name, state, broken=unlike(f"'{name}'", wanted, None)) if wanted else None
 
 
 def helper(state: State) -> Move | None:

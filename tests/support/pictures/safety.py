@@ -7,10 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.cycle.after import routes_after
-from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.transitions import ClassifiedDecision
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, Route, RouteStatus
-from domain.strategies.budget import Budget, resting_budget
+from tests.support.worlds.promised import promised
 
 
 def target_of(deployment: Deployment) -> UUID:
@@ -21,13 +20,6 @@ def target_of(deployment: Deployment) -> UUID:
     return target
 
 
-def budget_of(deployment: Deployment) -> Budget:
-    """The one that holds now."""
-    if deployment.rollout is None:
-        return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
-    return EVALUATOR.budget(deployment)
-
-
 def is_parked(route: Route, target: UUID, now: datetime) -> bool:
     """Of another revision, and kept for a way back until later than now: outside of every budget."""
     return route.revision_id != target and route.parked_until is not None and route.parked_until > now
@@ -35,7 +27,7 @@ def is_parked(route: Route, target: UUID, now: datetime) -> bool:
 
 def counted(deployment: Deployment, now: datetime) -> int:
     """What the ceiling counts: live ones that are not parked, and stopping ones if the budget says so."""
-    target, count_stopping = target_of(deployment), budget_of(deployment).count_stopping
+    target, count_stopping = target_of(deployment), promised(deployment).count_stopping
     stopping = sum(route.status is RouteStatus.TERMINATING for route in deployment.routes)
     live = sum(not is_parked(route, target, now) for route in deployment.active_routes)
     return live + (stopping if count_stopping else 0)
@@ -50,12 +42,13 @@ def check_safety(decision: ClassifiedDecision, now: datetime) -> None:
     if before.status.lifecycle not in (Lifecycle.SCALING, Lifecycle.DEPLOYING):
         assert not changes or before.status.lifecycle is Lifecycle.DESTROYING, decision.reason
         return
-    budget, count = budget_of(before), counted(before, now)
+    budget, count = promised(before), counted(before, now)
+    keep = budget.keep_after(promotion=decision.revision is RevisionMove.SWAP)
     assert count + changes.created <= max(budget.ceiling, count), decision.reason
     serving = {route.id for route in before.routes if route.is_serving}
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
     left = sum(route.is_serving for route in routes_after(before.routes, changes, now))
-    assert not taken or left >= budget.keep, decision.reason
+    assert not taken or left >= keep, decision.reason
     others = (route for route in before.active_routes if route.revision_id != before.current_revision_id)
     kept = {route.id for route in others if is_parked(route, target_of(before), now)}
     assert budget.alone or not kept & set(changes.drain_route_ids), decision.reason

@@ -14,9 +14,9 @@ from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus
 from domain.model.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
-from domain.strategies.budget import Budget
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
-from tests.support.pictures.safety import budget_of, counted, is_parked, target_of
+from tests.support.pictures.safety import counted, is_parked, target_of
+from tests.support.worlds.promised import Promised, promised
 
 
 class ImaginedStatus(StrEnum):
@@ -144,8 +144,8 @@ class Case:
         return self.deployment.desired_replicas
 
     @property
-    def budget(self) -> Budget:
-        return budget_of(self.deployment)
+    def budget(self) -> Promised:
+        return promised(self.deployment)
 
     @property
     def strategy(self) -> str | None:

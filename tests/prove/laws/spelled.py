@@ -1,0 +1,144 @@
+"""What is left by a look, by news of a replica and by a proxy's word: the rules a second time, slow and field by field.
+
+It shares no code with `domain/cycle/after.py`, `domain/cycle/rollout.py` and `domain/replicas/reported.py`.
+"""
+
+from collections import Counter
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+
+from domain.cycle.transitions import ClassifiedDecision, RevisionMove
+from domain.model.canary import CanaryState
+from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures, TrafficStatus, Verdict
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+
+WELL_FOR_GOOD = timedelta(seconds=60)
+STILL = timedelta()
+
+
+def unlike(what: str, wanted: Deployment | None, got: Deployment | None) -> str | None:
+    """The fields in which both differ, as the sentence of a law."""
+    if wanted is None or got is None:
+        return None if wanted is got else f"{what} is {'refused' if wanted is None else 'done'} by its rules"
+    pairs = [(wanted, got)] if wanted.rollout is None or got.rollout is None else [(wanted.rollout, got.rollout)]
+    pairs = [(wanted, got), *pairs]
+    wrong = [
+        f.name for a, b in pairs for f in fields(a) if f.name != "routes" and getattr(a, f.name) != getattr(b, f.name)
+    ]
+    if _drawn(wanted) != _drawn(got):
+        wrong.append("routes")
+    return f"{what} leaves what its rules say: {', '.join(dict.fromkeys(wrong))}" if wrong else None
+
+
+def _drawn(deployment: Deployment) -> Counter[object]:
+    """A new replica has no id of its own yet."""
+    new = [route for route in deployment.routes if route.status is RouteStatus.PROVISIONING]
+    known = [route for route in deployment.routes if route.status is not RouteStatus.PROVISIONING]
+    return Counter([*known, *((route.revision_id, route.traffic, route.created_at) for route in new)])
+
+
+def after_look(decision: ClassifiedDecision, now: datetime) -> Deployment:
+    """By what was decided: verdict, changes, and where they lead."""
+    before, ends = decision.deployment, decision.revision is not RevisionMove.KEEP
+    is_step = decision.verdict is not Verdict.SKIPPED
+    swaps, turns = decision.revision is RevisionMove.SWAP, decision.to == ROLLING_BACK != before.status
+    rollout = before.rollout
+    return replace(
+        before,
+        desired_replicas=rollout.desired_at_start if rollout and turns else before.desired_replicas,
+        status=decision.to,
+        current_revision_id=before.deploying_revision_id if swaps else before.current_revision_id,
+        deploying_revision_id=None if ends else before.deploying_revision_id,
+        version=before.version + is_step,
+        phase_started_at=before.phase_started_at if decision.to == before.status else now,
+        phase_attempts=decision.attempts,
+        hold=None,
+        paused_at=None if ends else before.paused_at,
+        rollout=None if rollout is None or ends else _rollout_after(rollout, decision, now, turns=turns),
+        degraded_reason=decision.degraded_reason,
+        retry_at=decision.retry_at,
+        routes=tuple(_routes_after(decision, now)),
+    )
+
+
+def _rollout_after(before: Rollout, decision: ClassifiedDecision, now: datetime, *, turns: bool) -> Rollout:
+    """Clocks stand still while a person is waited for; then deadline and progress move on, progress to now at most."""
+    stopped_at = before.clock_stopped_at
+    if decision.clock_stopped:
+        rollout = replace(before, clock_stopped_at=stopped_at or now)
+    else:
+        asleep = now - stopped_at if stopped_at else STILL
+        progress = min(now, before.last_progress_at + asleep)
+        rollout = replace(before, clock_stopped_at=None, deadline=before.deadline + asleep, last_progress_at=progress)
+    if decision.verdict is Verdict.SKIPPED:
+        return rollout
+    drained = [route for route in decision.deployment.routes if route.id in decision.changes.drain_route_ids]
+    forward = decision.deployment.status == PROVISIONING
+    for route in drained:
+        if route.revision_id != before.to_revision_id:
+            rollout = replace(rollout, last_progress_at=now)
+        elif forward and route.status is RouteStatus.UNHEALTHY:
+            rollout = replace(rollout, failed_routes=rollout.failed_routes + 1)
+    rollout, stage = replace(rollout, steps=before.steps + 1), decision.changes.stage
+    if stage is not None:
+        seen = before.canary.evidence if before.canary else ()
+        canary = CanaryState(stage.number, stage.weight, None, seen)
+        rollout = replace(rollout, canary=canary, promote_requested=False)
+    return weightless(rollout) if turns else rollout
+
+
+def weightless(rollout: Rollout) -> Rollout:
+    """On the way back no request goes to the canary, once every proxy knows."""
+    canary = rollout.canary
+    return (
+        replace(rollout, canary=replace(canary, weight=0, weight_known_at=None))
+        if canary and canary.weight
+        else rollout
+    )
+
+
+def _routes_after(decision: ClassifiedDecision, now: datetime) -> list[Route]:
+    changes, left = decision.changes, []
+    for route in decision.deployment.routes:
+        if route.id in changes.drain_route_ids:
+            gone = replace(route, status=RouteStatus.TERMINATING, status_changed_at=now)
+            left.append(replace(gone, traffic=TrafficStatus.INACTIVE))
+        elif route.id in changes.park_route_ids:
+            left.append(replace(route, traffic=TrafficStatus.INACTIVE, parked_until=changes.park_until))
+        elif route.id in changes.promote_route_ids:
+            left.append(replace(route, traffic=TrafficStatus.ACTIVE, parked_until=None))
+        else:
+            left.append(route)
+    for spec in changes.rollout_specs:
+        new = Route(decision.deployment.id, spec.revision_id, RouteStatus.PROVISIONING, spec.traffic, now, now)
+        left += [new] * spec.count
+    return left
+
+
+def after_news(before: Deployment, route: Route, status: RouteStatus, now: datetime) -> Deployment:
+    """One replica is found so: failed, come up, sick, or back."""
+    others = tuple(each for each in before.routes if each.id != route.id)
+    became = replace(route, status=status, status_changed_at=now)
+    known, rollout = before.start_failures, before.rollout
+    of_target = rollout is not None and rollout.to_revision_id == route.revision_id
+    if status is RouteStatus.FAILED:
+        known = _one_more(known, route, now)
+        if rollout and of_target:
+            rollout = replace(rollout, failed_routes=rollout.failed_routes + 1)
+    elif route.status is RouteStatus.PROVISIONING and status is RouteStatus.HEALTHY:
+        if known and known.revision_id == route.revision_id:
+            known = replace(known, came_up_at=known.came_up_at or now)
+        if rollout and of_target:
+            rollout = replace(rollout, last_progress_at=now)
+    routes = others if status is RouteStatus.FAILED else (*others, became)
+    return replace(before, version=before.version + 1, routes=routes, rollout=rollout, start_failures=known)
+
+
+def _one_more(known: StartFailures | None, route: Route, now: datetime) -> StartFailures:
+    """The first again after another revision's, or once what came up has been well for a minute."""
+    if known is None or known.revision_id != route.revision_id:
+        return StartFailures(route.revision_id, 1, now)
+    if known.came_up_at is not None and known.came_up_at + WELL_FOR_GOOD <= now:
+        return StartFailures(route.revision_id, 1, now)
+    short = known.short_lives + (known.came_up_at is not None)
+    return StartFailures(route.revision_id, known.in_a_row + 1, now, None, short)

@@ -1,0 +1,168 @@
+"""What each command leaves, or that it is refused: the ladders of docs/commands.md a second time, slow and plain.
+
+It shares no code with `domain/steering` and `domain/cycle/rollout.py`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+from domain.model.canary import CanaryState
+from domain.model.deployment import Deployment, Lifecycle, Rollout
+from tests.prove.laws.spelled import weightless
+from tests.prove.state import State
+from tests.support.people.people import asking
+from tests.support.pictures.pictures import DESTROYING, PROVISIONING, ROLLING_BACK, V1, V2, V3
+
+REVISIONS = {"v1": V1, "v2": V2, "v3": V3}
+
+
+def after_command(name: str, state: State) -> Deployment | None:
+    """None where it is refused, or nothing is to be done."""
+    left = _left(name.split(), state)
+    if left is None or replace(left, version=state.deployment.version) == state.deployment:
+        return None
+    return replace(left, version=state.deployment.version + 1)
+
+
+def _left(words: list[str], state: State) -> Deployment | None:
+    before = state.deployment
+    if before.status.lifecycle in (Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        return None
+    match words:
+        case ["destroy"]:
+            gone = replace(before, status=DESTROYING, deploying_revision_id=None, rollout=None, paused_at=None)
+            return replace(gone, phase_started_at=state.now, phase_attempts=0)
+        case ["scale", "to", size]:
+            return _scaled(before, int(size))
+        case ["activate", revision, *supersede]:
+            return _activated(state, REVISIONS[revision], None, supersede=bool(supersede))
+        case ["retry"]:
+            return _retried(state)
+        case ["undo"] if before.rollout is None:
+            back = state.previous
+            return _activated(state, back, None, supersede=True, undo=True) if back and state.policy else None
+        case _ if before.rollout is not None:
+            return _steered(" ".join(words), state, before.rollout)
+    return None
+
+
+def _scaled(before: Deployment, size: int) -> Deployment:
+    """In a rollout it is the size of both revisions; what was given up is tried again."""
+    rollout = before.rollout
+    both = replace(rollout, desired_at_start=size, desired_with_revision=None) if rollout else None
+    return replace(before, desired_replicas=size, rollout=both, degraded_reason=None, retry_at=None)
+
+
+def _steered(name: str, state: State, rollout: Rollout) -> Deployment | None:
+    before, paused = state.deployment, state.deployment.paused_at is not None
+    returns = before.status == ROLLING_BACK
+    canary = rollout.canary
+    has_weight = canary is not None and canary.weight is not None
+    match name:
+        case "pause" if not paused:
+            still = replace(rollout, clock_stopped_at=rollout.clock_stopped_at or state.now)
+            return replace(before, paused_at=state.now, rollout=still)
+        case "resume" if paused:
+            return _awake(state)
+        case "promote" if not returns and not paused and not rollout.promote_requested:
+            waits = rollout.policy.strategy == "blue_green" or has_weight
+            return replace(before, rollout=replace(rollout, promote_requested=True)) if waits else None
+        case "promote in full" if not returns and not paused and canary and has_weight:
+            past = replace(canary, weight=None, weight_known_at=None)
+            return replace(before, rollout=replace(rollout, canary=past, promote_requested=False))
+        case "undo" if rollout.is_undo:
+            return _awake(state) if paused and not returns else None
+        case "abort" | "undo" if paused or not returns:
+            return _back(state)
+    return None
+
+
+def _awake(state: State) -> Deployment:
+    """The seconds of a weight stand still while both are so: paused, and known to every proxy."""
+    before, rollout = state.deployment, state.deployment.rollout
+    if rollout and rollout.canary and rollout.canary.weight_known_at and before.paused_at:
+        known_at = rollout.canary.weight_known_at
+        looked_at = max(timedelta(), before.paused_at - known_at)
+        rollout = replace(rollout, canary=replace(rollout.canary, weight_known_at=state.now - looked_at))
+    return replace(before, paused_at=None, rollout=rollout)
+
+
+def _back(state: State, size: int | None = None) -> Deployment | None:
+    """To the size from before, or to one that comes with the wish."""
+    before, rollout = state.deployment, state.deployment.rollout
+    if rollout is None:
+        return None
+    if size is not None:
+        rollout = replace(rollout, desired_at_start=size, desired_with_revision=None)
+    returns = before.status == ROLLING_BACK
+    return replace(
+        before,
+        status=ROLLING_BACK,
+        desired_replicas=rollout.desired_at_start,
+        paused_at=None,
+        phase_attempts=0,
+        phase_started_at=before.phase_started_at if returns else state.now,
+        rollout=weightless(replace(rollout, clock_stopped_at=None)),
+    )
+
+
+def _retried(state: State) -> Deployment | None:
+    """What runs is the answer; what returns, or has returned, begins again with the size that came with it."""
+    rollout = state.deployment.rollout
+    if rollout is not None:
+        returns = state.deployment.status == ROLLING_BACK
+        return _activated(state, rollout.to_revision_id, rollout.desired_with_revision, supersede=returns)
+    if state.rolled_back is None:
+        return None
+    revision, size = state.rolled_back
+    return _activated(state, revision, size, supersede=False)
+
+
+def _activated(
+    state: State, revision: UUID, size: int | None, *, supersede: bool, undo: bool = False
+) -> Deployment | None:
+    before, rollout = state.deployment, state.deployment.rollout
+    if rollout is None:
+        if revision != before.current_revision_id:
+            return _begun(state, revision, size, undo=undo)
+        others = any(r.revision_id != revision and r.parked_until is None for r in before.active_routes)
+        if not others and size in (None, before.desired_replicas):
+            return None
+        sized = before if size is None else replace(before, desired_replicas=size)
+        return replace(sized, degraded_reason=None, retry_at=None)
+    if revision == rollout.to_revision_id and before.status != ROLLING_BACK:
+        awake = _awake(state)
+        assert awake.rollout is not None
+        asked = replace(awake.rollout, promote_requested=rollout.promote_requested or undo)
+        if size is None:
+            return replace(awake, rollout=asked)
+        return replace(awake, desired_replicas=size, rollout=replace(asked, desired_with_revision=size))
+    if not supersede:
+        return None
+    return _back(state, size) if revision == before.current_revision_id else _begun(state, revision, size, undo=undo)
+
+
+def _begun(state: State, revision: UUID, size: int | None, *, undo: bool) -> Deployment | None:
+    """With clocks of its own. The size that it returns to is that from before a rollout whose place it takes."""
+    before, policy, now = state.deployment, state.policy, state.now
+    if policy is None or before.current_revision_id is None:
+        return None
+    known = before.rollout.desired_at_start if before.rollout else before.desired_replicas
+    rollout = Rollout(
+        id=asking(before, now).rollout_id,
+        from_revision_id=before.current_revision_id,
+        to_revision_id=revision,
+        policy=policy,
+        started_at=now,
+        last_progress_at=now,
+        deadline=now + timedelta(seconds=policy.limits.timeout_seconds),
+        desired_at_start=known,
+        desired_with_revision=size,
+        promote_requested=undo,
+        is_undo=undo,
+        canary=CanaryState() if policy.strategy == "canary" and not undo else None,
+    )
+    begun = replace(before, status=PROVISIONING, deploying_revision_id=revision, rollout=rollout, paused_at=None)
+    wanted = replace(begun, desired_replicas=known if size is None else size)
+    return replace(wanted, phase_started_at=now, phase_attempts=0, degraded_reason=None, retry_at=None)

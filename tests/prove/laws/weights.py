@@ -1,0 +1,66 @@
+"""What docs/canary.md promises of weights: who goes on, when, and that nobody with requests is left alone by us."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from domain.cycle.after import routes_after
+from domain.cycle.transitions import ClassifiedDecision
+from domain.model.canary import CanaryState
+from domain.model.deployment import Deployment, Rollout, Route, Verdict
+from tests.prove.state import State
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.worlds.promised import share
+
+
+def broken_by_weight(state: State, decision: ClassifiedDecision) -> Iterator[str]:
+    """Judged as proxies would: by the routes as they are now."""
+    before = state.deployment
+    if (decision.deployment.paused_at or decision.deployment.hold) and decision.changes:
+        yield "nothing is created, drained or promoted while paused or held"
+    rollout, part = before.rollout, share(before)
+    if rollout is None or rollout.canary is None or part is None or before.status != PROVISIONING:
+        return
+    if decision.changes.stage is not None:
+        yield from _by_stage(state, rollout, rollout.canary, decision)
+    if before.desired_replicas:
+        yield from _by_drains(before, decision, gets_new=part > 0)
+
+
+def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: ClassifiedDecision) -> Iterator[str]:
+    stage = decision.changes.stage
+    assert stage is not None
+    if (
+        decision.verdict is not Verdict.NEED_RETRY
+        or decision.changes.drain_route_ids
+        or stage.number != canary.stage + 1
+    ):
+        yield "weights come one after the other, and each alone"
+    if canary.weight_known_at is None:
+        yield "the next weight waits until every live proxy has acknowledged this one"
+    serving = _serving(state.deployment.routes, rollout, new=True)
+    if not serving and state.deployment.desired_replicas:
+        yield "a canary gets requests only when one of its replicas serves"
+    if canary.stage == 0 or rollout.promote_requested:
+        return
+    spec: dict[str, Any] = rollout.policy.spec.model_dump()
+    steps = ([spec["mirror"]] if spec["mirror"] else []) + list(spec["steps"])
+    seconds = steps[canary.stage - 1]["seconds"]
+    judge = spec["judge"] if canary.weight and not (spec["judge"] or {}).get("dry_run") else None
+    known_at = canary.weight_known_at or state.now
+    if judge is None and (seconds is None or state.now < known_at + timedelta(seconds=seconds)):
+        yield "a step ends by a person, or by its seconds, counted from when every live proxy knew its weight"
+    if judge is not None and state.now < known_at + timedelta(seconds=judge["at_least"]["seconds"]):
+        yield "a judge looks for as long as it must at least"
+
+
+def _by_drains(before: Deployment, decision: ClassifiedDecision, *, gets_new: bool) -> Iterator[str]:
+    assert before.rollout is not None
+    after = routes_after(before.routes, decision.changes, before.phase_started_at)
+    for new in (False, True) if gets_new else (False,):
+        if _serving(before.routes, before.rollout, new=new) and not _serving(after, before.rollout, new=new):
+            yield "no side with requests loses its last replica by us"
+
+
+def _serving(routes: tuple[Route, ...], rollout: Rollout, *, new: bool) -> int:
+    return sum(route.is_serving and (route.revision_id == rollout.to_revision_id) is new for route in routes)

@@ -1,0 +1,65 @@
+"""The budgets as docs/policies.md promises them, in fractions. It shares nothing with the strategies that keep them.
+
+when                               ceiling    floor
+rolling update, canary             n + s      n - u; where percents make both 0, u is 1
+blue-green until the promotion     b + n      b
+blue-green, the promotion itself              n
+recreate                           n          0; old and new never at the same time
+the way back                       as above with n = b, which is the size that is wanted then
+outside a rollout                  n + 1      n
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from domain.model.deployment import Deployment
+
+WHOLE = 10_000
+"""A weight is so many of all requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """`desired`: n. `keep`: the floor; `promotion_keeps`: that of a promotion, which brings in what takes its place."""
+
+    desired: int
+    ceiling: int
+    keep: int
+    promotion_keeps: int
+    count_stopping: bool = False
+    alone: bool = False
+
+    def keep_after(self, *, promotion: bool) -> int:
+        """How many serve at least after such a step."""
+        return self.promotion_keeps if promotion else self.keep
+
+
+def promised(deployment: Deployment) -> Promised:
+    """What holds now."""
+    rollout, n = deployment.rollout, deployment.desired_replicas
+    if rollout is None:
+        return Promised(n, n + 1, n, n, deployment.count_stopping)
+    before = rollout.desired_at_start
+    spec = rollout.policy.spec.model_dump()
+    counts = spec["count_stopping"]
+    match rollout.policy.strategy:
+        case "blue_green":
+            return Promised(n, before + n, before, n, counts)
+        case "recreate":
+            return Promised(n, n, 0, 0, count_stopping=True, alone=True)
+        case "rolling_update" | "canary":
+            surge, unavailable = ceil(_of(spec["max_surge"], n)), floor(_of(spec["max_unavailable"], n))
+            least = max(0, n - (unavailable or (surge == 0)))
+            return Promised(n, n + surge, least, least, counts)
+    raise AssertionError(f"docs/policies.md has no budget of {rollout.policy.strategy}")
+
+
+def _of(amount: int | str, n: int) -> Fraction:
+    return Fraction(amount) if isinstance(amount, int) else Fraction(amount.removesuffix("%")) / 100 * n
+
+
+def share(deployment: Deployment) -> Fraction | None:
+    """Which part of all requests the canary gets; None where no weight says so."""
+    canary = deployment.rollout.canary if deployment.rollout else None
+    return None if canary is None or canary.weight is None else Fraction(canary.weight, WHOLE)
