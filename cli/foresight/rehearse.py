@@ -68,8 +68,9 @@ def _lines(rehearsal: Rehearsal) -> Iterator[str]:
     if rehearsal.is_learned and rehearsal.band is not None:
         band = rehearsal.band
         yield f"nine of ten that complete take {in_words(band.low)} to {in_words(band.high)} s"
-        done = (f"{share[1:]} % by {_when(at)}" for share, at in rehearsal.done.items())
-        yield f"done: {', '.join(done)}"
+        done = [f"{share[1:]} % by {_when(at)}" for share, at in rehearsal.done.items() if at is not None]
+        never = ", the others never" if len(done) < len(rehearsal.done) else ""
+        yield f"done: {', '.join(done)}{never}"
     worst, often = next(iter(rehearsal.fewest_serving.items()))
     yield f"fewest serving: {worst}, in {_share(often, rehearsal)} of the runs"
     if 0 < rehearsal.learned_starts < _ENOUGH:
@@ -87,5 +88,5 @@ def _share(count: int, rehearsal: Rehearsal) -> str:
     return f"{count / rehearsal.runs:.1%}"
 
 
-def _when(at: float | None) -> str:
-    return "no time" if at is None else f"{in_words(at)} s"
+def _when(at: float) -> str:
+    return f"{in_words(at)} s"

@@ -26,9 +26,12 @@ _REPLICAS = """
              FILTER (WHERE healthy_at IS NOT NULL) AS starts,
            array_agg(extract(epoch FROM stopped_at - drain_started_at)::float8 ORDER BY created_at)
              FILTER (WHERE status = 'terminated' AND stopped_at >= drain_started_at) AS stops,
-           count(*) FILTER (WHERE status = 'failed' AND healthy_at IS NULL) AS failed
-      FROM (SELECT * FROM routes WHERE deployment_id = %s AND created_at < %s
-             ORDER BY created_at DESC LIMIT %s) newest
+           count(*) FILTER (WHERE status = 'failed' AND healthy_at IS NULL AND came_up) AS failed,
+           count(DISTINCT revision_id) FILTER (WHERE status = 'failed' AND NOT came_up) AS never_up,
+           count(DISTINCT revision_id) AS revisions
+      FROM (SELECT *, bool_or(healthy_at IS NOT NULL) OVER (PARTITION BY revision_id) AS came_up
+              FROM (SELECT * FROM routes WHERE deployment_id = %s AND created_at < %s
+                     ORDER BY created_at DESC LIMIT %s) newest) seen
 """
 
 _WAKES = """
@@ -48,6 +51,8 @@ class _Replicas(NamedTuple):
     starts: list[float] | None
     stops: list[float] | None
     failed: int
+    never_up: int
+    revisions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,8 @@ def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetim
         stops=tuple(replicas.stops or ()),
         wakes=tuple(max(0.0, wake) for (wake,) in wakes),
         failed_starts=replicas.failed,
+        never_up=replicas.never_up,
+        revisions=replicas.revisions,
     )
 
 

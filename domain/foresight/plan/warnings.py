@@ -27,7 +27,7 @@ def warnings_of(
         *_about_health(subject),
         *_about_people(subject.deployment, typical),
         *_about_times(subject.deployment, learned, others),
-        *_about_failures(subject.deployment, learned),
+        *_about_failures(subject.deployment, learned, typical),
     )
 
 
@@ -78,7 +78,11 @@ def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Cour
         yield f"in {len(back)} of {len(others)} runs it goes back though no replica fails: {back[0]}"
 
 
-def _about_failures(deployment: Deployment, learned: Learned) -> Iterator[str]:
+def _about_failures(deployment: Deployment, learned: Learned, typical: Course) -> Iterator[str]:
+    if not any(wave.create for wave in typical.waves):
+        return
+    if learned.never_up:
+        yield f"of the last {learned.revisions} revisions of {deployment.name} {learned.never_up} never came up"
     if learned.failure_rate >= _OFTEN:
         failed, all_starts = learned.failed_starts, learned.failed_starts + len(learned.starts)
         yield f"{failed} of the last {all_starts} starts of {deployment.name} failed"

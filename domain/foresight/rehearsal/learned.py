@@ -29,13 +29,16 @@ class Learned:
     """Times in seconds, as they were measured; none where nothing is known yet.
 
     `starts`: from creation until healthy. `stops`: from drain until gone. `wakes`: from a change until the decision
-    that it led to. `failed_starts`: how many others never came up. The oldest first.
+    that it led to. The oldest first. `failed_starts`: how many others never came up, though replicas of their revision
+    did. `never_up`: of so many `revisions` none did; a mistake of theirs says nothing of the next one.
     """
 
     starts: tuple[float, ...] = ()
     stops: tuple[float, ...] = ()
     wakes: tuple[float, ...] = ()
     failed_starts: int = 0
+    never_up: int = 0
+    revisions: int = 0
 
     @property
     def failure_rate(self) -> float:

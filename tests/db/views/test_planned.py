@@ -1,6 +1,7 @@
 """What a plan is read from: a deployment as an activation would leave it, or as it stands."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,13 +9,14 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.views.ahead.foresight import foreseeable
+from db.views.ahead.foresight import foreseeable, learned_of
 from db.views.ahead.planned import Planned, activated, planned_rest
 from db.views.deployments import deployment_named
 from db.views.timeline import revision_named
+from domain.foresight.rehearsal.learned import Learned
 from domain.words.errors import DeploymentNotFoundError, RevisionNotFoundError
 from tests.support.pictures.pictures import PENDING, PROVISIONING
-from tests.support.rows.deployments import SPEC, make_deployment
+from tests.support.rows.deployments import SPEC, Made, make_deployment, write
 
 CHECKED: Mapping[str, Any] = {**SPEC, "health_check": {"path": "/health"}}
 EXTERNAL: Mapping[str, Any] = {"runtime": "external", "external": {"template": "gpu"}}
@@ -71,3 +73,18 @@ def test_what_there_is_not_is_told_with_what_lists_those_that_are(engine: Engine
     make_deployment(engine)
     with pytest.raises(RevisionNotFoundError, match="web has no revision v9; 'rollway status web' lists them"):
         in_transaction(engine, lambda connection: activated(connection, "web", "v9"))
+
+
+def test_mistakes_of_revisions_that_never_came_up_are_counted_apart(engine: Engine) -> None:
+    made = make_deployment(engine, "■■|✗", status=PROVISIONING)
+    write(engine, "UPDATE routes SET healthy_at = created_at + interval '2 seconds' WHERE status = 'healthy'")
+    learned = learned_in(engine, made)
+    assert (len(learned.starts), learned.failed_starts, learned.failure_rate) == (2, 0, 0)
+    assert (learned.never_up, learned.revisions) == (1, 2)
+    write(engine, "UPDATE routes SET revision_id = (SELECT current_revision_id FROM deployments)")
+    learned = learned_in(engine, made)
+    assert (learned.failed_starts, learned.never_up, learned.revisions) == (1, 0, 1)
+
+
+def learned_in(engine: Engine, made: Made) -> Learned:
+    return in_transaction(engine, partial(learned_of, deployment_id=made.id))
