@@ -31,7 +31,7 @@ def awaited(deployment: Deployment, waits: Waits, around: Around, now: datetime)
         typed = f"rollway {waits.verb} {deployment.name}{' REVISION' if waits.verb == 'activate' else ''}"
         said = f"waits for a person, since {waits.words}: '{typed}' {_GOES_BY.get(waits.verb, 'goes on')}"
         return Awaited(WaitsFor.PERSON, f"{deployment.name} {said}", typed)
-    return Awaited(waits.kind, f"{deployment.name} {waits.words}{_failed(around)}")
+    return Awaited(waits.kind, f"{deployment.name} {waits.words}")
 
 
 def route_name(route: Route) -> str:
@@ -51,13 +51,8 @@ def _of_route(deployment: Deployment, waits: Waits, around: Around, now: datetim
     often = f", usually {usually}" if usually else ""
     reason = around.reasons.get(route.id, "")
     said = f" ({reason})" if reason and route.status is not RouteStatus.HEALTHY else ""
-    said += _failed(around) if route.status is RouteStatus.PROVISIONING else ""
     words = f"{deployment.name} waits for route {name}{where}, {doing} for {for_seconds}{often}{said}"
     return Awaited(WaitsFor.ROUTE, words, name, usually)
-
-
-def _failed(around: Around) -> str:
-    return f"; the last start failed: {around.failure}" if around.failure else ""
 
 
 def _of_host(deployment: Deployment, route: Route, around: Around) -> Awaited | None:

@@ -70,10 +70,13 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
         rests = Awaited(waits.kind, f"{deployment.name} waits for nothing: {around.said or decision.reason}")
         return _told(deployment, rests, end, now)
     told = _with_worker(awaited(deployment, waits, around, now), around)
-    return _told(deployment, told, end, now, waits.blocked_by)
+    cause = f"; the last start failed: {around.failure}" if around.failure else ""
+    return _told(deployment, told, end, now, waits.blocked_by, cause)
 
 
-def _told(deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str | None = None) -> Why:
+def _told(  # noqa: PLR0913 -- the parts of one sentence
+    deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str | None = None, cause: str = ""
+) -> Why:
     left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
     since = f", since {blocked}" if blocked else ""
     follows = f"; in {duration(timedelta(seconds=left))} {end.what}" if left else f"; {end.what}"
@@ -82,7 +85,7 @@ def _told(deployment: Deployment, told: Awaited, end: End, now: datetime, blocke
     return Why(
         deployment=deployment.name,
         state=str(deployment.status),
-        sentence=f"{told.words}{since}{follows}",
+        sentence=f"{told.words}{since}{cause}{follows}",
         waits_for=told.kind,
         name=told.name,
         blocked_by=blocked,
