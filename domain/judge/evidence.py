@@ -9,6 +9,8 @@ from domain.model.canary import Evidence
 
 LEAST_FOR_A_PERCENTILE = 100
 """Answers of the control that must be known before any is called slow."""
+LEAST_FOR_A_SHARE = 40
+"""Requests of the canary in a window that are enough; where none has them, all windows count."""
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 """In so many of the last intervals, some seconds each at most, lies when a request was sent that fails now."""
 
@@ -43,7 +45,8 @@ def _slow_ones(evidence: Sequence[Evidence], percentile: float) -> Iterator[Coun
 def sent_of(evidence: Sequence[Evidence]) -> Iterator[tuple[tuple[float, float] | None, int]]:
     """For each interval the lowest and highest share of the canary, and how many wait for it longer than they should.
 
-    The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them.
+    The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
+    in those windows in which the canary got enough, for of few requests the highest share is a matter of luck.
     One that waits was sent longer ago than twice the time in which the control answers as many as it got, first come
     first served, and two intervals more.
     """
@@ -55,7 +58,9 @@ def sent_of(evidence: Sequence[Evidence]) -> Iterator[tuple[tuple[float, float] 
     answered = 0
     for now, (done, others) in enumerate(zip(*done_until, strict=True), start=1):
         windows = [(canary[now] - canary[at], control[now] - control[at]) for at in _beginnings(now)]
-        shares = [new / (new + old) for new, old in windows if new and old] or [0.0]
+        both = [window for window in windows if all(window)]
+        large = [window for window in both if window[0] >= LEAST_FOR_A_SHARE] or both
+        shares = [new / (new + old) for new, old in large] or [0.0]
         while answered < now and control[answered + 1] <= others:
             answered += 1
         settled = max(0, now - 2 * (now - answered) - 2)
