@@ -47,7 +47,7 @@ def _world(chance: np.random.Generator, control: float, canary: float) -> list[C
     answers = chance.poisson(A_SECOND, SECONDS)
     new = chance.binomial(answers, WEIGHT)
     columns = (new, chance.binomial(new, canary), answers - new, chance.binomial(answers - new, control))
-    return [Counts(*(int(count) for count in row)) for row in zip(*columns, strict=True)]
+    return [Counts(new, failed, old, others) for new, failed, old, others in np.stack(columns, axis=1).tolist()]
 
 
 def _end(world: Sequence[Counts]) -> tuple[int, int, int] | None:

@@ -31,8 +31,8 @@ _INTERVAL = """
 """
 
 _ANSWERS = """
-    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, cut, first_byte)
-    VALUES (%s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, cut, first_byte, begun)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 _COUNTED = columns("node_id text, uptime int4, refused int8, copies int8, copies_failed int8, of_revisions jsonb")
@@ -51,7 +51,7 @@ _COUNTERS = """
 
 _INTERVALS = """
     SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, i.copies, i.copies_failed,
-           a.revision_id, a.done, a.failed, a.first_byte, a.cut
+           a.revision_id, a.done, a.failed, a.first_byte, a.cut, a.begun
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
      WHERE i.rollout_id = %s
      ORDER BY i.id, a.revision_id
@@ -87,8 +87,8 @@ def record_interval(
         cursor.executemany(
             _ANSWERS,
             [
-                (rollout_id, interval.id, revision, answers.done, answers.failed, answers.cut, list(answers.first_byte))
-                for revision, answers in interval.of.items()
+                (rollout_id, interval.id, revision, its.done, its.failed, its.cut, list(its.first_byte), its.begun)
+                for revision, its in interval.of.items()
             ],
         )
     rows = [
@@ -107,10 +107,12 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
     """
     found: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
-    for number, *fields, revision, done, failed, first_byte, cut in connection.execute(_INTERVALS, (rollout_id,)):
+    for number, *fields, revision, done, failed, first_byte, cut, begun in connection.execute(
+        _INTERVALS, (rollout_id,)
+    ):
         found[number] = tuple(fields)
         if revision is not None:
-            of[number][revision] = Answers(done, failed, tuple(first_byte), cut)
+            of[number][revision] = Answers(done, failed, tuple(first_byte), cut, begun)
     return [
         Interval(number, at, seconds, of[number], reporting, live, refused, Copies(*copies))
         for number, (at, seconds, reporting, live, refused, *copies) in found.items()
@@ -126,11 +128,14 @@ def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Coun
 
 
 def _to_json(counters: Counters) -> dict[str, Any]:
-    return {str(revision): [its.done, its.failed, its.first_byte, its.cut] for revision, its in counters.of.items()}
+    return {
+        str(revision): [its.done, its.failed, its.first_byte, its.cut, its.begun]
+        for revision, its in counters.of.items()
+    }
 
 
 def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:
     return {
-        UUID(revision): Answers(done, failed, tuple(first_byte), cut)
-        for revision, (done, failed, first_byte, cut) in of_revisions.items()
+        UUID(revision): Answers(done, failed, tuple(first_byte), *rest)
+        for revision, (done, failed, first_byte, *rest) in of_revisions.items()
     }

@@ -16,19 +16,33 @@ _GOOD = (0, 0.1, 0.25, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one interval brought: how many answers each side gave, and how many of them failed."""
+    """What one interval brought: how many requests each side got, and how many failures came.
+
+    `shares`: the lowest and the highest share that the canary had of what was sent while these requests were; None says
+    that of this interval. `waiting`: how many the canary owes an answer for longer than the control takes.
+    `answered`: how many of the canary's ended; None says all.
+    """
 
     canary: int
     canary_failed: int
     control: int
     control_failed: int
+    shares: tuple[float, float] | None = None
+    waiting: int = 0
+    answered: int | None = None
+
+    @property
+    def lowest_and_highest(self) -> tuple[float, float]:
+        """The shares; 0 where one side had nothing."""
+        own = self.canary / (self.canary + self.control) if self.canary and self.control else 0.0
+        return self.shares or (own, own)
 
 
 def harm(intervals: Iterable[Counts], worse_than: float) -> float:
     """The log e-value against "the canary fails at most `worse_than` times as often as the control", at its highest.
 
     Of the failures of an interval each is the canary's with probability at most θ0 = w·r / (w·r + 1 - w), where r is
-    `worse_than` and w the canary's share of the answers. Against it stand the shares θλ of a canary that fails λ times
+    `worse_than` and w the canary's share of the requests. Against it stand the shares θλ of a canary that fails λ times
     as often as that:
 
         E = mean over λ of  Π (θλ / θ0)^failures of the canary · ((1 - θλ) / (1 - θ0))^failures of the control
@@ -37,8 +51,14 @@ def harm(intervals: Iterable[Counts], worse_than: float) -> float:
     the failures is used: Lindon & Malek, "Anytime-Valid Inference for Multinomial Count Data", NeurIPS 2022,
     arXiv 2011.03567; Turner, Ly & Grünwald, arXiv 2106.02693, for two streams. An interval is a batch: given its sums
     the canary's failures are hypergeometric, and E is convex in them (Hoeffding 1963).
+
+    A failure may come long after its request was sent, when w was another. Who is sent to the canary by chance, with
+    probability w, fails there with probability θ0(w) at most, whenever it does. θ0 grows with w and E falls with θ0, so
+    that with the highest w of the time since then E stays a supermartingale for each of them.
     """
-    return max(_split(intervals, worse_than, [worse_than * times for times in _HARM]), default=0.0)
+    seen = ((*each.lowest_and_highest, each) for each in intervals)
+    split = ((highest, each.canary_failed, each.control_failed, 0) for _, highest, each in seen)
+    return max(_split(split, worse_than, [worse_than * times for times in _HARM]), default=0.0)
 
 
 def good_enough(intervals: Sequence[Counts], worse_than: float, allowed: float) -> float:
@@ -46,23 +66,28 @@ def good_enough(intervals: Sequence[Counts], worse_than: float, allowed: float) 
 
     The mean of two, for the null is that both are so: the split of the failures turned round, and the number of clean
     answers against the rate q that is allowed:  E = mean over q' < q of (q'/q)^failed · ((1 - q')/(1 - q))^clean
+    The lowest share is taken here. Whoever waits for the canary longer than for the control counts as failed as long.
     """
-    relative = _split(intervals, 2 * worse_than, _NO_WORSE)
+    seen = ((*each.lowest_and_highest, each) for each in intervals)
+    split = ((lowest, each.canary_failed, each.control_failed, each.waiting) for lowest, _, each in seen)
+    relative = _split(split, 2 * worse_than, _NO_WORSE)
     absolute = _below(intervals, allowed)
     return max((_mean(both) for both in zip(absolute, relative, strict=True)), default=0.0)
 
 
-def _split(intervals: Iterable[Counts], boundary: float, ratios: Sequence[float]) -> Iterator[float]:
+def _split(
+    intervals: Iterable[tuple[float, int, int, int]], boundary: float, ratios: Sequence[float]
+) -> Iterator[float]:
+    """`intervals`: the canary's share, its failures, the control's, and how many wait for the canary."""
     sums, now = [0.0] * len(ratios), 0.0
-    for counts in intervals:
-        if counts.canary and counts.control and (counts.canary_failed or counts.control_failed):
-            share = counts.canary / (counts.canary + counts.control)
+    for share, failed, others, waiting in intervals:
+        if share and (failed or others or waiting):
             null = _theta(share, boundary)
-            for place, ratio in enumerate(ratios):
-                theta = _theta(share, ratio)
-                sums[place] += counts.canary_failed * math.log(theta / null)
-                sums[place] += counts.control_failed * math.log((1 - theta) / (1 - null))
-            now = _mean(sums)
+            thetas = [_theta(share, ratio) for ratio in ratios]
+            for place, theta in enumerate(thetas):
+                sums[place] += failed * math.log(theta / null)
+                sums[place] += others * math.log((1 - theta) / (1 - null))
+            now = _mean([sum_ + waiting * math.log(theta / null) for sum_, theta in zip(sums, thetas, strict=True)])
         yield now
 
 
@@ -73,9 +98,10 @@ def _theta(share: float, ratio: float) -> float:
 def _below(intervals: Iterable[Counts], allowed: float) -> Iterator[float]:
     answered = failed = 0
     for counts in intervals:
-        answered += counts.canary
+        answered += counts.canary if counts.answered is None else counts.answered
         failed += counts.canary_failed
-        yield _mean([_clean(answered - failed, failed, rate * allowed, allowed) for rate in _GOOD])
+        lost = failed + counts.waiting
+        yield _mean([_clean(answered - failed, lost, rate * allowed, allowed) for rate in _GOOD])
 
 
 def _clean(clean: int, failed: int, rate: float, allowed: float) -> float:

@@ -1,18 +1,28 @@
 """What a judge has seen: for each interval the answers of both sides, as failures or as slow first bytes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from domain.judge.evalues import Counts
-from domain.model.answers import FIRST_BYTE_MS
+from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
 
 LEAST_FOR_A_PERCENTILE = 100
 """Answers of the control that must be known before any is called slow."""
+LEAST_FOR_A_SHARE = 40
+"""Requests of the canary in a window that are enough; where none has them, all windows count."""
+WINDOWS = (1, 2, 4, 8, 16, 32, 64)
+"""In so many of the last intervals, some seconds each at most, lies when a request was sent that fails now."""
 
 
 def failures(evidence: Sequence[Evidence]) -> list[Counts]:
-    """The answers that failed, of all."""
-    return [Counts(seen.canary.done, seen.canary.failed, seen.control.done, seen.control.failed) for seen in evidence]
+    """The failures, of all requests that were sent; of all that ended where a release before counted those alone."""
+    return [
+        Counts(
+            _sent(seen.canary), seen.canary.failed, _sent(seen.control), seen.control.failed, *sent, seen.canary.done
+        )
+        for seen, sent in zip(evidence, sent_of(evidence), strict=True)
+    ]
 
 
 def slow_ones(evidence: Sequence[Evidence], percentile: float) -> list[Counts]:
@@ -22,14 +32,51 @@ def slow_ones(evidence: Sequence[Evidence], percentile: float) -> list[Counts]:
 
 def _slow_ones(evidence: Sequence[Evidence], percentile: float) -> Iterator[Counts]:
     known = [0] * (len(FIRST_BYTE_MS) + 1)
-    for seen in evidence:
+    for seen, sent in zip(evidence, sent_of(evidence), strict=True):
         canary, control = seen.canary.first_byte, seen.control.first_byte
         bucket = _bucket(known, percentile)
         if bucket is None:
             yield Counts(0, 0, 0, 0)
         else:
-            yield Counts(sum(canary), sum(canary[bucket + 1 :]), sum(control), sum(control[bucket + 1 :]))
+            yield Counts(sum(canary), sum(canary[bucket + 1 :]), sum(control), sum(control[bucket + 1 :]), *sent)
         known = [before + new for before, new in zip(known, control, strict=True)]
+
+
+def sent_of(evidence: Sequence[Evidence]) -> Iterator[tuple[tuple[float, float] | None, int]]:
+    """For each interval the lowest and highest share of the canary, and how many wait for it longer than they should.
+
+    The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
+    in those windows in which the canary got enough, for of few requests the highest share is a matter of luck.
+    One that waits was sent longer ago than twice the time in which the control answers as many as it got, first come
+    first served, and two intervals more.
+    """
+    if all(seen.canary.begun is None and seen.control.begun is None for seen in evidence):
+        yield from [(None, 0)] * len(evidence)
+        return
+    canary, control = ([0, *accumulate(_sent(each) for each in side)] for side in _sides(evidence))
+    done_until = [accumulate(each.done for each in side) for side in _sides(evidence)]
+    answered = 0
+    for now, (done, others) in enumerate(zip(*done_until, strict=True), start=1):
+        windows = [(canary[now] - canary[at], control[now] - control[at]) for at in _beginnings(now)]
+        both = [window for window in windows if all(window)]
+        large = [window for window in both if window[0] >= LEAST_FOR_A_SHARE] or both
+        shares = [new / (new + old) for new, old in large] or [0.0]
+        while answered < now and control[answered + 1] <= others:
+            answered += 1
+        settled = max(0, now - 2 * (now - answered) - 2)
+        yield (min(shares), max(shares)), max(0, canary[settled] - done)
+
+
+def _beginnings(now: int) -> list[int]:
+    return sorted({max(0, now - length) for length in WINDOWS})
+
+
+def _sides(evidence: Sequence[Evidence]) -> tuple[list[Answers], list[Answers]]:
+    return [seen.canary for seen in evidence], [seen.control for seen in evidence]
+
+
+def _sent(answers: Answers) -> int:
+    return answers.done if answers.begun is None else answers.begun
 
 
 def _bucket(known: Sequence[int], percentile: float) -> int | None:

@@ -131,7 +131,7 @@ def _compared(measure: _Measure, counts: Sequence[Counts]) -> str:
     canary, failed = sum(each.canary for each in counts), sum(each.canary_failed for each in counts)
     control, others = sum(each.control for each in counts), sum(each.control_failed for each in counts)
     said = f"canary {failed:,} of {canary:,} {measure.verb}, {measure.control} {others:,} of {control:,}"
-    if not failed or not others:
+    if not all((failed, others, canary, control)):
         return said
     ratio = f"{failed / canary / (others / control):.2g}"
     return f"{said}: as often" if ratio == "1" else f"{said}: {ratio} times as often"

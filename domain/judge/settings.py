@@ -40,7 +40,7 @@ class _Settings(BaseModel):
 
 
 class Errors(_Settings):
-    """Answers that failed: 5xx, resets, time-outs and no connection."""
+    """Requests that failed: 5xx, resets, time-outs, no connection, and callers that left before an answer began."""
 
     worse_than: Times = "1.2x"
     """The canary may fail so many times as often as the control; it is aborted when it fails more often than that."""

@@ -19,26 +19,35 @@ class Answers:
     """Answers of one revision. `failed`: of those done, the ones with a 5xx, a reset, a time-out or no connection.
 
     `first_byte`: how many took how long to their first byte, by `FIRST_BYTE_MS`; proxies add it up to two seconds
-    later. An answer that never began is in none. `cut`: of those failed, the ones that had begun.
+    later. An answer that never began is in none. `cut`: of those failed, the ones that had begun. `begun`: requests
+    sent, answered or not; None in evidence of a release that did not count them.
     """
 
     done: int = 0
     failed: int = 0
     first_byte: tuple[int, ...] = _NOBODY_WAITED
     cut: int = 0
+    begun: int | None = None
 
     def __add__(self, other: Self) -> "Answers":
         first_byte = tuple(map(sum, zip(self.first_byte, other.first_byte, strict=True)))
-        return Answers(self.done + other.done, self.failed + other.failed, first_byte, self.cut + other.cut)
+        begun = None if self.begun is other.begun is None else (self.begun or 0) + (other.begun or 0)
+        return Answers(self.done + other.done, self.failed + other.failed, first_byte, self.cut + other.cut, begun)
 
     def __sub__(self, other: Self) -> "Answers":
         first_byte = tuple(mine - its for mine, its in zip(self.first_byte, other.first_byte, strict=True))
-        return Answers(self.done - other.done, self.failed - other.failed, first_byte, self.cut - other.cut)
+        begun = None if self.begun is None else self.begun - (other.begun or 0)
+        return Answers(self.done - other.done, self.failed - other.failed, first_byte, self.cut - other.cut, begun)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything was counted."""
+        return any((self.done, self.begun, *self.first_byte))
 
     @property
     def is_possible(self) -> bool:
         """Whether no count is below 0."""
-        return min(self.done, self.failed, self.cut, *self.first_byte) >= 0
+        return min(self.done, self.failed, self.cut, self.begun or 0, *self.first_byte) >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,7 @@ def together(parts: Iterable[Counters]) -> tuple[Mapping[UUID, Answers], int]:
         refused += part.refused
         for revision, answers in part.of.items():
             sums[revision] = sums.get(revision, Answers()) + answers
-    return {revision: answers for revision, answers in sums.items() if answers != Answers()}, refused
+    return {revision: answers for revision, answers in sums.items() if answers.is_any}, refused
 
 
 @dataclass(frozen=True, slots=True)

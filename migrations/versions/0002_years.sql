@@ -274,13 +274,14 @@ CREATE TABLE answers (
     failed integer NOT NULL,
     cut integer NOT NULL, -- of those failed: they had begun
     first_byte integer[] NOT NULL,
+    begun integer, -- requests sent, answered or not; none: a proxy with an older bootstrap does not tell
     CONSTRAINT answers_pkey PRIMARY KEY (rollout_id, interval_id, revision_id),
-    CONSTRAINT answers_counts_check CHECK (done >= 0 AND failed >= 0 AND cut >= 0 AND 0 <= ALL (first_byte)),
+    CONSTRAINT answers_counts_check CHECK (done >= 0 AND failed >= 0 AND cut >= 0 AND begun >= 0 AND 0 <= ALL (first_byte)),
     CONSTRAINT answers_interval_id_fkey FOREIGN KEY(rollout_id, interval_id)
         REFERENCES intervals (rollout_id, id) ON DELETE CASCADE ON UPDATE CASCADE
 );
 -- what each proxy's counters showed at the last look of a rollout: the next one counts from there
--- of_revisions: {revision id: [done, failed, first_byte, cut]}
+-- of_revisions: {revision id: [done, failed, first_byte, cut, begun]}
 CREATE TABLE proxy_counters (
     rollout_id uuid NOT NULL,
     node_id text NOT NULL,

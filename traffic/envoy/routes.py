@@ -21,6 +21,8 @@ MIRROR_STATISTICS = "rollway_mirror"
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 
+_COUNTS_TRIES = {"include_request_attempt_count": True}
+"""The bootstrap counts a request as begun with the first try, which this header tells from the others."""
 _REQUEST_ID = "x-request-id"
 """Envoy gives each request one, a random UUID, whatever a client sent."""
 _WANTS_PREVIEW = [
@@ -86,7 +88,7 @@ def route_configuration(table: TrafficTable, before: Resource | None = None, cha
         for prefix, service in prefixes
     }
     by_prefix[""] = (resource(_refusal({"prefix": "/"}, 404, _NOBODY)),)
-    hosts[_BY_PREFIX] = (listing({"name": "by-prefix", "domains": [_BY_PREFIX]}, "routes", by_prefix),)
+    hosts[_BY_PREFIX] = (listing({"name": "by-prefix", "domains": [_BY_PREFIX], **_COUNTS_TRIES}, "routes", by_prefix),)
     return listing({"name": ROUTE_CONFIGURATION, "ignore_port_in_host_matching": True}, "virtual_hosts", hosts)
 
 
@@ -100,6 +102,7 @@ def _virtual_hosts(service: Service) -> Iterator[dict[str, Any]]:
         yield {
             "name": service.name,
             "domains": list(service.hosts),
+            **_COUNTS_TRIES,
             "routes": [*_preview(service, _wanting_preview(everything), {}), *_live(service, everything, {})],
         }
     if service.preview_hosts:

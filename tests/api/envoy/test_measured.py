@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -40,6 +41,22 @@ def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_c
                 continue
         eventually(lambda: came()[1] and came()[1].cut == 3)
         assert (came()[0].failed, came()[1].failed, came()[1].done) == (0, 3, 3)
+
+
+def test_a_request_counts_when_it_is_sent_and_as_failed_when_nobody_waits_for_its_answer_any_more(edge: Edge) -> None:
+    with rolling(edge) as this, ThreadPoolExecutor(8) as callers:
+        came, (_, new) = this.came(), served(this)
+        this.new.seconds, this.new.hangs_up = 6.0, True
+
+        def give_up() -> None:
+            with suppress(httpx.ReadTimeout):
+                httpx.get(f"{edge.envoy.url}/{this.made.name}/", timeout=4)
+
+        given_up = [callers.submit(give_up) for _ in range(8)]
+        eventually(lambda: came()[1].begun == served(this)[1] - new > came()[1].done == 0)
+        wait(given_up)
+        eventually(lambda: came()[1].failed == came()[1].done == came()[1].begun)
+        assert (came()[0].failed, came()[0].begun) == (0, came()[0].done)
 
 
 NOTHING = Answers()

@@ -28,7 +28,7 @@ def world(chance: np.random.Generator, canary: float, control: float, **how: boo
     if how.get("uneven"):
         places = np.flatnonzero(chance.random(INTERVALS) < 0.4)
         columns = np.add.reduceat(columns, [0, *places[places > 0]])
-    return [Counts(*(int(count) for count in row)) for row in columns]
+    return [Counts(new, failed, old, others) for new, failed, old, others in columns.tolist()]
 
 
 def share(name: str, found: Callable[[np.random.Generator], bool], runs: int = RUNS) -> float:

@@ -1,0 +1,119 @@
+"""The judge in worlds where answers take time: what it promises holds when it looks each second."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from domain.judge.evalues import good_enough, harm
+from domain.judge.evidence import failures
+from domain.model.answers import Answers
+from domain.model.canary import Evidence
+from tests.support.people.soak_report import leave, size
+
+RUNS = size("judge_durations", 6)
+SECONDS = 300
+LIMIT_ABORT, LIMIT_PROMOTE = math.log(1 / 0.01), math.log(1 / 0.05)
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+STEADY = ((60, 0.0), (240, 0.05))
+"""For so many seconds the canary gets this share."""
+STEPS = ((60, 0.0), (60, 0.01), (60, 0.05), (60, 0.25), (60, 0.5))
+STOPS = ((60, 0.0), (60, 0.1), (120, 0.0), (60, 0.1))
+
+
+class Side(NamedTuple):
+    """A share of requests fails after `fails_after` seconds, the others are answered after `answers_after`."""
+
+    fails: float
+    fails_after: float
+    answers_after: float
+
+
+def world(
+    chance: np.random.Generator,
+    canary: Side,
+    control: Side,
+    weights: Sequence[tuple[int, float]] = STEADY,
+    a_second: int = 50,
+    patience: float = math.inf,
+) -> list[Evidence]:
+    """What proxies tell each second. Who has waited for longer than `patience` leaves, and that is a failure."""
+    total = chance.poisson(a_second * SECONDS)
+    begins = np.sort(chance.random(total) * SECONDS)
+    weight = np.repeat([share for _, share in weights], [seconds for seconds, _ in weights])[begins.astype(int)]
+    is_canary = chance.random(total) < weight
+    fails, fails_after, answers_after = (np.where(is_canary, *both) for both in zip(canary, control, strict=True))
+    failed = chance.random(total) < fails
+    takes = np.where(failed, fails_after, answers_after) * chance.lognormal(0, 0.3, total)
+    failed, takes = failed | (takes > patience), np.minimum(takes, patience)
+
+    def by_second(times: np.ndarray, which: np.ndarray) -> list[int]:
+        return [int(count) for count in np.bincount(times[which].astype(int), minlength=SECONDS)[:SECONDS]]
+
+    ends = np.minimum(begins + takes, 2.0 * SECONDS)
+    sides = [
+        [by_second(begins, side), by_second(ends, side), by_second(ends, side & failed)]
+        for side in (is_canary, ~is_canary)
+    ]
+    answers = [[Answers(done, bad, begun=sent) for sent, done, bad in zip(*side, strict=True)] for side in sides]
+    return [
+        Evidence(NOW + timedelta(seconds=at), new, old, 1, 1)
+        for at, (new, old) in enumerate(zip(*answers, strict=True))
+    ]
+
+
+def is_aborted(evidence: Sequence[Evidence]) -> bool:
+    return harm(failures(evidence), 1) >= LIMIT_ABORT
+
+
+def is_promoted(evidence: Sequence[Evidence], after: int = 90) -> bool:
+    """Whether it ever is found good enough once it had its first weight for half a minute, as it is by default."""
+    counts = failures(evidence)[60:]
+    return any(good_enough(counts[: at - 60], 1, 0.01) >= LIMIT_PROMOTE for at in range(after, SECONDS, 15))
+
+
+ALIKE = [
+    *(Side(fails, 0.05, takes) for fails in (0.005, 0.05, 0.3) for takes in (0.2, 2, 10, 30, 60)),
+    *(Side(fails, takes, 0.05) for fails in (0.005, 0.05, 0.3) for takes in (2, 10, 30, 60)),
+]
+
+
+@pytest.mark.parametrize("weights", [STEADY, STEPS, STOPS], ids=["steady", "steps", "stops"])
+@pytest.mark.parametrize("alike", ALIKE, ids=str)
+def test_an_identical_canary_is_hardly_ever_aborted(alike: Side, weights: Sequence[tuple[int, float]]) -> None:
+    chance = np.random.default_rng(1)
+    aborted = sum(is_aborted(world(chance, alike, alike, weights)) for _ in range(RUNS)) / RUNS
+    name = "-".join(f"{each:g}" for each in (*alike, len(weights)))
+    leave(f"durations-{name}", false_aborts=aborted, rollouts=RUNS)
+    assert aborted <= max(0.013, 1.5 / RUNS)
+
+
+def test_impatient_callers_are_nobodys_fault() -> None:
+    chance, alike = np.random.default_rng(2), Side(0, 1, 3)
+    aborted = sum(is_aborted(world(chance, alike, alike, STEPS, patience=4)) for _ in range(RUNS)) / RUNS
+    assert aborted <= max(0.013, 1.5 / RUNS)
+
+
+HANGS, FINE = Side(1, 400, 0.05), Side(0, 0.05, 0.05)
+
+
+def test_a_canary_that_answers_nobody_is_aborted_when_callers_leave_and_never_found_good() -> None:
+    chance = np.random.default_rng(3)
+    assert all(is_aborted(world(chance, HANGS, FINE, patience=3)) for _ in range(RUNS))
+    assert not any(is_promoted(world(chance, HANGS, FINE)) for _ in range(RUNS))
+
+
+@pytest.mark.parametrize("fails", [0.05, 0.2])
+def test_a_canary_whose_failures_come_late_is_seldom_found_good(fails: float) -> None:
+    chance = np.random.default_rng(4)
+    found = sum(is_promoted(world(chance, Side(fails, 60, 0.05), FINE)) for _ in range(RUNS)) / RUNS
+    assert found <= max(0.065, 4.5 / RUNS)
+
+
+@pytest.mark.parametrize("takes", [0.05, 2, 30])
+def test_a_good_canary_is_found_good_however_long_its_answers_take(takes: float) -> None:
+    chance, good = np.random.default_rng(5), Side(0.0005, 0.05, takes)
+    assert sum(is_promoted(world(chance, good, good, ((60, 0.0), (240, 0.25)))) for _ in range(RUNS)) >= 0.8 * RUNS
