@@ -78,7 +78,7 @@ def good_enough(intervals: Sequence[Counts], worse_than: float, allowed: float) 
 def _split(
     intervals: Iterable[tuple[float, int, int, int]], boundary: float, ratios: Sequence[float]
 ) -> Iterator[float]:
-    """`intervals`: the canary's share, its failures, the control's, and how many wait for the canary."""
+    """The log e-values over time, of intervals as (the canary's share, its failures, the control's, how many wait)."""
     sums, now = [0.0] * len(ratios), 0.0
     for share, failed, others, waiting in intervals:
         if share and (failed or others or waiting):

@@ -2,9 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from tests.support.proxies.edge import Edge, api_process
 from tests.support.rows.deployments import read, write
@@ -112,3 +115,18 @@ def test_its_server_is_killed_with_requests_under_way_and_the_judge_has_every_an
 def answered_further(statuses: Counter[int]) -> None:
     so_far = statuses.total()
     eventually(lambda: statuses.total() > so_far + 10)
+
+
+def test_a_canary_that_answers_nobody_is_aborted_by_those_who_leave(edge: Edge) -> None:
+    with judging(edge, AT_LEAST) as this, ThreadPoolExecutor(20) as callers:
+        this.new.seconds, this.new.hangs_up = 30.0, True
+
+        def give_up(_: int) -> None:
+            with suppress(httpx.ReadTimeout):
+                httpx.get(f"{edge.envoy.url}/{this.made.name}/", timeout=2)
+
+        def is_aborted() -> bool:
+            list(callers.map(give_up, range(20)))
+            return bool(rollout(this)["outcome"] == "rolled_back")
+
+        eventually(is_aborted)
