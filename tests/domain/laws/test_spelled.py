@@ -49,14 +49,15 @@ def test_a_look_leaves_what_its_rules_say(deployment: Deployment, seconds: int) 
     assert unlike("a look", after_look(decision, now), after(decision, now)) is None
 
 
-@given(of_some_age(st.sampled_from([status for status in RouteStatus if status.is_active])), SECONDS)
-def test_news_of_a_replica_leave_what_their_rules_say(deployment: Deployment, seconds: int) -> None:
-    before, now = deployment, NOW + timedelta(seconds=seconds)
+@given(st.data(), SECONDS)
+def test_news_of_a_replica_leave_what_their_rules_say(data: st.DataObject, seconds: int) -> None:
+    live = st.sampled_from([status for status in RouteStatus if status.is_active])
+    before, blame, now = data.draw(of_some_age(live)), data.draw(st.booleans()), NOW + timedelta(seconds=seconds)
     for route in before.routes:
         for status in {RouteStatus.HEALTHY, RouteStatus.UNHEALTHY, RouteStatus.DEGRADED, RouteStatus.FAILED}:
             if status is not route.status:
-                left = with_status(before, [route.id], status, now)
-                assert unlike("news of a replica", after_news(before, route, status, now), left) is None
+                left = with_status(before, [route.id], status, now, blame=blame)
+                assert unlike("news of a replica", after_news(before, route, status, now, blame=blame), left) is None
 
 
 @given(of_some_age(), SIZES, st.sampled_from([None, V1, V3]), st.one_of(st.none(), policies()))

@@ -117,12 +117,14 @@ def _routes_after(decision: ClassifiedDecision, now: datetime) -> list[Route]:
     return left
 
 
-def after_news(before: Deployment, route: Route, status: RouteStatus, now: datetime) -> Deployment:
-    """One replica is found so: failed, come up, sick, or back."""
+def after_news(
+    before: Deployment, route: Route, status: RouteStatus, now: datetime, *, blame: bool = True
+) -> Deployment:
+    """One replica is found so: failed, come up, sick, or back. No revision is to blame for a host that is lost."""
     became = replace(route, status=status, status_changed_at=now)
     known, rollout = before.start_failures, before.rollout
     of_target = rollout is not None and rollout.to_revision_id == route.revision_id
-    if status is RouteStatus.FAILED:
+    if status is RouteStatus.FAILED and blame:
         known = _one_more(known, route, now)
         if rollout and of_target:
             rollout = replace(rollout, failed_routes=rollout.failed_routes + 1)
