@@ -65,10 +65,12 @@ def replicas(state: State) -> Iterator[Move]:
                 yield _news("a replica starts", state, route, RouteStatus.HEALTHY, kind=True)
                 if state.left.misfortunes:
                     yield _news("a replica fails to start", state, route, RouteStatus.FAILED)
+                    yield _news("its host is lost", state, route, RouteStatus.FAILED, blame=False)
             case RouteStatus.TERMINATING:
                 yield Move("a replica has stopped", _without(state, route), kind=True)
             case RouteStatus.HEALTHY if state.left.misfortunes:
                 yield _news("a replica dies", state, route, RouteStatus.FAILED)
+                yield _news("its host is lost", state, route, RouteStatus.FAILED, blame=False)
                 yield _news("a replica sickens", state, route, RouteStatus.UNHEALTHY)
                 yield _news("a replica degrades", state, route, RouteStatus.DEGRADED)
             case RouteStatus.UNHEALTHY | RouteStatus.DEGRADED:
@@ -77,9 +79,12 @@ def replicas(state: State) -> Iterator[Move]:
                     yield _news("a sick replica dies", state, route, RouteStatus.FAILED)
 
 
-def _news(event: str, state: State, route: Route, status: RouteStatus, *, kind: bool = False) -> Move:
-    deployment = with_status(state.deployment, [route.id], status, state.now)
-    broken = unlike("news of a replica", after_news(state.deployment, route, status, state.now), deployment)
+def _news(
+    event: str, state: State, route: Route, status: RouteStatus, *, kind: bool = False, blame: bool = True
+) -> Move:
+    deployment = with_status(state.deployment, [route.id], status, state.now, blame=blame)
+    wanted = after_news(state.deployment, route, status, state.now, blame=blame)
+    broken = unlike("news of a replica", wanted, deployment)
     return Move(event, changed(state, deployment, misfortune=not kind), kind, broken=broken)
 
 

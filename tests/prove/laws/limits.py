@@ -16,7 +16,7 @@ def broken_by_limits(state: State, decision: ClassifiedDecision) -> Iterator[str
     if rollout is None or before.status != PROVISIONING:
         return
     ends = _ends(rollout, state.now)
-    over = min(ends) <= state.now or rollout.failed_routes >= _allowed(rollout, before.desired_replicas)
+    over = min(ends) <= state.now or rollout.failed_routes >= failures_allowed(rollout, before.desired_replicas)
     free = decision.found is Verdict.SUCCESS or decision.clock_stopped
     turns = decision.to == ROLLING_BACK
     if over and not free and not turns:
@@ -37,6 +37,6 @@ def _ends(rollout: Rollout, now: datetime) -> list[datetime]:
     return ends
 
 
-def _allowed(rollout: Rollout, n: int) -> int:
+def failures_allowed(rollout: Rollout, n: int) -> int:
     """failure_budget. Left out: min(200, max(3, ceil(n / 2)))."""
     return rollout.policy.limits.failure_budget or min(200, max(3, (n + 1) // 2))

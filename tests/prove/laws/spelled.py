@@ -18,8 +18,10 @@ STILL = timedelta()
 
 def unlike(what: str, wanted: Deployment | None, got: Deployment | None) -> str | None:
     """The fields in which both differ, as the sentence of a law."""
+    if wanted == got:
+        return None
     if wanted is None or got is None:
-        return None if wanted is got else f"{what} is {'refused' if wanted is None else 'done'} by its rules"
+        return f"{what} is {'refused' if wanted is None else 'done'} by its rules"
     pairs = [(wanted, got)] if wanted.rollout is None or got.rollout is None else [(wanted.rollout, got.rollout)]
     pairs = [(wanted, got), *pairs]
     wrong = [
@@ -115,13 +117,14 @@ def _routes_after(decision: ClassifiedDecision, now: datetime) -> list[Route]:
     return left
 
 
-def after_news(before: Deployment, route: Route, status: RouteStatus, now: datetime) -> Deployment:
-    """One replica is found so: failed, come up, sick, or back."""
-    others = tuple(each for each in before.routes if each.id != route.id)
+def after_news(
+    before: Deployment, route: Route, status: RouteStatus, now: datetime, *, blame: bool = True
+) -> Deployment:
+    """One replica is found so: failed, come up, sick, or back. No revision is to blame for a host that is lost."""
     became = replace(route, status=status, status_changed_at=now)
     known, rollout = before.start_failures, before.rollout
     of_target = rollout is not None and rollout.to_revision_id == route.revision_id
-    if status is RouteStatus.FAILED:
+    if status is RouteStatus.FAILED and blame:
         known = _one_more(known, route, now)
         if rollout and of_target:
             rollout = replace(rollout, failed_routes=rollout.failed_routes + 1)
@@ -130,8 +133,9 @@ def after_news(before: Deployment, route: Route, status: RouteStatus, now: datet
             known = replace(known, came_up_at=known.came_up_at or now)
         if rollout and of_target:
             rollout = replace(rollout, last_progress_at=now)
-    routes = others if status is RouteStatus.FAILED else (*others, became)
-    return replace(before, version=before.version + 1, routes=routes, rollout=rollout, start_failures=known)
+    routes = [became if each.id == route.id else each for each in before.routes]
+    left = tuple(each for each in routes if each.status is not RouteStatus.FAILED)
+    return replace(before, version=before.version + 1, routes=left, rollout=rollout, start_failures=known)
 
 
 def _one_more(known: StartFailures | None, route: Route, now: datetime) -> StartFailures:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Lifecycle, Rollout
+from tests.prove.laws.limits import failures_allowed
 from tests.prove.laws.spelled import weightless
 from tests.prove.state import State
 from tests.support.people.people import asking
@@ -41,7 +42,7 @@ def _left(words: list[str], state: State) -> Deployment | None:
             return _retried(state)
         case ["undo"] if before.rollout is None:
             back = state.previous
-            return _activated(state, back, None, supersede=True, undo=True) if back and state.policy else None
+            return _activated(state, back, None, supersede=True, undo=True) if back else None
         case _ if before.rollout is not None:
             return _steered(" ".join(words), state, before.rollout)
     return None
@@ -50,15 +51,28 @@ def _left(words: list[str], state: State) -> Deployment | None:
 def _scaled(before: Deployment, size: int) -> Deployment:
     """In a rollout it is the size of both revisions; what was given up is tried again."""
     rollout = before.rollout
-    both = replace(rollout, desired_at_start=size, desired_with_revision=None) if rollout else None
+    both = _resized(before, rollout, size) if rollout else None
     return replace(before, desired_replicas=size, rollout=both, degraded_reason=None, retry_at=None)
+
+
+def _resized(before: Deployment, rollout: Rollout, size: int) -> Rollout:
+    return replace(_as_many_may_fail(before, rollout, size), desired_at_start=size, desired_with_revision=None)
+
+
+def _as_many_may_fail(before: Deployment, rollout: Rollout, size: int) -> Rollout:
+    """A smaller size does not make failures count that were allowed."""
+    allowed = failures_allowed(rollout, before.desired_replicas)
+    if failures_allowed(rollout, size) >= allowed:
+        return rollout
+    policy = rollout.policy
+    return replace(rollout, policy=replace(policy, limits=policy.limits.model_copy(update={"failure_budget": allowed})))
 
 
 def _steered(name: str, state: State, rollout: Rollout) -> Deployment | None:
     before, paused = state.deployment, state.deployment.paused_at is not None
     returns = before.status == ROLLING_BACK
     canary = rollout.canary
-    has_weight = canary is not None and canary.weight is not None
+    has_weight = rollout.policy.strategy == "canary" and canary is not None and canary.weight is not None
     match name:
         case "pause" if not paused:
             still = replace(rollout, clock_stopped_at=rollout.clock_stopped_at or state.now)
@@ -94,7 +108,7 @@ def _back(state: State, size: int | None = None) -> Deployment | None:
     if rollout is None:
         return None
     if size is not None:
-        rollout = replace(rollout, desired_at_start=size, desired_with_revision=None)
+        rollout = _resized(before, rollout, size)
     returns = before.status == ROLLING_BACK
     return replace(
         before,
@@ -125,27 +139,33 @@ def _activated(
     before, rollout = state.deployment, state.deployment.rollout
     if rollout is None:
         if revision != before.current_revision_id:
-            return _begun(state, revision, size, undo=undo)
+            return _begun(state, revision, size, undo=undo) if state.policy else _pointing(before, revision, size)
         others = any(r.revision_id != revision and r.parked_until is None for r in before.active_routes)
         if not others and size in (None, before.desired_replicas):
             return None
-        sized = before if size is None else replace(before, desired_replicas=size)
-        return replace(sized, degraded_reason=None, retry_at=None)
+        return _pointing(before, revision, size)
     if revision == rollout.to_revision_id and before.status != ROLLING_BACK:
         awake = _awake(state)
         assert awake.rollout is not None
         asked = replace(awake.rollout, promote_requested=rollout.promote_requested or undo)
         if size is None:
             return replace(awake, rollout=asked)
-        return replace(awake, desired_replicas=size, rollout=replace(asked, desired_with_revision=size))
+        again = replace(_as_many_may_fail(before, asked, size), desired_with_revision=size)
+        return replace(awake, desired_replicas=size, rollout=again)
     if not supersede:
         return None
     return _back(state, size) if revision == before.current_revision_id else _begun(state, revision, size, undo=undo)
 
 
+def _pointing(before: Deployment, revision: UUID, size: int | None) -> Deployment:
+    sized = before if size is None else replace(before, desired_replicas=size)
+    return replace(sized, current_revision_id=revision, degraded_reason=None, retry_at=None)
+
+
 def _begun(state: State, revision: UUID, size: int | None, *, undo: bool) -> Deployment | None:
     """With clocks of its own. The size that it returns to is that from before a rollout whose place it takes."""
-    before, policy, now = state.deployment, state.policy, state.now
+    before, now = state.deployment, state.now
+    policy = state.policy or (before.rollout.policy if before.rollout else None)
     if policy is None or before.current_revision_id is None:
         return None
     known = before.rollout.desired_at_start if before.rollout else before.desired_replicas

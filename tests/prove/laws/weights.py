@@ -7,7 +7,7 @@ from typing import Any
 from domain.cycle.after import routes_after
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.canary import CanaryState
-from domain.model.deployment import Deployment, Rollout, Route, Verdict
+from domain.model.deployment import Deployment, Rollout, Route
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.worlds.promised import share
@@ -30,12 +30,8 @@ def broken_by_weight(state: State, decision: ClassifiedDecision) -> Iterator[str
 def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: ClassifiedDecision) -> Iterator[str]:
     stage = decision.changes.stage
     assert stage is not None
-    if (
-        decision.verdict is not Verdict.NEED_RETRY
-        or decision.changes.drain_route_ids
-        or stage.number != canary.stage + 1
-    ):
-        yield "weights come one after the other, and each alone"
+    if stage.number not in (canary.stage, canary.stage + 1):
+        yield "weights come one after the other"
     if canary.weight_known_at is None:
         yield "the next weight waits until every live proxy has acknowledged this one"
     serving = _serving(state.deployment.routes, rollout, new=True)
