@@ -86,7 +86,7 @@ docker: .venv/.dev ## a Docker engine for the tests of containers, into .venv; o
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
 
-prove: .venv/.dev ## every reachable state of small rollouts, visited, at most 15 minutes (ARGS=--whole)
+prove: .venv/.dev ## every reachable state of small rollouts, visited, some 15 minutes (ARGS=--whole)
 	@$(BIN)/python -m tests.prove $(ARGS)
 
 soak: .venv/.dev ## the proofs in their long form, some ten minutes (ARGS="--scale 0.1")

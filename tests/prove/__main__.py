@@ -1,7 +1,7 @@
 """`make prove`: every reachable state of small rollouts, visited with the code that ships.
 
 Prints a table in Markdown, what was left out, and a film of each law that is broken. Exit code 0 when none is. The part
-by default takes at most 15 minutes on two free cores, that with --whole three times as long.
+by default takes some 15 minutes on two free cores, that with --whole three times as long; both are estimates.
 """
 
 import argparse
