@@ -54,8 +54,8 @@ def harm(intervals: Iterable[Counts], worse_than: float) -> float:
 
     A failure may come long after its request was sent, when w was another. Who is sent to the canary by chance, with
     probability w, fails there with probability θ0(w) at most, whenever it does. θ0 grows with w and E falls with θ0, so
-    that with the highest w of the time since then E stays a supermartingale for each of them. That holds for the weight;
-    what is known here is the share that was sent, and simulated canaries show how near it comes.
+    that with the highest w of the time since then E stays a supermartingale for each of them. That holds for the
+    weight; what is known here is the share that was sent, and simulated canaries show how near it comes.
     """
     seen = ((*each.lowest_and_highest, each) for each in intervals)
     split = ((highest, each.canary_failed, each.control_failed, 0) for _, highest, each in seen)
