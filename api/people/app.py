@@ -32,7 +32,7 @@ _AT_ONCE = 4
 
 def make_app(engine: Engine, redis_url: str, rate: float) -> Starlette:
     """The app. `rate`: requests a second that one token may make for long."""
-    access = Access(engine, Rates(rate, _AT_ONCE * rate))
+    access = Access(engine, Rates(rate, _AT_ONCE * rate), work=Rates(rate / 200, rate / 5))
     reader = ChangeReader(engine)
 
     async def ready(_: Request) -> Response:

@@ -23,4 +23,5 @@ class PeopleSettings(Settings):
         validation_alias="ROLLWAY_PEOPLE_RATE",
         description="a number of requests a second, more than 0 and up to 100000",
     )
-    """Requests a second that one token may make for long; four times as many at once."""
+    """Requests a second that one token may make for long; four times as many at once. At 50 its plans may take 10 s of
+    the processor at once, and 0.25 s each second for long; at another rate so much more or less."""

@@ -18,6 +18,7 @@ from domain.commands.answers import Applied
 from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
+from domain.revisions.command_words import unfilled
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.strategies import chosen_policy, parse_policy
 from domain.traffic.entrances import TrafficSettings
@@ -34,6 +35,14 @@ class RevisionSection(RevisionSpec):
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
+
+    @model_validator(mode="after")
+    def _needs_no_shell(self) -> Self:
+        """A server that is given $PORT itself ends at once, and says so in a log alone."""
+        if self.runtime == "process" and self.command and (word := unfilled(self.command)):
+            right = word.replace("{", "").replace("}", "").replace("$PORT", "{port}").replace("$HOST", "{host}")
+            raise ValueError(f"command: no shell reads {word!r}: write {right!r}, or let a shell run it, sh -c '...'")
+        return self
 
     @property
     def spec(self) -> RevisionSpec:

@@ -8,7 +8,6 @@ from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet,
 from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
 from domain.installation.tokens import Role
 from domain.model.autoscaling_rule import MAX_RULES, AutoscalingRule
-from domain.revisions.command_words import unfilled
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings
@@ -52,15 +51,6 @@ class AddRevision(DeploymentCommand):
         """What was read with its values masked would run with *** in their place."""
         if info.data.get("values_of") is None and (masked := names_masked(spec.env)):
             raise ValueError(f"env.{masked[0]}: {MASK} stands where a value is not shown; write the value itself")
-        return spec
-
-    @field_validator("spec")
-    @classmethod
-    def _needs_no_shell(cls, spec: RevisionSpec) -> RevisionSpec:
-        """A server that is given $PORT itself ends at once, and says so in a log alone."""
-        if spec.runtime == "process" and spec.command and (word := unfilled(spec.command)):
-            right = word.replace("{", "").replace("}", "").replace("$PORT", "{port}").replace("$HOST", "{host}")
-            raise ValueError(f"command: no shell reads {word!r}: write {right!r}, or let a shell run it, sh -c '...'")
         return spec
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 
 _FILLED_IN = {"{port}": "PORT", "{host}": "HOST", "{route}": "ROLLWAY_ROUTE"}
 _OF_A_SHELL = re.compile(r"\$(PORT|HOST|\{(PORT|HOST)\})(?![A-Za-z0-9_])")
@@ -23,7 +22,7 @@ def filled_in(command: Sequence[str], told: Mapping[str, str]) -> list[str]:
 
 def unfilled(command: Sequence[str]) -> str:
     """The first word with a $PORT or $HOST that nobody would replace, since no shell reads it; empty for none."""
-    if any(PurePath(word).name in _SHELLS for word in command):
+    if any(word.rpartition("/")[2] in _SHELLS for word in command):
         return ""
     before = ("", *command)
     words = (word for word, previous in zip(command, before, strict=False) if previous not in _CODE_FOLLOWS)

@@ -22,7 +22,6 @@ _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
-_WORK_A_SECOND, _WORK_AT_ONCE = 0.25, 10.0
 
 
 _Shown = Callable[[Connection, str], Token | None]
@@ -36,7 +35,7 @@ class Access:
 
     engine: Engine
     rates: Rates
-    work: Rates = field(default_factory=lambda: Rates(_WORK_A_SECOND, _WORK_AT_ONCE))
+    work: Rates
     _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
 

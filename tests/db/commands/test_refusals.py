@@ -107,12 +107,6 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], type[RollwayError], tuple[str, ..
         InvalidInputError,
         ("env.A", "write the value itself"),
     ),
-    "a variable that no shell reads": (
-        "add_revision",
-        {"deployment": "web", "spec": {"command": ["serve", "--port=$PORT"]}},
-        InvalidInputError,
-        ("command", "'--port=$PORT': write '--port={port}'"),
-    ),
     "no such revision": (
         "activate_revision",
         {"deployment": "web", "revision": "v9"},

@@ -117,7 +117,7 @@ def test_a_pause_stops_the_time_of_a_step() -> None:
     assert canary_of(resumed.rollout).weight_known_at == later - timedelta(seconds=59)
 
 
-def test_trap_a_step_whose_weight_became_known_in_a_pause_begins_when_that_ends() -> None:
+def test_a_step_whose_weight_became_known_in_a_pause_begins_when_that_ends() -> None:
     looking = at_stage("■■■|■", 3, TIMED, **{**FIRST, "weight_known_at": None})
     paused = pause(looking, asking(looking, NOW)).deployment
     known, later = weight_known(paused, NOW + timedelta(minutes=1)), NOW + timedelta(hours=1)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from domain.installation.tokens import NewToken, NotAllowedError, Role, Token
 
-VIEWER, OPERATOR, ADMIN = Role
+VIEWER, RELEASER, OPERATOR, ADMIN = Role
 
 
 def token(role: Role, *deployments: str) -> Token:
@@ -16,7 +16,13 @@ def token(role: Role, *deployments: str) -> Token:
 
 
 @pytest.mark.parametrize(
-    ("role", "may"), [(VIEWER, {VIEWER}), (OPERATOR, {VIEWER, OPERATOR}), (ADMIN, {VIEWER, OPERATOR, ADMIN})]
+    ("role", "may"),
+    [
+        (VIEWER, {VIEWER}),
+        (RELEASER, {VIEWER, RELEASER}),
+        (OPERATOR, {VIEWER, RELEASER, OPERATOR}),
+        (ADMIN, {VIEWER, RELEASER, OPERATOR, ADMIN}),
+    ],
 )
 def test_each_role_may_do_what_the_ones_before_it_may(role: Role, may: set[Role]) -> None:
     assert {needed for needed in Role if token(role).may(needed)} == may

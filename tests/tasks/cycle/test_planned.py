@@ -88,7 +88,7 @@ def test_a_rollout_in_which_nothing_goes_wrong_has_the_steps_of_its_plan(
 
 def test_what_starts_and_stops_took_is_learned(engine: Engine) -> None:
     made = make_deployment(engine, "■■■")
-    assert known(engine).learned == Learned()
+    assert known(engine).learned == Learned(revisions=1)
     rolled_out(engine, made)
     learned = known(engine).learned
     assert len(learned.starts) == 3
