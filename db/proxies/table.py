@@ -68,7 +68,8 @@ _CANARIES = f"""
            CASE WHEN {_HAS_BASELINE}
                 THEN ARRAY(SELECT r.id FROM routes r JOIN deployments d ON d.id = r.deployment_id
                             WHERE d.rollout_id = o.id AND d.sub_step = 'provisioning'
-                              AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline
+                              AND r.revision_id = o.from_revision_id AND r.created_at >= o.started_at) END AS baseline,
+           CASE WHEN o.outcome IS NULL THEN o.floor ELSE 0 END AS floor
       FROM rollouts o
      WHERE (o.weight IS NOT NULL OR o.stage > 0)
        AND (o.ended_at IS NULL OR o.ended_at > clock_timestamp() - interval '1 minute'
@@ -163,14 +164,14 @@ def _read(
 
 
 def _canaries(
-    rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None]],
+    rows: Iterable[tuple[UUID, int | None, UUID | None, int | None, list[UUID] | None, int]],
 ) -> dict[UUID, Canary]:
     """The canary of the youngest rollout; a baseline's cluster stays for as long as that of any."""
     found: dict[UUID, Canary] = {}
-    for deployment_id, weight, sticky, mirrored, baseline in rows:
+    for deployment_id, weight, sticky, mirrored, baseline, floor in rows:
         had_none = found.get(deployment_id, Canary()).baseline is None
         beside = None if had_none and baseline is None else frozenset(baseline or ())
-        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside)
+        found[deployment_id] = Canary(weight, sticky, mirrored or 0, beside, floor)
     return found
 
 

@@ -7,7 +7,7 @@ deadlines      it waits for a person or is held    they stand still from now on,
 last progress  an old route is drained             now
 failures       an unhealthy new route is drained   one more, since it had to be replaced
 weight         a stage of a canary begins          the weight of the stage, which no proxy knows yet
-               the rollout turns back              none
+               the rollout turns back              less, then none
 outcome        the revisions swap                  completed
                the deploying revision is cleared   rolled back
 """
@@ -17,7 +17,14 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from domain.cycle.rollout import PROVISIONING, ROLLING_BACK, with_clock_running, with_clock_stopped, without_weight
+from domain.cycle.rollout import (
+    PROVISIONING,
+    ROLLING_BACK,
+    sent_back,
+    still_requested,
+    with_clock_running,
+    with_clock_stopped,
+)
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import CanaryState
 from domain.model.changes import RouteChanges, Stage
@@ -58,7 +65,7 @@ def deployment_after(decision: ClassifiedDecision, rollout: Rollout | None, now:
 
 
 def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None:
-    """Make the next state of the rollout, even if this decision ends it; None outside a rollout."""
+    """Make the next state of the rollout; None outside a rollout."""
     before = decision.deployment.rollout
     if before is None:
         return None
@@ -81,16 +88,16 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
         steps=before.steps + 1,
         clock_stopped_at=clock.clock_stopped_at,
-        promote_requested=before.promote_requested and stage is None,
+        promote_requested=still_requested(before, stage),
         is_undo=before.is_undo,
         last_failure=before.last_failure,
         canary=_canary_at(stage, before.canary) if stage else before.canary,
     )
-    return without_weight(rollout) if turns_back(decision) else rollout
+    return sent_back(decision.deployment, rollout, decision.found) if turns_back(decision) else rollout
 
 
 def _canary_at(stage: Stage, before: CanaryState | None) -> CanaryState:
-    """Make the canary at the begin of a stage, whose weight no proxy knows yet."""
+    """Begin a stage, whose weight no proxy knows yet."""
     return CanaryState(stage.number, stage.weight, evidence=before.evidence if before else ())
 
 

@@ -6,9 +6,18 @@ from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.model.canary import CanaryState, Evidence
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle, Rollout
+from domain.model.changes import Stage
+from domain.model.deployment import (
+    Deployment,
+    DeploymentLifecycleStatus,
+    DeploymentSubStep,
+    Lifecycle,
+    Rollout,
+    Verdict,
+)
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
+from domain.strategies.canary.back import weight_back
 from domain.words.errors import NoRolloutError
 
 READY = DeploymentLifecycleStatus(Lifecycle.READY)
@@ -81,16 +90,24 @@ def turned_back(deployment: Deployment, now: datetime) -> Deployment:
         paused_at=None,
         phase_attempts=0,
         phase_started_at=deployment.phase_started_at if deployment.status == ROLLING_BACK else now,
-        rollout=without_weight(replace(rollout, clock_stopped_at=None)),
+        rollout=sent_back(deployment, replace(rollout, clock_stopped_at=None)),
     )
 
 
-def without_weight(rollout: Rollout) -> Rollout:
-    """On the way back a canary gets no request any more, as soon as proxies know."""
+def sent_back(deployment: Deployment, rollout: Rollout, found: Verdict | None = None) -> Rollout:
+    """On the way back a canary gets only what the old side cannot answer yet; after harm nothing at all."""
     canary = rollout.canary
     if canary is None or not canary.weight:
         return rollout
-    return replace(rollout, canary=replace(canary, weight=0, weight_known_at=None))
+    budget = EVALUATOR.budget(replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start))
+    weight = 0 if found is Verdict.GIVE_UP else weight_back(deployment, canary.weight, budget)
+    known_at = canary.weight_known_at if weight == canary.weight else None
+    return replace(rollout, canary=replace(canary, weight=weight, weight_known_at=known_at))
+
+
+def still_requested(rollout: Rollout, stage: Stage | None) -> bool:
+    """A promotion is for the next step, not for a weight on the way to the present one."""
+    return rollout.promote_requested and (stage is None or (rollout.canary or CanaryState()).stage == stage.number)
 
 
 def past_all_weights(rollout: Rollout) -> Rollout | None:
@@ -175,8 +192,4 @@ def guard_of(deployment: Deployment) -> Budget:
     rollout = rollout_of(deployment, "guard")
     sizes = (rollout.desired_at_start, rollout.desired_with_revision)
     budgets = [EVALUATOR.budget(replace(deployment, desired_replicas=size)) for size in sizes if size is not None]
-    return replace(
-        budgets[0],
-        ceiling=max(budget.ceiling for budget in budgets),
-        keep=min(budget.keep for budget in budgets),
-    )
+    return replace(budgets[0], ceiling=max(b.ceiling for b in budgets), keep=min(b.keep for b in budgets))

@@ -87,13 +87,14 @@ class Canary:
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
     the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the
     candidates get copies of. `baseline`: the routes of its fresh baseline, which get as many as the candidates; None:
-    it has, and just now had, none.
+    it has, and just now had, none. `floor`: as many as serve at least; what another canary left helps out below it.
     """
 
     weight: int | None = None
     sticky: UUID | None = None
     mirrored: int = 0
     baseline: frozenset[UUID] | None = None
+    floor: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     """The replicas in traffic, shared out.
 
     weight None                        all in traffic
-    a weight, and current ones there   the current ones, and the candidates: what another canary left gets none
+    a weight, and current ones there   the current ones, and the candidates; what another canary left gets none, unless
+                                       fewer current ones are healthy than the floor
     and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
     a weight, and none but candidates  the candidates
     """
@@ -27,7 +28,9 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     if given is None or given.weight is None:
         return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
-    live = [route for route in old if route.is_current] or old
+    live = [route for route in old if route.is_current]
+    if not live or sum(route.status is RouteStatus.HEALTHY for route in live) < given.floor:
+        live = old
     if not live:
         return Sides(active, [], [])
     canary = [route for route in active if route.is_candidate]

@@ -234,6 +234,54 @@ CREATE TRIGGER rollout_begins_weighed BEFORE INSERT ON rollouts
     FOR EACH ROW WHEN (NEW.weight IS NOT NULL) EXECUTE FUNCTION rollout_weighed();
 CREATE TRIGGER rollout_weighed BEFORE UPDATE OF weight, stage ON rollouts
     FOR EACH ROW WHEN ((NEW.weight, NEW.stage) IS DISTINCT FROM (OLD.weight, OLD.stage)) EXECUTE FUNCTION rollout_weighed();
+-- The floor of a canary is one of requests: each side keeps replicas for its share of them. Where a statement takes healthy
+-- serving ones of a side, at least share x floor of that side stay; what another canary left counts as old, as it answers
+-- where too few old ones do. Weights are hundredths of a percent: two of them ask for no further replica.
+CREATE OR REPLACE FUNCTION routes_above_floor() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    ids uuid[];
+    revised uuid[];
+    broken record;
+BEGIN
+    SELECT array_agg(DISTINCT deployment_id), array_agg(DISTINCT revision_id) INTO ids, revised
+      FROM (SELECT deployment_id, revision_id
+              FROM (SELECT id, deployment_id, revision_id FROM was
+                     WHERE status = 'healthy' AND traffic_status = 'active'
+                    UNION ALL -- and no join, which would be planned for one row and compare each row with each
+                    SELECT id, deployment_id, revision_id FROM became
+                     WHERE status IN ('terminating', 'terminated')
+                        OR (traffic_status = 'inactive' AND status <> 'failed')) served
+             GROUP BY id, deployment_id, revision_id
+            HAVING count(*) = 2) took;
+    IF ids IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT d.name, d.lifecycle, s.whose, count(r.id) AS serving, s.least INTO broken
+      FROM deployments d
+      LEFT JOIN rollouts o ON o.id = d.rollout_id
+     CROSS JOIN LATERAL (SELECT '' AS whose, NULL::boolean AS new, coalesce(o.floor, d.desired_replicas) AS least
+                    UNION ALL
+                    SELECT CASE WHEN side.new THEN ' of the canary' ELSE ' of the old side' END, side.new,
+                           least(o.floor, greatest(sign(side.share), ceil((side.share - 2) * o.floor / 10000.0)))::int
+                      FROM (VALUES (true, o.weight), (false, 10000 - o.weight)) side (new, share)
+                     WHERE o.weight IS NOT NULL
+                       AND EXISTS (SELECT FROM revisions v WHERE v.id = ANY(revised) AND v.deployment_id = d.id
+                                      AND (v.id = d.deploying_revision_id) = side.new)) s
+      LEFT JOIN routes r ON r.deployment_id = d.id AND r.status = 'healthy' AND r.traffic_status = 'active'
+       AND (s.new IS NULL OR (r.revision_id = d.deploying_revision_id) = s.new)
+     WHERE d.id = ANY(ids) AND d.lifecycle NOT IN ('destroying', 'destroyed')
+     GROUP BY d.id, s.whose, s.least
+    HAVING count(r.id) < s.least
+     ORDER BY d.name, s.whose
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING
+            MESSAGE = concat(broken.name, ': ', broken.serving, ' healthy replicas in traffic', broken.whose,
+                             ' are fewer than the ', broken.least, ' to keep while ', broken.lifecycle),
+            ERRCODE = 'RW002', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME;
+    END IF;
+    RETURN NULL;
+END $$;
 -- What all live proxies told of a draining route at the last look: answers under way, 0 for so many
 -- looks in a row.
 CREATE TABLE drain_looks (

@@ -7,7 +7,8 @@ stopping      how many of each revision; their order decides nothing
 limits        the deadline, the time without progress, the time of scaling: far or passed
 other times   seconds that are left, 0 once they are over; `tests.prove.clocks` says which count
 counters      failed routes up to 3, which is more than any limit of the starts
-way back      it leads no more to where the rollout went, so failed routes, weight, stage and limits are left out
+way back      it leads no more to where the rollout went, so failed routes and limits are left out, and a stage
+              whose weight is gone
 """
 
 from datetime import UTC, datetime, timedelta
@@ -102,12 +103,15 @@ def _row(state: State) -> tuple[int, ...]:
 
 
 def _either_way(rollout: Rollout, now: datetime) -> tuple[int, ...]:
-    stopped_at, with_revision = rollout.clock_stopped_at, rollout.desired_with_revision
+    stopped_at, with_revision, canary = rollout.clock_stopped_at, rollout.desired_with_revision, canary_of(rollout)
     return (
         rollout.is_undo,
         rollout.desired_at_start,
         0 if with_revision is None else 1 + with_revision,
         0 if stopped_at is None else 1 + (now - stopped_at >= LONG * _SECOND),
+        *divmod(canary.weight or 0, 256),
+        bool(canary.weight) and canary.weight_known_at is not None,
+        canary.stage if canary.weight else 0,
     )
 
 
@@ -119,7 +123,6 @@ def _forward(state: State, rollout: Rollout) -> tuple[int, ...]:
         min(MOST_FAILED, rollout.failed_routes),
         rollout.promote_requested,
         0 if canary_of(rollout).weight is None else 1 + canary_of(rollout).stage,
-        0 if canary_of(rollout).weight is None else 1 + bool(canary_of(rollout).weight),
         0 if canary_of(rollout).weight is None else _known(state, rollout),
         is_asked(rollout, now),
         told(rollout, now),

@@ -19,7 +19,7 @@ from tests.prove.laws.every_state import broken_by_waiting
 from tests.prove.laws.spelled import after_look, after_news, unlike
 from tests.prove.state import LONG, Move, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
-from tests.support.pictures.values_within import with_canary
+from tests.support.pictures.values_within import canary_of, with_canary
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
 MANY = 1000
@@ -97,10 +97,11 @@ def _without(state: State, gone: Route) -> State:
 def proxies(state: State) -> Iterator[Move]:
     """The last live one acknowledges the weight of a canary; or they tell its judge what was answered.
 
-    On the way back nothing reads who knows that it has no weight.
+    On the way back nothing reads who knows that it has no weight any more.
     """
     acknowledged = weight_known(state.deployment, state.now)
-    if acknowledged is not state.deployment and acknowledged.status == PROVISIONING:
+    weighs = bool(acknowledged.rollout and canary_of(acknowledged.rollout).weight)
+    if acknowledged is not state.deployment and (acknowledged.status == PROVISIONING or weighs):
         after = replace(acknowledged, version=acknowledged.version + 1)
         yield Move("every proxy knows the weight", changed(state, after), kind=True)
     if not is_asked(state.deployment.rollout, state.now):

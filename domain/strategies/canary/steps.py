@@ -9,7 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from domain.judge.settings import Judge
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
-from domain.strategies.budget import is_zero
+from domain.strategies.budget import Budget, is_zero
+from domain.strategies.canary.shares import needed
 from domain.strategies.rolling_update import RollingUpdateSpec
 from domain.words.numbers import WHOLE
 
@@ -71,7 +72,8 @@ class CanarySpec(RollingUpdateSpec):
     )
     """Each `{weight: 5%, seconds: 60}`, or just `5%`. After the last one the rest is rolled."""
     replicas: Literal["auto"] | Annotated[int, Field(ge=1, le=10_000)] = "auto"
-    """How many replicas the new revision has at a step. auto: as many as its weight needs, ceil(n x weight)."""
+    """How many replicas the new revision has at a step. auto: as many as its weight needs, ceil(n x weight). A number:
+    as many more as the budget leaves beside old ones that carry the rest, and never fewer than its weight needs."""
 
     sticky: bool = False
     """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there."""
@@ -130,16 +132,26 @@ def ends_at(canary: CanaryState, spec: CanarySpec) -> datetime | None:
 
 
 def ends(rollout: Rollout, canary: CanaryState, over_at: datetime | None, now: datetime) -> bool:
-    """Whether the present step is over; before the first one there is nothing to look at."""
+    """Whether the present step is over, once its weight is reached; before the first there is nothing to look at."""
     return canary.stage == 0 or rollout.promote_requested or (over_at is not None and over_at <= now)
 
 
-def size_at(spec: CanarySpec, desired: int, stage: int) -> int:
+def weight_at(spec: CanarySpec, stage: int) -> int:
+    """What the canary gets at the end of a stage; the rest keeps the last weight's replicas."""
+    return spec.stages[min(stage, len(spec.stages)) - 1][0] if stage else 0
+
+
+def is_rising(canary: CanaryState, spec: CanarySpec) -> bool:
+    """Whether the weight of the present step is still to be reached."""
+    return canary.weight is not None and canary.weight < weight_at(spec, canary.stage)
+
+
+def size_at(spec: CanarySpec, budget: Budget, stage: int) -> int:
     """How many replicas the canary has at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
-    if spec.replicas != "auto":
-        return min(spec.replicas, desired)
-    weight, _ = spec.stages[min(stage, len(spec.stages)) - 1]
-    return max(1, -(-desired * weight // WHOLE))
+    weight = weight_at(spec, stage)
+    if spec.replicas == "auto":
+        return max(1, -(-budget.desired * weight // WHOLE))
+    return min(max(spec.replicas, needed(budget, weight)), budget.desired)
 
 
 def in_words(spec: CanarySpec, weight: int) -> str:

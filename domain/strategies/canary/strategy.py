@@ -16,7 +16,8 @@ and each is kept complete, within the budget of a rolling update: n + surge live
 
 Where it has a mirror, its first stage has the weight 0: it gets copies of requests for some time.
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
-soon as line 5 holds. The seconds of a step count from when every live proxy knew its weight.
+soon as line 5 holds. Where the surge has no room for them, the weight rises as they come: `sides` has the formula.
+The seconds of a step count from when every live proxy knew its weight.
 
 A fresh baseline is as many more of the old side, none older than the rollout; where the surge leaves no room for
 that many more, older ones go for it, and first what another canary left. When the canary ends they are old replicas
@@ -24,7 +25,7 @@ as the others are.
 
 n=3 surge=1, steps 5 % and 50 %, new ones right of the bar:
 
-    ■■■|  →  ■■■|◇  →  ■■■|■ 5 %  →  ■■|■  →  ■■|■◇  →  ■■|■■ 50 %  →  the rest: ■|■■◇  →  |■■■ completed
+    ■■■|  →  ■■■|◇  →  ■■■|■ 5 %  →  ■■■|■ 33.33 %  →  ■■|■◇  →  ■■|■■ 50 %  →  the rest: ■|■■◇  →  |■■■ completed
 
 n=3 surge=2, step 5 %, with a fresh baseline:
 
@@ -37,16 +38,17 @@ from typing import ClassVar
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
-from domain.model.deployment import Deployment, RouteStatus
+from domain.model.deployment import Deployment
 from domain.model.hold import Hold
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
-from domain.strategies.buckets import Buckets, ids, worst_first
+from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
+from domain.strategies.canary.back import at_once
 from domain.strategies.canary.judge import Judgement, judgement
-from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, percent, size_at
+from domain.strategies.canary.sides import above_floor, sides, sizes_at
+from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, percent, weight_at
 from domain.strategies.canary.waiting import for_a_look, looking, soonest, still_coming, waits_for_sides
-from domain.strategies.converge import converge
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
 
@@ -69,7 +71,7 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         canary = deployment.rollout.canary if deployment.rollout else None
         judged = judgement(canary, spec, now) if canary and canary.weight else Judgement()
         if judged.gives_up:
-            return Decision.give_up(judged.sentence)
+            return self._harmed(deployment, spec, judged)
         return replace(Decision.held(hold), recheck_at=min(hold.until, judged.next_at or hold.until))
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
@@ -80,35 +82,40 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
             return _REST.evaluate_cycle(deployment, spec, now)
         judged = judgement(canary, spec, now)
         if judged.gives_up:
-            return Decision.give_up(judged.sentence)
+            return self._harmed(deployment, spec, judged)
         if not deployment.desired_replicas:
             return _looked_at_again(_REST.evaluate_cycle(deployment, spec, now), judged)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         over_at, budget = ends_at(canary, spec), self.budget_of(deployment, spec)
-        is_over = judged.is_over or ends(rollout, canary, over_at, now)
-        wanted = size_at(spec, deployment.desired_replicas, canary.stage + is_over)
-        fresh = wanted if spec.has_baseline else 0
-        sides = _sides(deployment, buckets, budget, (wanted, fresh), now)
-        changes = _above_floor(deployment, sides[0].changes + sides[1].changes, budget)
-        times = (over_at, buckets.next_change_at(now), *(side.recheck_at for side in sides))
+        rising = is_rising(canary, spec)
+        is_over = not rising and (judged.is_over or ends(rollout, canary, over_at, now))
+        sizes = sizes_at(spec, canary, canary.stage + is_over, budget)
+        both = sides(deployment, buckets, budget, sizes, now)
+        changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
+        times = (over_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
         recheck_at = soonest((judged.next_at, *times), now)
         if changes:
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
-        if len(buckets.ready) < wanted or buckets.idle() or beside < fresh:
-            waits = waits_for_sides(buckets, sides, wanted, spec.min_ready_seconds, now)
-            return Decision.wait(still_coming(buckets, wanted, beside, fresh), recheck_at, waits)
+        if len(buckets.ready) < sizes.canary or buckets.idle() or beside < sizes.fresh:
+            waits = waits_for_sides(buckets, both, sizes.canary, spec.min_ready_seconds, now)
+            return Decision.wait(still_coming(buckets, sizes.canary, beside, sizes.fresh), recheck_at, waits)
         if canary.weight_known_at is None:
             what = f"every live proxy to acknowledge {percent(canary.weight)} for the canary"
             return Decision.wait(f"waiting for {what}", recheck_at, Waits(WaitsFor.PROXIES, f"waits for {what}"))
-        if is_over:
-            return _next(canary, spec, judged.sentence, now)
+        if is_over or rising:
+            return _next(canary, spec, Stage(canary.stage + is_over, sizes.weight), judged.sentence, now)
         said = looking(in_words(spec, canary.weight), over_at, judged, now)
         if over_at is None and not judged.decides:
             name = deployment.name
             typed = f"waiting: {said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back"
             return Decision.look_on(typed, recheck_at, Waits(WaitsFor.PERSON, said))
         return Decision.look_on(f"waiting: {said}", recheck_at, for_a_look(said, judged, times, now))
+
+    def _harmed(self, deployment: Deployment, spec: CanarySpec, judged: Judgement) -> Decision:
+        canary = deployment.rollout.canary if deployment.rollout else None
+        budget, given = self.budget_of(deployment, spec), (canary.weight or 0) if canary else 0
+        return Decision.give_up(at_once(deployment, given, judged.sentence, budget))
 
 
 def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:
@@ -117,52 +124,14 @@ def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:
     return replace(decision, recheck_at=min((at for at in times if at is not None), default=None))
 
 
-def _sides(
-    deployment: Deployment, buckets: Buckets, budget: Budget, sizes: tuple[int, int], now: datetime
-) -> tuple[Decision, Decision]:
-    """What the canary and the old side need to be complete. The canary's place in the ceiling is its own.
-
-    `sizes`: of the canary and of its baseline.
-    """
-    if deployment.current_revision_id is None or deployment.rollout is None:
-        raise ValueError(f"{deployment.name} is deploying without a current revision")
-    target, (wanted, fresh) = deploying_revision(deployment), sizes
-    new = tuple(route for route in deployment.routes if route.revision_id == target)
-    old = tuple(route for route in deployment.routes if route.revision_id != target)
-    taken = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
-    elder = min(budget.desired, budget.ceiling - wanted - fresh)
-    size = elder + fresh
-    beside = Budget(size, budget.ceiling - max(wanted, taken), size, budget.count_stopping)
-    kept = converge(replace(deployment, routes=old), deployment.current_revision_id, beside, now)
-    if fresh and not kept.changes:
-        young = baseline(deployment, deployment.rollout)
-        elders = worst_first(route for route in buckets.foreign if route not in young)
-        elders.sort(key=lambda route: route.revision_id == deployment.current_revision_id)
-        kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - elder)])))
-    live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
-    room = Budget(wanted, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
-    return converge(replace(deployment, routes=new), target, room, now), kept
-
-
-def _above_floor(deployment: Deployment, changes: RouteChanges, budget: Budget) -> RouteChanges:
-    """Only as many of those that serve leave as both sides together can spare."""
-    promoted = set(changes.promote_route_ids)
-    serving = {route.id for route in deployment.routes if route.is_serving}
-    coming = sum(route.id in promoted and route.status is RouteStatus.HEALTHY for route in deployment.routes)
-    spare = max(0, len(serving) + coming - budget.keep)
-    leaving = [route_id for route_id in changes.drain_route_ids if route_id in serving]
-    staying = set(leaving[spare:])
-    return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
-
-
-def _next(canary: CanaryState, spec: CanarySpec, because: str, now: datetime) -> Decision:
-    if canary.stage >= len(spec.stages):
-        said, weight = "the last step of the canary is over: the rest follows", None
+def _next(canary: CanaryState, spec: CanarySpec, stage: Stage, because: str, now: datetime) -> Decision:
+    if stage.number > len(spec.stages) or stage.weight is None:
+        said, stage = "the last step of the canary is over: the rest follows", replace(stage, weight=None)
     else:
-        weight, _ = spec.stages[canary.stage]
-        said = f"the canary gets {in_words(spec, weight)}"
-    said = f"{said}, for {because}" if because else said
-    return Decision.moved(said, RouteChanges(stage=Stage(canary.stage + 1, weight)), now)
+        said, full = f"the canary gets {in_words(spec, stage.weight)}", weight_at(spec, stage.number)
+        said = f"{said}, on the way to {percent(full)}" if stage.weight < full else said
+    said = f"{said}, for {because}" if because and stage.number > canary.stage else said
+    return Decision.moved(said, RouteChanges(stage=stage), now)
 
 
 def _said(deployment: Deployment, changes: RouteChanges, budget: Budget) -> str:

@@ -74,7 +74,7 @@ def test_it_stays_too_when_a_canary_without_one_takes_its_place(engine: Engine) 
     """
     write(engine, ENDED, 1)
     write(engine, copied, Jsonb(CANARY["spec"]))
-    assert told(engine).canary == Canary(0, baseline=frozenset())
+    assert told(engine).canary == Canary(0, baseline=frozenset(), floor=1)
 
 
 @pytest.mark.usefixtures("web")

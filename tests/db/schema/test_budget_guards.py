@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db.connection.engine import transaction
 from domain.model.deployment import DeploymentLifecycleStatus
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
-from tests.support.pictures.policies import BLUE_GREEN, COUNTING, COUNTING_BLUE_GREEN, RECREATE
+from tests.support.pictures.policies import BLUE_GREEN, CANARY, COUNTING, COUNTING_BLUE_GREEN, RECREATE
 from tests.support.rows.deployments import ROLLING, make_deployment, write
 from tests.support.rows.route_statements import (
     CEILING,
@@ -165,3 +165,31 @@ def test_a_statement_about_many_deployments_names_the_one_that_breaks_the_law(en
             " SELECT id, deploying_revision_id, 'active' FROM deployments",
         )
     assert refused.value.sqlstate == CEILING
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "weight", "of", "refused"),
+    [
+        # at 95 % all three old ones are needed, at two thirds two of them; more may have come up elsewhere
+        ("■■■|■", 3, 500, (0,), FLOOR),
+        ("■■■|■", 3, 3333, (0,), None),
+        ("■■■|■", 3, 3333, (0, 1), FLOOR),
+        ("■■■■|■■", 4, 5000, (4,), FLOOR),
+        ("■■■■|■■■", 4, 5000, (4,), None),
+        # before its first weight and after harm it answers nothing, and is nobody to spare an old one for
+        ("■■■|■", 3, 0, (0,), FLOOR),
+        ("■■■|■", 3, 0, (3,), None),
+        # past all weights all answer alike
+        ("■■■|■", 3, None, (0,), None),
+        # who does not serve is nobody's to keep, and a side that loses nobody is not looked at
+        ("▲■■|■■", 3, 500, (0,), None),
+        ("■■▲|■■", 3, 500, (3,), None),
+    ],
+)
+def test_each_side_of_a_canary_keeps_replicas_for_its_share(
+    engine: Engine, picture: str, n: int, weight: int | None, of: tuple[int, ...], refused: str | None
+) -> None:
+    made = make_deployment(engine, picture, n=n, status=PROVISIONING, policy=CANARY)
+    write(engine, "UPDATE rollouts SET weight = %s", weight)
+    with transaction(engine) as connection:
+        assert code_of(connection, DRAIN, made, of) == refused

@@ -47,6 +47,7 @@ def beside(picture: str, n: int = 3, s: int = 2, **rollout: Any) -> Deployment:
 
 
 PROMOTED = {**FIRST, "promote_requested": True}
+RISING = {**FIRST, "stage": 2, "weight": 3333}
 
 
 @pytest.mark.parametrize(
@@ -66,10 +67,12 @@ PROMOTED = {**FIRST, "promote_requested": True}
         ("■■■/▲|■", 2, FIRST, "drain ▲"),
         ("■■■/▲|■", 3, FIRST, "create 1"),
         # the next weight needs more of both: where the surge has no room for them, the eldest go for them
-        ("■■■/■|■", 2, PROMOTED, "drain ■"),
-        ("■■/■|■", 2, PROMOTED, "create 1, drain ■"),
-        ("■/■|■◇", 2, PROMOTED, "create 1"),
-        ("■/■■|■■", 2, PROMOTED, "50 %"),
+        # once the weight that there are replicas for is known
+        ("■■■/■|■", 2, PROMOTED, "33.33 %"),
+        ("■■■/■|■", 2, RISING, "drain ■"),
+        ("■■/■|■", 2, RISING, "create 1, drain ■"),
+        ("■/■|■◇", 2, RISING, "create 1"),
+        ("■/■■|■■", 2, RISING, "50 %"),
         # and where it has, none does
         ("■■■/■|■", 4, PROMOTED, "create 2"),
         ("■■■/■■|■■", 4, PROMOTED, "50 %"),
@@ -147,6 +150,7 @@ def test_a_whole_canary_with_a_baseline_as_a_film() -> None:
     assert seen == [
         ("creating 1 canary, creating 1 old", "■■■◇|◇"),
         ("the canary gets 5 % of the requests", "■■■■|■"),
+        ("the canary gets 33.33 % of the requests, on the way to 50 %", "■■■■|■"),
         ("draining 1 (at least 3 of 3 stay)", "■■■|■"),
         ("creating 1 canary, draining 1 (at least 3 of 3 stay)", "■■|■◇"),
         ("creating 1 old", "■■◇|■◇"),

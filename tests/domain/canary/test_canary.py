@@ -39,6 +39,7 @@ TIMED = canary(steps=[{"weight": "5%", "seconds": 60}, "50%"])
 KNOWN: dict[str, Any] = {"weight_known_at": NOW - timedelta(seconds=59)}
 FIRST: dict[str, Any] = {"stage": 1, "weight": 500, **KNOWN}
 SECOND: dict[str, Any] = {"stage": 2, "weight": 5000, **KNOWN}
+RISING: dict[str, Any] = {**SECOND, "weight": 3333}
 
 
 def at_stage(picture: str, n: int, policy: DeploymentPolicy = SHORT, **rollout: Any) -> Deployment:
@@ -67,11 +68,15 @@ def step(deployment: Deployment) -> str:
         # a weight that is not known everywhere is waited for; one that is, until somebody says so
         ("■■■|■", 3, {"stage": 1, "weight": 500}, "wait"),
         ("■■■|■", 3, FIRST, "wait"),
-        # the next one: its replicas first, in the room that old ones leave, never fewer than n serving
-        ("■■■|■", 3, {**FIRST, "promote_requested": True}, "drain ■"),
-        ("■■|■", 3, {**FIRST, "promote_requested": True}, "create 1"),
-        ("■■|■◇", 3, {**FIRST, "promote_requested": True}, "wait"),
-        ("■■|■■", 3, {**FIRST, "promote_requested": True}, "50 %"),
+        # the next one: as much of it as its replicas carry, and old ones leave for what every proxy knows that it gets
+        ("■■■|■", 3, {**FIRST, "promote_requested": True}, "33.33 %"),
+        ("■■■|■", 3, RISING | {"weight_known_at": None}, "wait"),
+        ("■■■|■", 3, RISING, "drain ■"),
+        ("■■|■", 3, RISING, "create 1"),
+        ("■■|■◇", 3, RISING, "wait"),
+        ("■■|■■", 3, RISING, "50 %"),
+        # too few old ones for what they get, as the release before left them: the canary's place goes to old ones
+        ("■■|■◇", 3, {**FIRST, "promote_requested": True}, "drain ◇"),
         ("■■|■■", 3, {**SECOND, "promote_requested": True}, "the rest"),
         # the rest is a rolling update that keeps the canary
         ("■■|■■", 3, {"stage": 3, "weight": None}, "drain ■"),
@@ -89,8 +94,9 @@ def step(deployment: Deployment) -> str:
         ("■■■■■|■", 3, FIRST, "drain ■■"),
         ("■■■|■", 0, FIRST, "drain ■■■"),
         # as many canary replicas as the weight needs, rounded up
-        ("■■■■■■■■■■|■", 10, {**FIRST, "promote_requested": True}, "drain ■"),
-        ("■■■■■■|■■■■■", 10, {**FIRST, "promote_requested": True}, "50 %"),
+        ("■■■■■■■■■■|■", 10, {**FIRST, "promote_requested": True}, "10 %"),
+        ("■■■■■■■■■■|■", 10, {**SECOND, "weight": 1000}, "drain ■"),
+        ("■■■■■■|■■■■■", 10, {**SECOND, "weight": 4000}, "50 %"),
     ],
 )
 def test_canary(picture: str, n: int, rollout: dict[str, Any], expected: str) -> None:
@@ -102,8 +108,9 @@ def test_a_step_is_over_when_its_seconds_have_passed_since_every_proxy_knew() ->
     decision = EVALUATOR.evaluate_one(looking, NOW)
     assert decision.reason == "waiting: the canary has 5 % of the requests, for 1 more s"
     assert (decision.recheck_at, decision.waits_for_person) == (NOW + timedelta(seconds=1), True)
-    assert happens(looking, EVALUATOR.evaluate_one(looking, NOW + timedelta(seconds=1))) == "drain ■"
-    assert "in 1 s the next step: draining 1" in why(looking, NOW).sentence
+    then = EVALUATOR.evaluate_one(looking, NOW + timedelta(seconds=1))
+    assert then.reason == "the canary gets 33.33 % of the requests, on the way to 50 %"
+    assert "in 1 s the next step: the canary gets 33.33 %" in why(looking, NOW).sentence
     assert "'rollway promote web' goes on" in why(at_stage("■■■|■", 3, **FIRST), NOW).sentence
 
 
@@ -137,10 +144,12 @@ def test_a_weight_is_nobodys_on_the_way_back_and_none_is_known() -> None:
 
 
 def test_a_promotion_is_for_one_weight_and_a_full_one_for_all() -> None:
-    looking = at_stage("■■|■■", 3, **{**FIRST, "promote_requested": True})
+    looking = at_stage("■■■|■", 3, **{**FIRST, "promote_requested": True})
     weighed = applied(cycle(looking, NOW), NOW).rollout
     assert weighed
-    assert (canary_of(weighed).stage, canary_of(weighed).weight, weighed.promote_requested) == (2, 5000, False)
+    assert (canary_of(weighed).stage, canary_of(weighed).weight, weighed.promote_requested) == (2, 3333, False)
+    ahead = applied(cycle(at_stage("■■|■■", 3, **{**RISING, "promote_requested": True}), NOW), NOW).rollout
+    assert ahead and ahead.promote_requested, "meant is the step, not the way to it"  # noqa: PT018
     rest = promote(at_stage("■■■|", 3, **KNOWN), full=True).deployment
     assert rest.rollout
     assert (canary_of(rest.rollout).weight, canary_of(rest.rollout).weight_known_at) == (None, None)

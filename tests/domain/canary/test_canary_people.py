@@ -17,7 +17,7 @@ from domain.steering.steered import Steered
 from domain.steering.verbs import promote
 from domain.words.errors import WrongStateError
 from tests.domain.canary.test_baseline import beside
-from tests.domain.canary.test_canary import FIRST, SECOND, SHORT, at_stage
+from tests.domain.canary.test_canary import FIRST, RISING, SECOND, SHORT, at_stage
 from tests.support.people.people import activate_revision, ask
 from tests.support.pictures.pictures import NOW, V3
 from tests.support.pictures.simulation import until_it_waits
@@ -36,7 +36,7 @@ COMMANDS: dict[str, Callable[[Deployment], Steered]] = {
 STARTS = at_stage("■■■|◇", 3)
 THERE = at_stage("■■■|■", 3)
 UNKNOWN = at_stage("■■■|■", 3, **{**FIRST, "weight_known_at": None})
-GROWING = at_stage("■■|■◇", 3, **{**FIRST, "promote_requested": True})
+GROWING = at_stage("■■|■◇", 3, **RISING)
 LOOKED_AT = at_stage("■■■|■", 3, **FIRST)
 PAUSED = replace(at_stage("■■■|■", 3, **FIRST, clock_stopped_at=NOW), paused_at=NOW)
 BACK = replace(at_stage("■■|■", 3, stage=1), status=ROLLING_BACK)
@@ -55,34 +55,37 @@ TABLE: list[tuple[str, Deployment, tuple[str, ...]]] = [
     (
         "proxies learn its weight",
         UNKNOWN,
-        ("5 % ■■|■◇", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
+        ("5 % ■■■|■", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
     ),
     (
         "it is looked at",
         LOOKED_AT,
-        ("5 % ■■|■◇", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
+        ("33.33 % ■■|■◇", "rest ■■|■◇", "held ■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■◇◇|■", "ready "),
     ),
     (
         "more of it start",
         GROWING,
-        ("=", "rest ■■|■◇", "held ■■|■◇", "-", "back ■■◇|■", "0 % ■■■|◇", "5 % ■■◇|■◇◇", "5 % ■■|■◇"),
+        (
+            *("33.33 % ■■|■◇", "rest ■■|■◇", "held ■■|■◇", "-"),
+            *("back ■■◇|■", "0 % ■■■◇|", "33.33 % ■■◇◇|■◇", "33.33 % ■■|■◇"),
+        ),
     ),
     (
         "at its last weight",
         at_stage("■■|■■", 3, **SECOND),
-        ("rest ■|■■◇", "rest ■|■■◇", "held ■■|■■", "-", "back ■■◇|■", "0 % ■■■|◇", "50 % ■■◇|■■◇", "ready "),
+        ("rest ■|■■◇", "rest ■|■■◇", "held ■■|■■", "-", "back ■■|■■", "0 % ■■■◇|", "50 % ■■◇|■■◇", "ready "),
     ),
     (
         "the rest is rolled",
         at_stage("■|■■◇", 3, stage=3, weight=None),
-        ("=", "=", "held ■|■■◇", "-", "back ■◇|■■", "0 % ■■■|◇", "rest ■|■■◇", "rest ■|■■◇"),
+        ("=", "=", "held ■|■■◇", "-", "back ■◇|■■", "0 % ■■■◇|", "rest ■|■■◇", "rest ■|■■◇"),
     ),
     ("paused", PAUSED, ("-", "-", "=", "5 % ■■■|■", "ready ■■■", "0 % ■■■|◇", "held ■■■|■", "held ■■■|■")),
-    ("on its way back", BACK, ("-", "-", "held ■■|■", "-", "=", "0 % ■■■|◇", "back ■■◇◇◇|■", "ready ")),
+    ("on its way back", BACK, ("-", "-", "held ■■|■", "-", "=", "0 % ■■■◇|", "back ■■◇◇◇|■", "ready ")),
     (
         "with a fresh baseline",
         beside("■■■/■|■", **FIRST),
-        ("5 % ■■◇|■◇", "rest ■■|■◇◇", "held ■■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■■◇◇|■", "ready "),
+        ("33.33 % ■■◇|■◇", "rest ■■|■◇◇", "held ■■■■|■", "-", "ready ■■■", "0 % ■■■|◇", "5 % ■■■■◇◇|■", "ready "),
     ),
 ]
 

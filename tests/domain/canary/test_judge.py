@@ -131,7 +131,7 @@ def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 6
     [
         ({}, [seen((10, 10), (90, 0))], 60, Verdict.GIVE_UP, "canary 10 of 10 failed"),
         ({}, [seen((10, 0), (90, 0))], 60, Verdict.SKIPPED, "10 of at least 100 requests"),
-        ({}, [seen((1000, 0), (90, 0))], 60, Verdict.NEED_RETRY, "draining 1"),
+        ({}, [seen((1000, 0), (90, 0))], 60, Verdict.NEED_RETRY, "the canary gets 33.33 %"),
         (
             {},
             [],
@@ -140,7 +140,7 @@ def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 6
             "undecided after 30 min: no proxy has told yet",
         ),
         ({"if_undecided": "abort"}, [], 1800, Verdict.GIVE_UP, "undecided after 30 min"),
-        ({"if_undecided": "promote"}, [], 1800, Verdict.NEED_RETRY, "draining 1"),
+        ({"if_undecided": "promote"}, [], 1800, Verdict.NEED_RETRY, "the canary gets 33.33 %"),
         (
             {"dry_run": True},
             [seen((10, 10), (90, 0))],

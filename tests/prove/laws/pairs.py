@@ -54,7 +54,9 @@ def _failed(state: State, ago: timedelta, named: Mapping[UUID, UUID], chance: Ra
 
 
 def _left_out(state: State, rollout: Rollout, chance: Random) -> Rollout:
-    """Past its weights a canary may have come there from any of them; on the way back nothing of its way counts."""
+    """Past its weights a canary may have come there from any of them; on the way back all that counts is a weight."""
+    if state.deployment.status == ROLLING_BACK and canary_of(rollout).weight:
+        return replace(rollout, failed_routes=chance.randint(0, 9), promote_requested=chance.random() < 0.5)
     if state.deployment.status == ROLLING_BACK:
         weight = None if canary_of(rollout).weight is None else chance.choice((0, None))
         known_at = chance.choice((None, state.now))

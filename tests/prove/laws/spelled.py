@@ -6,11 +6,14 @@ It shares no code with `domain/cycle/after.py`, `domain/cycle/rollout.py` and `d
 from collections import Counter
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from fractions import Fraction
+from math import ceil
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures, TrafficStatus, Verdict
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.worlds.promised import WHOLE, promised
 
 WELL_FOR_GOOD = timedelta(seconds=60)
 STILL = timedelta()
@@ -85,18 +88,28 @@ def _rollout_after(before: Rollout, decision: ClassifiedDecision, now: datetime,
     if stage is not None:
         seen = before.canary.evidence if before.canary else ()
         canary = CanaryState(stage.number, stage.weight, None, seen)
-        rollout = replace(rollout, canary=canary, promote_requested=False)
-    return weightless(rollout) if turns else rollout
+        rises = before.canary is not None and before.canary.stage == stage.number
+        rollout = replace(rollout, canary=canary, promote_requested=rises and rollout.promote_requested)
+    if not turns:
+        return rollout
+    return with_weight(rollout, 0) if decision.found is Verdict.GIVE_UP else returning(decision.deployment, rollout)
 
 
-def weightless(rollout: Rollout) -> Rollout:
-    """On the way back no request goes to the canary, once every proxy knows."""
+def returning(before: Deployment, rollout: Rollout) -> Rollout:
+    """On the way back each old replica answers 1 / floor of the requests, and the canary what is left of its own."""
+    back = replace(before, rollout=rollout, desired_replicas=rollout.desired_at_start, status=ROLLING_BACK)
+    serving = [route.revision_id == rollout.to_revision_id for route in before.routes if route.is_serving]
+    enough, old = min(promised(back).keep, len(serving)), serving.count(False)
+    left = 1 - Fraction(old, enough) if old < enough else Fraction(0)
+    return with_weight(rollout, ceil(left * WHOLE))
+
+
+def with_weight(rollout: Rollout, most: int) -> Rollout:
+    """A canary that gets more gets less as soon as every proxy knows."""
     canary = rollout.canary
-    return (
-        replace(rollout, canary=replace(canary, weight=0, weight_known_at=None))
-        if canary and canary.weight
-        else rollout
-    )
+    if canary is None or not canary.weight or canary.weight <= most:
+        return rollout
+    return replace(rollout, canary=replace(canary, weight=most, weight_known_at=None))
 
 
 def _routes_after(decision: ClassifiedDecision, now: datetime) -> list[Route]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Lifecycle, Rollout
 from tests.prove.laws.limits import failures_allowed
-from tests.prove.laws.spelled import weightless
+from tests.prove.laws.spelled import returning
 from tests.prove.state import State
 from tests.support.people.people import asking
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, ROLLING_BACK, V1, V2, V3
@@ -117,7 +117,7 @@ def _back(state: State, size: int | None = None) -> Deployment | None:
         paused_at=None,
         phase_attempts=0,
         phase_started_at=before.phase_started_at if returns else state.now,
-        rollout=weightless(replace(rollout, clock_stopped_at=None)),
+        rollout=returning(before, replace(rollout, clock_stopped_at=None)),
     )
 
 

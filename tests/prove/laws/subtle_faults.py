@@ -6,10 +6,12 @@ from datetime import datetime
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
 from domain.cycle.rollout import unpaused
 from domain.model.bounds import Bounds, Deadline
+from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Rollout, Route, StartFailures
 from domain.steering.sizes import with_failures_allowed
 from domain.strategies.budget import Budget, surge_budget
+from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.steps import CanarySpec
 from domain.strategies.canary.strategy import CanaryStrategy
 from tests.prove.laws.faults import Fault, canary, rolling
@@ -61,6 +63,15 @@ def _through_freezes(self: DeploymentStrategyEvaluator, deployment: Deployment, 
     return _EVALUATE(self, replace(deployment, hold=None), now)
 
 
+def _one_is_enough(budget: Budget, weight: int) -> int:
+    return min(budget.keep, int(weight > 0))
+
+
+def _weight_known(deployment: Deployment, canary: CanaryState, changes: RouteChanges, budget: Budget) -> RouteChanges:
+    known = canary if deployment.rollout is None else replace(canary, weight_known_at=deployment.rollout.started_at)
+    return above_floor(deployment, known, changes, budget)
+
+
 def _half_resized(deployment: Deployment, desired: int) -> Rollout:
     return replace(with_failures_allowed(deployment, desired), desired_at_start=desired)
 
@@ -107,6 +118,18 @@ SUBTLE_FAULTS = (
         ("domain.strategies.canary.strategy.CanaryStrategy.evaluate_cycle",),
         _old_ones_gone,
         canary(steps=["5%"], max_unavailable=1),
+    ),
+    Fault(
+        "one replica is enough for any share of the requests",
+        ("domain.strategies.canary.sides.needed",),
+        _one_is_enough,
+        Start("canary", (("steps", ("90%",)), ("max_unavailable", 1)), 3),
+    ),
+    Fault(
+        "old ones leave before every proxy knows the weight",
+        ("domain.strategies.canary.strategy.above_floor",),
+        _weight_known,
+        Start("canary", (("steps", ("50%",)),), 3),
     ),
     Fault(
         "a size keeps the one of the revision",

@@ -1,7 +1,9 @@
-"""What docs/canary.md promises of weights: who goes on, when, and that nobody with requests is left alone by us."""
+"""What docs/canary.md promises of weights: who goes on, when, and that each side keeps replicas for its share."""
 
 from collections.abc import Iterator
 from datetime import timedelta
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from domain.cycle.after import routes_after
@@ -10,7 +12,7 @@ from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.worlds.promised import share
+from tests.support.worlds.promised import WHOLE, promised, share
 
 
 def broken_by_weight(state: State, decision: ClassifiedDecision) -> Iterator[str]:
@@ -19,12 +21,12 @@ def broken_by_weight(state: State, decision: ClassifiedDecision) -> Iterator[str
     if (decision.deployment.paused_at or decision.deployment.hold) and decision.changes:
         yield "nothing is created, drained or promoted while paused or held"
     rollout, part = before.rollout, share(before)
-    if rollout is None or rollout.canary is None or part is None or before.status != PROVISIONING:
+    if rollout is None or rollout.canary is None or part is None:
         return
-    if decision.changes.stage is not None:
+    if decision.changes.stage is not None and before.status == PROVISIONING:
         yield from _by_stage(state, rollout, rollout.canary, decision)
-    if before.desired_replicas:
-        yield from _by_drains(before, decision, gets_new=part > 0)
+    if before.desired_replicas and (part or before.status == PROVISIONING):
+        yield from _by_drains(before, decision, part)
 
 
 def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: ClassifiedDecision) -> Iterator[str]:
@@ -37,7 +39,7 @@ def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: Cla
     serving = _serving(state.deployment.routes, rollout, new=True)
     if not serving and state.deployment.desired_replicas:
         yield "a canary gets requests only when one of its replicas serves"
-    if canary.stage == 0 or rollout.promote_requested:
+    if canary.stage in (0, stage.number) or rollout.promote_requested:
         return
     spec: dict[str, Any] = rollout.policy.spec.model_dump()
     steps = ([spec["mirror"]] if spec["mirror"] else []) + list(spec["steps"])
@@ -50,12 +52,18 @@ def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: Cla
         yield "a judge looks for as long as it must at least"
 
 
-def _by_drains(before: Deployment, decision: ClassifiedDecision, *, gets_new: bool) -> Iterator[str]:
+def _by_drains(before: Deployment, decision: ClassifiedDecision, part: Fraction) -> Iterator[str]:
+    """Two hundredths of a percent of the requests ask for no further replica."""
     assert before.rollout is not None
     after = routes_after(before.routes, decision.changes, before.phase_started_at)
-    for new in (False, True) if gets_new else (False,):
-        if _serving(before.routes, before.rollout, new=new) and not _serving(after, before.rollout, new=new):
-            yield "no side with requests loses its last replica by us"
+    keep = promised(before).keep
+    for new, of_it in ((True, part), (False, 1 - part)):
+        left = _serving(after, before.rollout, new=new)
+        if left < _serving(before.routes, before.rollout, new=new):
+            if left < min(keep, max(of_it > 0, ceil((of_it - Fraction(2, WHOLE)) * keep))):
+                yield "a side with requests keeps replicas for its share of them by us"
+            if part and before.rollout.canary and before.rollout.canary.weight_known_at is None:
+                yield "nobody who answers leaves before every proxy knows the weight"
 
 
 def _serving(routes: tuple[Route, ...], rollout: Rollout, *, new: bool) -> int:

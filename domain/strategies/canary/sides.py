@@ -1,0 +1,100 @@
+"""The two sides of a canary: how many replicas each has on the way to the next weight, and who may leave.
+
+keep = n - unavailable. A side that gets the share w of the requests has at least ceil(w x keep) that serve. So old ones
+leave only for what the canary has by now, and it gets what its replicas carry by now, as proxies acknowledge it:
+
+    old     the most of: ceil((1 - what the canary has by now) x keep), and min(n, n + surge - canary at the step)
+    canary  as many as its step wants, or as the ceiling leaves beside those
+    weight  that of the step, or canary / keep where that is less
+
+n=4 surge=1, from 25 % to 75 %:   ■■■■|■ 25 %  →  ■■■|■■ 50 %  →  ■■|■■■ 75 %
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from domain.model.canary import CanaryState
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment, RouteStatus
+from domain.strategies.base import deploying_revision
+from domain.strategies.buckets import Buckets, ids, worst_first
+from domain.strategies.budget import Budget
+from domain.strategies.canary.shares import carried, needed
+from domain.strategies.canary.steps import CanarySpec, baseline, size_at, weight_at
+from domain.strategies.converge import converge
+from domain.words.numbers import WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many replicas each side has for now, and the weight that they carry once they are healthy.
+
+    `elder`: of the old revision, beside the baseline.
+    """
+
+    canary: int
+    fresh: int
+    elder: int
+    weight: int
+
+
+def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) -> Sizes:
+    """The sizes of both sides, as near to those of this stage as the present weight lets them come."""
+    shares, given, weight = 1 + spec.has_baseline, canary.weight or 0, weight_at(spec, stage)
+
+    def beside(weight: int) -> int:
+        return (budget.ceiling - needed(budget, WHOLE - shares * weight)) // shares
+
+    wanted = min(size_at(spec, budget, stage), beside(weight))
+    size = min(wanted, beside(given))
+    elder = max(min(budget.desired, budget.ceiling - shares * wanted), needed(budget, WHOLE - shares * given))
+    reached = weight if size == wanted else min(weight, carried(budget, size))
+    return Sizes(size, size if spec.has_baseline else 0, elder, reached)
+
+
+def sides(
+    deployment: Deployment, buckets: Buckets, budget: Budget, sizes: Sizes, now: datetime
+) -> tuple[Decision, Decision]:
+    """What the canary and the old side need to be complete. The canary's place in the ceiling is its own.
+
+    What another canary left goes first: until then the place is the old side's.
+    """
+    if deployment.current_revision_id is None or deployment.rollout is None:
+        raise ValueError(f"{deployment.name} is deploying without a current revision")
+    target, current = deploying_revision(deployment), deployment.current_revision_id
+    new = tuple(route for route in deployment.routes if route.revision_id == target)
+    old = tuple(route for route in deployment.routes if route.revision_id != target)
+    if any(route.revision_id != current for route in buckets.foreign):
+        sizes = replace(sizes, canary=min(sizes.canary, len(buckets.target)), fresh=0)
+    taken = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
+    size = sizes.elder + sizes.fresh
+    beside = Budget(size, budget.ceiling - max(sizes.canary, taken), size, budget.count_stopping)
+    kept = converge(replace(deployment, routes=old), current, beside, now)
+    if sizes.fresh and not kept.changes:
+        young = baseline(deployment, deployment.rollout)
+        elders = worst_first(route for route in buckets.foreign if route not in young)
+        kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
+    live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
+    room = Budget(sizes.canary, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
+    return converge(replace(deployment, routes=new), target, room, now), kept
+
+
+def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChanges, budget: Budget) -> RouteChanges:
+    """Only as many of those that serve leave as both sides together, and each for its share, can spare.
+
+    While a live proxy does not know the weight, nobody leaves who answers.
+    """
+    promoted, leaving, weight = set(changes.promote_route_ids), set(changes.drain_route_ids), canary.weight or 0
+    coming = [r for r in deployment.routes if r.id in promoted and r.status is RouteStatus.HEALTHY]
+    serving = [*(route for route in deployment.routes if route.is_serving), *coming]
+    spare = max(0, len(serving) - budget.keep)
+    staying = set()
+    for is_canary, share in ((True, weight), (False, WHOLE - weight)):
+        side = [r for r in serving if (r.revision_id == deployment.deploying_revision_id) is is_canary]
+        known = canary.weight_known_at is not None or not weight
+        may_leave = min(spare, max(0, len(side) - needed(budget, share))) if known else 0
+        here = {route.id for route in side if route.id in leaving}
+        ordered = [id_ for id_ in changes.drain_route_ids if id_ in here]
+        staying |= set(ordered[may_leave:])
+        spare -= len(ordered[:may_leave])
+    return replace(changes, drain_route_ids=tuple(id_ for id_ in changes.drain_route_ids if id_ not in staying))
