@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from domain.cycle.after import back_reason_of
+from domain.foresight.plan.load import busiest, loads
 from domain.foresight.plan.world import Fates, SimulatedLook, World
 from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus
 from domain.model.picture import picture
@@ -71,8 +72,9 @@ class Wave:
 class Course:
     """What happened in one run. `begins`: of each wave, in seconds after the beginning; `seconds`: until it rested.
 
-    `seconds` is None if it never did; `back_reason`: why it went back. `work`: replicas looked at, over all looks;
-    `is_cut`: more of them were to be looked at than was allowed, so the rest of the run is not known.
+    `seconds` is None if it never did; `back_reason`: why it went back. `busiest`: when few answer much, in words.
+    `work`: replicas looked at, over all looks; `is_cut`: more of them were to be looked at than was allowed, so the
+    rest of the run is not known.
     """
 
     waves: tuple[Wave, ...]
@@ -82,6 +84,7 @@ class Course:
     most_live: int
     most_running: int
     fewest_serving: int
+    busiest: str | None
     end: Deployment
     work: int
     is_cut: bool
@@ -95,9 +98,7 @@ class Course:
 def course(deployment: Deployment, now: datetime, fates: Fates, most_work: float = math.inf) -> Course:
     """Run until nothing is left to do, or the most work is done. One that is paused goes on.
 
-    A wait for a person's promotion ends at once.
-
-    A judge has no answers to judge here, and finds a canary good enough as soon as it may.
+    A wait for a person's promotion ends at once, and that for a judge as soon as it may find a canary good enough.
     """
     run = _Run(World(replace(deployment, paused_at=None), now, fates))
     seconds = run.to_rest(most_work)
@@ -109,6 +110,7 @@ def course(deployment: Deployment, now: datetime, fates: Fates, most_work: float
         max(stand.live for stand in run.stands),
         max(stand.running for stand in run.stands),
         min(stand.serving for stand in run.stands),
+        busiest(deployment, run.loads),
         run.world.deployment,
         run.work,
         run.work > most_work,
@@ -123,6 +125,7 @@ class _Run:
         self.begins = world.at
         self.work = 0
         self.stands = [Stand.of(world.deployment.routes)]
+        self.loads = loads(world.deployment)
         self._promoted: set[int] = set()
         self._judged: set[int] = set()
 
@@ -133,6 +136,7 @@ class _Run:
             if not world.step(ends):
                 return None
             self.stands.append(Stand.of(world.deployment.routes))
+            self.loads += loads(world.deployment)
             self.work += len(world.deployment.routes)
             if self.work > most_work:
                 return None

@@ -48,7 +48,7 @@ class Plan:
 
     `most_live` stays at or below `ceiling`, `fewest_serving` at or above `floor`; `most_running` counts those too that
     are stopping or parked. `is_certain`: the waves come in this order however long each replica takes. `is_cut`: only
-    the first waves are told.
+    the first waves are told. `guarantee`: what holds all the way, and when few answer much.
     """
 
     desired: int
@@ -87,7 +87,7 @@ def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
         fewest_serving=min(run.fewest_serving for run in (typical, *others)),
         ceiling=budget.ceiling,
         floor=budget.keep,
-        guarantee=guarantee(budget),
+        guarantee="; ".join(filter(None, (guarantee(budget), typical.busiest))),
         seconds=seconds,
         is_certain=len(alike) == len(others) and not typical.is_cut,
         is_cut=typical.is_cut,

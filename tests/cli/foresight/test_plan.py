@@ -33,7 +33,10 @@ def test_a_plan_shows_the_waves_and_what_holds_and_touches_nothing(rollway: Roll
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
     assert lines == [
         "web: v1 → v2, 3 replicas, rolling_update",
-        "never more than 4 live, never fewer than 2 of 3 serving by our own doing",
+        (
+            "never more than 4 live, never fewer than 2 of 3 serving by our own doing; at the busiest moment 2 "
+            "replicas answer all requests: 1.5 times what each answers now"
+        ),
         "at most 3 live, 5 with those that stop or are parked; at least 2 serving",
         "WAVE REPLICAS BEGINS TAKES WHAT",
         "1 ■■■| - - create 1, drain 1",
