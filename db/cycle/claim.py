@@ -78,7 +78,7 @@ class Claimed(NamedTuple):
         row, rollout = self.row, self.rollout
         if rollout is None or not rollout.starting:
             return None
-        stands = (row.paused_at or self.hold or rollout.clock_stopped_at) is not None
+        stands = bool(row.paused_at or self.hold or rollout.clock_stopped_at or rollout.unanswered)
         return Glimpse(rollout, policy_of(rollout), row.desired_replicas, counts_of(rollout), stands)
 
 

@@ -9,16 +9,20 @@ from psycopg import Connection
 
 from db.connection.engine import database_now
 from db.locking.live import IS_LIVE
+from db.locking.locked import changed, lock_unheld
 from db.locking.rows import named_row
-from db.proxies.answers import counters_of, record_interval
+from db.proxies.answers import counters_of, intervals_of, record_interval
+from domain.judge.unanswered import unanswered
 from domain.model.answers import Counters, Look, next_interval
+from domain.model.deployment import Lifecycle
 
 # Ten minutes after a rollout's last step intervals begin to grow, to a minute at most: one that waits for days must not
 # leave a row for each second of them. A time that lies ahead is from before the database's clock was set back.
 _DUE = """
-    SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
+    SELECT o.id, d.id AS deployment_id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
            coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
-           coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at
+           coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
+           CASE WHEN o.back_reason IS NULL THEN o.unanswered END AS unanswered
       FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
       LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true
       LEFT JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = o.steps
@@ -32,22 +36,27 @@ _LIVE = f"""
     SELECT node_id, stats_address, told_at IS NOT NULL AS has_told FROM proxies p WHERE {IS_LIVE} ORDER BY node_id
 """
 
+_WAS_SENT = "SELECT FROM answers WHERE rollout_id = %s AND revision_id = %s LIMIT 1"
+_NOTE_UNANSWERED = "UPDATE rollouts SET unanswered = %s WHERE id = %s AND outcome IS NULL"
+
 _NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY(%s) AND told_at IS NULL"
 
 
 class DueRollout(NamedTuple):
     """A rollout under way. `has_baseline`: its canary is compared with a fresh one.
 
-    `last_id` and `last_at` are of its last interval; 0 and its start before the first.
+    `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`.
     """
 
     id: UUID
+    deployment_id: UUID
     deployment: str
     from_revision_id: UUID
     to_revision_id: UUID
     has_baseline: bool
     last_id: int
     last_at: datetime
+    unanswered: int | None
 
 
 class LiveProxy(NamedTuple):
@@ -83,4 +92,21 @@ def record_look(connection: Connection[Any], rollout: DueRollout, told: dict[str
     """
     look = Look(database_now(connection), told, live)
     interval = next_interval((rollout.last_id, rollout.last_at), counters_of(connection, rollout.id), look)
-    return record_interval(connection, rollout.id, interval, told)
+    is_written = record_interval(connection, rollout.id, interval, told)
+    if is_written and rollout.unanswered is not None:
+        _note_unanswered(connection, rollout)
+    return is_written
+
+
+def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
+    """Until the new revision has answered somebody its requests are counted, and each count is looked at.
+
+    Where somebody holds the deployment the next look at the proxies counts again.
+    """
+    if not connection.execute(_WAS_SENT, (rollout.id, rollout.to_revision_id)).fetchall():
+        return
+    intervals = intervals_of(connection, rollout.id)
+    count = unanswered(intervals, rollout.from_revision_id, rollout.to_revision_id)
+    if count != rollout.unanswered and lock_unheld(connection, rollout.deployment_id):
+        connection.execute(_NOTE_UNANSWERED, (count, rollout.id))
+        changed(connection, [rollout.deployment_id], mark={Lifecycle.DEPLOYING} if count else ())

@@ -91,6 +91,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         promote_requested=still_requested(before, stage),
         is_undo=before.is_undo,
         last_failure=before.last_failure,
+        unanswered=before.unanswered,
         canary=_canary_at(stage, before.canary) if stage else before.canary,
     )
     return sent_back(decision.deployment, rollout, decision.found) if turns_back(decision) else rollout

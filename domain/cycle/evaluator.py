@@ -1,5 +1,6 @@
-"""Ask the strategy of each rollout for a decision. If one raises, only that deployment gets an error."""
+"""Ask the strategy of each rollout for a decision."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -41,7 +42,9 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
             return Decision.wait_for_person("paused; 'rollway resume' goes on", "it is paused", "resume")
-        policy = deployment.rollout.policy
+        policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
+        if unanswered >= (policy.limits.unanswered or math.inf):
+            return Decision.give_up(f"the new revision answered none of {unanswered} requests")
         strategy = self.strategy_of(policy)
         if deployment.hold is not None:
             held = strategy and strategy.evaluate_held(deployment, policy.spec, deployment.hold, now)

@@ -1,4 +1,4 @@
-"""The frozen snapshot of a deployment, from which every decision is made, and the names of its states."""
+"""The snapshot of a deployment, from which decisions are made, and the names of its states."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -53,7 +53,7 @@ class RouteStatus(StrEnum):
 
     @property
     def is_active(self) -> bool:
-        """Whether the replica is live and counts against the budget: it is neither stopping nor gone."""
+        """Whether the replica is live, and counts against the budget."""
         return self not in _INACTIVE
 
 
@@ -68,7 +68,7 @@ class TrafficStatus(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a cycle found. Limits turn other verdicts into EXPIRED or GIVE_UP; a strategy can say GIVE_UP too."""
+    """What a cycle found. Limits turn other verdicts into EXPIRED or GIVE_UP."""
 
     SUCCESS = "success"
     NEED_RETRY = "need_retry"
@@ -104,12 +104,12 @@ class Route:
 
     @property
     def is_active(self) -> bool:
-        """Whether the replica is live and counts against the budget."""
+        """Whether the replica is live."""
         return self.status.is_active
 
     @property
     def is_serving(self) -> bool:
-        """Whether it is healthy and proxies are told to use it. The floor of the budget counts these replicas."""
+        """Whether it is healthy and gets requests: the floor counts these."""
         return self.status is RouteStatus.HEALTHY and self.traffic is TrafficStatus.ACTIVE
 
 
@@ -119,9 +119,10 @@ class Rollout:
 
     `desired_at_start`: how many replicas were wanted before it began; the way back leads to that number.
     `desired_with_revision`: the number that came with the new revision, if any.
-    `clock_stopped_at`: since when its deadlines stand still, because it waits for a person or is held.
+    `clock_stopped_at`: since when its deadlines stand still.
     `is_undo`: a person started it with `undo`. `last_failure`: why a new replica failed last, with the end of its log.
-    `canary`: the present stage and weight of a canary; None for other strategies.
+    `unanswered`: requests sent to the new revision, which answered none; None once it has.
+    `canary`: its stage and weight; None for other strategies.
     """
 
     id: UUID
@@ -139,6 +140,7 @@ class Rollout:
     promote_requested: bool = False
     is_undo: bool = False
     last_failure: str | None = None
+    unanswered: int | None = 0
     canary: CanaryState | None = None
 
 

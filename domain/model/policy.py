@@ -42,6 +42,9 @@ class RolloutLimits(BaseModel):
     failure_budget: int | None = Field(default=None, ge=1, le=10_000)
     """How many new replicas may fail before the rollout goes back. Left out: min(200, max(3, ceil(n / 2)))."""
 
+    unanswered: int | None = Field(default=20, ge=1, le=1_000_000)
+    """How many requests a new revision may leave unanswered, before it has answered one. null: any number."""
+
     def failures_allowed(self, desired: int) -> int:
         """Failed routes at which the rollout is given up, for `desired` replicas."""
         return self.failure_budget or min(200, max(3, -(-desired // 2)))

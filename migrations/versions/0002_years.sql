@@ -77,7 +77,9 @@ ALTER TABLE rollouts DROP CONSTRAINT rollouts_deployment_id_fkey;
 ALTER TABLE routes DROP CONSTRAINT routes_deployment_id_fkey;
 -- is_undo: a person asked for the way back, which waits for no second word
 -- last_failure: why the new replica that failed or sickened last did so, with the end of its log
-ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text;
+-- unanswered: requests that the new revision left so while it answered none; none once it has answered one
+ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text,
+    ADD COLUMN unanswered integer DEFAULT 0 CONSTRAINT rollouts_unanswered_check CHECK (unanswered >= 0);
 
 -- who is told of transitions, and how: by a webhook, whose URL and secret only the workers know by this name, or by a task
 CREATE TABLE subscriptions (

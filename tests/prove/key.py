@@ -121,6 +121,7 @@ def _forward(state: State, rollout: Rollout) -> tuple[int, ...]:
     progress_ends = rollout.last_progress_at + timedelta(seconds=progress_seconds or 2 * LONG)
     return (
         min(MOST_FAILED, rollout.failed_routes),
+        bool(rollout.unanswered),
         rollout.promote_requested,
         0 if canary_of(rollout).weight is None else 1 + canary_of(rollout).stage,
         0 if canary_of(rollout).weight is None else _known(state, rollout),

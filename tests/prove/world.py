@@ -104,9 +104,13 @@ def proxies(state: State) -> Iterator[Move]:
     if acknowledged is not state.deployment and (acknowledged.status == PROVISIONING or weighs):
         after = replace(acknowledged, version=acknowledged.version + 1)
         yield Move("every proxy knows the weight", changed(state, after), kind=True)
-    if not is_asked(state.deployment.rollout, state.now):
+    rollout = state.deployment.rollout
+    if rollout and state.left.misfortunes and state.deployment.status == PROVISIONING and not rollout.unanswered:
+        nobody = replace(state.deployment, rollout=replace(rollout, unanswered=rollout.policy.limits.unanswered))
+        yield Move("nobody is answered", changed(state, nobody, misfortune=True))
+    if rollout is None or not is_asked(rollout, state.now):
         return
-    known = told(_rollout(state), state.now)
+    known = told(rollout, state.now)
     if not known:
         yield _told("proxies tell of good answers", state, failed=0)
     if state.left.misfortunes and known <= 1:
@@ -117,14 +121,9 @@ def proxies(state: State) -> Iterator[Move]:
 def _told(event: str, state: State, failed: int) -> Move:
     """No row of the deployment changes by it, and nobody is woken."""
     seen = Evidence(state.now, Answers(MANY, failed), Answers(MANY), 1, 1)
-    rollout = with_canary(_rollout(state), evidence=(seen,))
+    assert state.deployment.rollout is not None
+    rollout = with_canary(state.deployment.rollout, evidence=(seen,))
     return Move(event, replace(state, deployment=replace(state.deployment, rollout=rollout)), kind=True)
-
-
-def _rollout(state: State) -> Rollout:
-    rollout = state.deployment.rollout
-    assert rollout is not None
-    return rollout
 
 
 def freezes(state: State) -> Iterator[Move]:

@@ -42,6 +42,7 @@ BROKEN: dict[LiteralString, str] = {
         "rollouts_ended_clock_runs_no_more_check"
     ),
     "UPDATE rollouts SET weight = 10000": "rollouts_weight_check",
+    "UPDATE rollouts SET unanswered = -1": "rollouts_unanswered_check",
     f"UPDATE routes SET status = 'melted' {A_ROUTE}": "routes_status_check",
     f"UPDATE routes SET traffic_status = 'some' {A_ROUTE}": "routes_traffic_status_check",
     f"UPDATE routes SET traffic_ratio = 1.5 {A_ROUTE}": "routes_traffic_ratio_check",

@@ -16,6 +16,11 @@ def broken_by_limits(state: State, decision: ClassifiedDecision) -> Iterator[str
     if rollout is None or before.status != PROVISIONING:
         return
     ends = _ends(rollout, state.now)
+    unanswered = rollout.policy.limits.unanswered
+    if unanswered and rollout.unanswered and rollout.unanswered >= unanswered and not before.paused_at:
+        if decision.to != ROLLING_BACK:
+            yield "a new revision that answers nobody ends a rollout"
+        return
     over = min(ends) <= state.now or rollout.failed_routes >= failures_allowed(rollout, before.desired_replicas)
     free = decision.found is Verdict.SUCCESS or decision.clock_stopped
     turns = decision.to == ROLLING_BACK

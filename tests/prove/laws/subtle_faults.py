@@ -63,6 +63,11 @@ def _through_freezes(self: DeploymentStrategyEvaluator, deployment: Deployment, 
     return _EVALUATE(self, replace(deployment, hold=None), now)
 
 
+def _nobody_counts(self: DeploymentStrategyEvaluator, deployment: Deployment, now: datetime) -> Decision:
+    rollout = deployment.rollout and replace(deployment.rollout, unanswered=0)
+    return _EVALUATE(self, replace(deployment, rollout=rollout), now)
+
+
 def _one_is_enough(budget: Budget, weight: int) -> int:
     return min(budget.keep, int(weight > 0))
 
@@ -118,6 +123,12 @@ SUBTLE_FAULTS = (
         ("domain.strategies.canary.strategy.CanaryStrategy.evaluate_cycle",),
         _old_ones_gone,
         canary(steps=["5%"], max_unavailable=1),
+    ),
+    Fault(
+        "it goes on though nobody is answered",
+        ("domain.cycle.evaluator.DeploymentStrategyEvaluator.evaluate_one",),
+        _nobody_counts,
+        rolling(1, 1, 0),
     ),
     Fault(
         "one replica is enough for any share of the requests",

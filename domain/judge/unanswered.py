@@ -1,0 +1,37 @@
+"""Whether a new revision answers nobody, by what proxies tell: a limit of every rollout, judged or not."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
+
+LONGEST = 2
+"""A request is unanswered once it has waited so many times as long as any answer of the old revision took to begin."""
+SHORTEST = timedelta(seconds=5)
+"""No request is unanswered before it has waited so long, however quick the old revision is."""
+
+
+def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
+    """How many requests `new` was sent and did not answer; None once it has answered one.
+
+    Those that failed count at once. Those under way count where the old revision answers: after `LONGEST` times as long
+    as the slowest of its answers took. An answer that has begun is one; a 5xx is none.
+    """
+    told = sum((interval.of.get(new, Answers()) for interval in intervals), Answers())
+    if told.done > told.failed or sum(told.first_byte) > told.done:
+        return None
+    by = sum((interval.of.get(old, Answers()) for interval in intervals), Answers())
+    patience = _patience(by)
+    if patience is None:
+        return told.failed
+    sent_by = intervals[-1].at - patience
+    sent = sum(interval.of[new].begun or 0 for interval in intervals if new in interval.of and interval.at <= sent_by)
+    return max(told.failed, sent)
+
+
+def _patience(answers: Answers) -> timedelta | None:
+    slowest = max((place for place, count in enumerate(answers.first_byte) if count), default=None)
+    if slowest is None or slowest == len(FIRST_BYTE_MS):
+        return None
+    return max(SHORTEST, LONGEST * timedelta(milliseconds=FIRST_BYTE_MS[slowest]))

@@ -1,0 +1,79 @@
+"""A plain rolling update to a revision that answers nobody, counted by a real Envoy: it goes back, without a judge."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import repeat
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.pictures.pictures import PROVISIONING
+from tests.support.proxies.edge import Edge
+from tests.support.proxies.web_replicas import Replica, replicas
+from tests.support.rows.deployments import Made, read, write
+from tests.support.stack.waiting import eventually
+from tests.support.workers.coordinators import cycling
+
+ROLLING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+
+
+@contextmanager
+def updating(edge: Edge, spoil: Callable[[Replica], None]) -> Iterator[Made]:
+    """One replica of each revision, the new one spoilt before its first request; one more never comes up."""
+    with replicas("old", "new") as (old, new):
+        spoil(new)
+        made = edge.make("■|■◇", old, new, "127.0.0.1:9", n=2, status=PROVISIONING, policy=ROLLING)
+        unhedged = "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s"
+        write(edge.routes.engine, unhedged, made.id)  # or the old one answers what the new one was sent
+        edge.routes.tell()
+        eventually(lambda: ask(edge, made) == 200)
+        with cycling(edge.routes.engine):
+            yield made
+
+
+def ask(edge: Edge, made: Made) -> int | None:
+    """The status; None after a second without an answer."""
+    with suppress(httpx.ReadTimeout):
+        return httpx.get(f"{edge.envoy.url}/{made.name}/", timeout=1).status_code
+    return None
+
+
+def fails(replica: Replica) -> None:
+    replica.status = 500
+
+
+def hangs(replica: Replica) -> None:
+    replica.seconds, replica.hangs_up = 60.0, True
+
+
+def told(edge: Edge, made: Made) -> dict[str, Any]:
+    query = "SELECT back_reason, unanswered FROM rollouts WHERE id = %s"
+    (row,) = read(edge.routes.engine, query, made.rollout_id)
+    return row
+
+
+@pytest.mark.parametrize("spoil", [fails, hangs])
+def test_a_rolling_update_to_what_answers_nobody_goes_back(edge: Edge, spoil: Callable[[Replica], None]) -> None:
+    with updating(edge, spoil) as made, ThreadPoolExecutor(8) as callers:
+
+        def is_back() -> bool:
+            list(callers.map(ask, repeat(edge, 8), repeat(made)))
+            return bool(told(edge, made)["back_reason"])
+
+        eventually(is_back)
+        row = told(edge, made)
+        assert row["unanswered"] >= 20
+        assert row["back_reason"].startswith("the new revision answered none of 2")
+
+
+def test_one_that_answers_anybody_is_not_sent_back_by_what_it_left_before(edge: Edge) -> None:
+    with updating(edge, lambda _: None) as made:
+
+        def has_answered() -> bool:
+            ask(edge, made)
+            return told(edge, made)["unanswered"] is None
+
+        eventually(has_answered)
+        assert told(edge, made)["back_reason"] is None

@@ -1,0 +1,116 @@
+"""A new revision that answers nobody ends its rollout, whatever the strategy, and one that answers anybody does not."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from domain.cycle.after import after
+from domain.foresight.plan.world import cycle
+from domain.judge.unanswered import unanswered
+from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
+from domain.model.deployment import Deployment
+from domain.model.hold import Hold
+from domain.model.policy import DeploymentPolicy, RolloutLimits
+from tests.support.pictures.pictures import (
+    NOW,
+    PROVISIONING,
+    RECREATE,
+    ROLLING_BACK,
+    V1,
+    V2,
+    blue_green,
+    deploying,
+    rolling_update,
+)
+from tests.support.pictures.policies import canary
+
+
+def answers(done: int, failed: int = 0, begun: int | None = None, **first_byte: int) -> Answers:
+    """`ms_200=3`: three took at most 200 ms to their first byte; `longer`: more than the longest bucket."""
+    row = [first_byte.get(f"ms_{edge}", 0) for edge in FIRST_BYTE_MS] + [first_byte.get("longer", 0)]
+    return Answers(done, failed, tuple(row), 0, done if begun is None else begun)
+
+
+def told(*sides: tuple[float, Answers, Answers]) -> list[Interval]:
+    """Intervals by seconds after the beginning, with the answers of the old and of the new revision."""
+    return [
+        Interval(number, NOW + timedelta(seconds=at), 1, of(old, new), 1, 1)
+        for number, (at, old, new) in enumerate(sides, 1)
+    ]
+
+
+def of(old: Answers, new: Answers) -> dict[UUID, Answers]:
+    return {revision: its for revision, its in ((V1, old), (V2, new)) if its.is_any}
+
+
+QUICK = answers(50, ms_200=50)
+NONE = answers(0)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "count"),
+    [
+        # failed at once: each counts at once
+        (told((1, QUICK, answers(7, 7))), 7),
+        (told((1, QUICK, answers(7, 7)), (2, QUICK, answers(5, 5))), 12),
+        # one good answer, or one that has begun, and it answers
+        (told((1, QUICK, answers(7, 6))), None),
+        (told((1, QUICK, answers(7, 7)), (2, QUICK, answers(1))), None),
+        (told((1, QUICK, answers(0, begun=9, ms_300=1))), None),
+        # a 5xx has a first byte, and is none
+        (told((1, QUICK, answers(7, 7, ms_5=7))), 7),
+        # under way: after five seconds, or twice as long as the old revision's slowest
+        (told((1, QUICK, answers(0, begun=9)), (5, QUICK, answers(0, begun=9))), 0),
+        (told((1, QUICK, answers(0, begun=9)), (6, QUICK, answers(0, begun=9))), 9),
+        (told((1, answers(1, ms_20000=1), answers(0, begun=9)), (40, QUICK, answers(0, begun=9))), 0),
+        (told((1, answers(1, ms_20000=1), answers(0, begun=9)), (41, QUICK, answers(0, begun=9))), 9),
+        # where the old revision answers nobody either, or too slowly to say, waiting is no failure
+        (told((1, NONE, answers(0, begun=9)), (60, NONE, answers(0, begun=9))), 0),
+        (told((1, answers(1, longer=1), answers(0, begun=9)), (600, QUICK, answers(0, begun=9))), 0),
+        # a proxy with an older bootstrap does not tell what has begun
+        (told((1, QUICK, Answers(3, 3)), (60, QUICK, Answers(1, 1))), 4),
+    ],
+)
+def test_who_was_sent_something_and_answered_nothing(intervals: list[Interval], count: int | None) -> None:
+    assert unanswered(intervals, V1, V2) == count
+
+
+SAID = "the new revision answered none of 20 requests"
+
+
+def looked_at(deployment: Deployment, now: datetime = NOW) -> tuple[Any, str]:
+    decision = cycle(deployment, now)
+    return after(decision, now).status, decision.reason
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "policy"),
+    [
+        ("■■■|■", 3, rolling_update(1, 0)),
+        ("|■■■", 3, rolling_update(1, 0)),
+        ("■■■|■■■", 3, blue_green()),
+        ("|■", 1, RECREATE),
+        ("■■■|■", 3, canary(steps=["5%"])),
+    ],
+)
+def test_it_ends_every_strategy_even_one_that_is_complete(picture: str, n: int, policy: DeploymentPolicy) -> None:
+    def at(count: int | None) -> Deployment:
+        return deploying(picture, n, policy=policy, rollout={"unanswered": count})
+
+    assert looked_at(at(20)) == (ROLLING_BACK, SAID)
+    for count in (19, 0, None):
+        assert looked_at(at(count))[1] != SAID
+
+
+def test_a_freeze_does_not_hold_it_back_and_a_pause_by_a_person_does() -> None:
+    assert looked_at(deploying("■■■|■", rollout={"unanswered": 20}, hold=Hold("a freeze", NOW)))[1] == SAID
+    paused = deploying("■■■|■", rollout={"unanswered": 20}, paused_at=NOW)
+    assert looked_at(paused)[0] == PROVISIONING
+
+
+@pytest.mark.parametrize(("limit", "status"), [(21, PROVISIONING), (None, PROVISIONING), (5, ROLLING_BACK)])
+def test_its_limit_is_a_setting(limit: int | None, status: Any) -> None:
+    limits = RolloutLimits(unanswered=limit)
+    assert looked_at(deploying("■■■|■", limits=limits, rollout={"unanswered": 20}))[0] == status
