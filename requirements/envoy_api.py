@@ -15,6 +15,7 @@ ROOTS = (
     "envoy.config.endpoint.v3.endpoint_pb2",
     "envoy.config.route.v3.route_pb2",
     "envoy.extensions.retry.host.previous_hosts.v3.previous_hosts_pb2",
+    "envoy.extensions.retry.priority.previous_priorities.v3.previous_priorities_config_pb2",
     "envoy.extensions.upstreams.http.v3.http_protocol_options_pb2",
     "envoy.service.discovery.v3.discovery_pb2",
 )

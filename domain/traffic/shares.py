@@ -18,6 +18,7 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     """The replicas in traffic, shared out.
 
     weight None                        all in traffic
+    a weight, and one side not healthy the other side
     a weight, and current ones there   the current ones, and the candidates; what another canary left gets none, unless
                                        fewer current ones are healthy than the floor
     and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
@@ -29,16 +30,24 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
         return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
     live = [route for route in old if route.is_current]
-    if not live or sum(route.status is RouteStatus.HEALTHY for route in live) < given.floor:
+    if not live or sum(map(_is_healthy, live)) < given.floor:
         live = old
     if not live:
         return Sides(active, [], [])
     canary = [route for route in active if route.is_candidate]
+    if canary and not any(map(_is_healthy, canary)):
+        return Sides(live if any(map(_is_healthy, live)) else active, [], [])
+    if canary and not any(map(_is_healthy, live)):
+        return Sides(active, [], [])
     fresh = [route for route in live if route.id in (given.baseline or ())]
-    fresh.sort(key=lambda route: route.status is not RouteStatus.HEALTHY)
+    fresh.sort(key=_is_healthy, reverse=True)
     baseline = fresh[: len(canary)]
     rest = [route for route in live if route not in baseline]
     return Sides(rest, canary, baseline) if rest else Sides(live, canary, [])
+
+
+def _is_healthy(route: RouteInTraffic) -> bool:
+    return route.status is RouteStatus.HEALTHY
 
 
 def is_preview(route: RouteInTraffic) -> bool:

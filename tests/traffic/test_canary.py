@@ -57,6 +57,27 @@ def test_who_is_on_which_side() -> None:
     assert sides(route(1), new(2), weight=None) == ([1, 2], [1, 2], 0)
 
 
+def test_a_side_that_is_not_healthy_gets_nothing_while_the_other_one_is() -> None:
+    sick_old, sick_new = route(1, status=SICK), new(2, status=SICK)
+    assert sides(route(1), sick_new, weight=500) == ([1], [1], 0)
+    assert sides(route(1), sick_new, new(3), weight=500) == ([1], [2, 3], 500)
+    assert sides(sick_old, new(2), weight=500) == ([1, 2], [1, 2], 0), "a proxy prefers the healthy one"
+    assert sides(sick_old, sick_new, weight=500) == ([1, 2], [1, 2], 0)
+
+
+def test_the_others_stand_in_for_a_canary_that_cannot_answer_and_count_as_its_failures() -> None:
+    told = envoy_resources(table(route(1), new(2), weight=500)).by_kind[ENDPOINTS]
+    own, others = whole(told["web/canary"])["endpoints"]
+    assert (own.get("priority", 0), others["priority"]) == (0, 1)
+    (stands_in,) = others["lb_endpoints"]
+    assert stands_in["endpoint"]["address"]["socket_address"]["port_value"] == 8001
+    who = stands_in["metadata"]["filter_metadata"]["rollway"]
+    assert who["revision_id"] == own["lb_endpoints"][0]["metadata"]["filter_metadata"]["rollway"]["revision_id"] + "!"
+    assert len(whole(told["web"])["endpoints"]) == 1, "the canary stands in for nobody"
+    gone = envoy_resources(table(route(1), weight=500)).by_kind[ENDPOINTS]
+    assert len(whole(gone["web/canary"])["endpoints"]) == 1
+
+
 def test_envoy_gets_a_cluster_for_each_side_before_a_route_names_it_and_for_as_long_as_one_might() -> None:
     known = envoy_resources(table(route(1), new(2), weight=0)).by_kind
     split = envoy_resources(table(route(1), new(2), weight=50)).by_kind

@@ -9,6 +9,7 @@ from domain.traffic.published import Protocol
 from traffic.envoy.routes import (
     MIRROR_STATISTICS,
     ROUTE_CONFIGURATION,
+    STOOD_IN,
     baseline_cluster,
     canary_cluster,
     mirror_cluster,
@@ -43,7 +44,10 @@ def envoy_resources(table: TrafficTable, before: tuple[TrafficTable, Resources] 
     left = [*(was[name] for name in gone), *(was[service.name] for service in changed if service.name in was)]
     made = {name: (service, upstreams) for service in changed for name, upstreams in clusters_of(service).items()}
     clusters = {name: resource(_cluster_of(name, service)) for name, (service, _) in made.items()}
-    endpoints = {name: resource(load_assignment(name, upstreams)) for name, (_, upstreams) in made.items()}
+    endpoints = {
+        name: resource(load_assignment(name, upstreams, _stand_ins(name, service)))
+        for name, (service, upstreams) in made.items()
+    }
     without = {name for service in left for name in clusters_of(service)}
     return together(
         {
@@ -164,13 +168,27 @@ _UPSTREAM = {
 }
 
 
-def load_assignment(name: str, endpoints: tuple[Upstream, ...]) -> dict[str, Any]:
-    """The endpoints of a cluster."""
-    return {"cluster_name": name, "endpoints": [{"lb_endpoints": [_lb_endpoint(upstream) for upstream in endpoints]}]}
+def _stand_ins(name: str, service: Service) -> tuple[Upstream, ...]:
+    """Who answers for a canary, or its baseline, what none of its replicas can: the others, and it counts as failed."""
+    sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
+    return service.live if sides.get(name, service.live) not in {(), service.live, None} else ()
 
 
-def _lb_endpoint(upstream: Upstream) -> dict[str, Any]:
-    who = {"revision": upstream.revision, "revision_id": str(upstream.revision_id), "route": str(upstream.route_id)}
+def load_assignment(name: str, endpoints: tuple[Upstream, ...], stand_ins: tuple[Upstream, ...] = ()) -> dict[str, Any]:
+    """The endpoints of a cluster. `stand_ins` get a request when no other is healthy, or has tried and failed."""
+    made: dict[str, Any] = {"lb_endpoints": [_lb_endpoint(upstream) for upstream in endpoints]}
+    assignment = {"cluster_name": name, "endpoints": [made]}
+    if not stand_ins:
+        return assignment
+    failed = f"{endpoints[0].revision_id}{STOOD_IN}"
+    others = {"priority": 1, "lb_endpoints": [_lb_endpoint(upstream, failed) for upstream in stand_ins]}
+    # one healthy replica is enough for its side to answer for itself
+    return {**assignment, "endpoints": [made, others], "policy": {"overprovisioning_factor": 1_000_000}}
+
+
+def _lb_endpoint(upstream: Upstream, counts_for: str = "") -> dict[str, Any]:
+    revision = counts_for or str(upstream.revision_id)
+    who = {"revision": upstream.revision, "revision_id": revision, "route": str(upstream.route_id)}
     serving = "no" if upstream.status is RouteStatus.TERMINATING else "yes"
     return {
         "endpoint": {"address": {"socket_address": {"address": upstream.ip, "port_value": upstream.port}}},

@@ -3,14 +3,14 @@
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters
-from traffic.envoy.routes import MIRROR_STATISTICS, baseline_cluster, preview_cluster
+from traffic.envoy.routes import MIRROR_STATISTICS, STOOD_IN, baseline_cluster, preview_cluster
 
 _STATS = "/stats?usedonly&format=json&histogram_buckets=cumulative&filter="
 COUNTERS_PAGE = (
@@ -21,7 +21,7 @@ REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
-_NAME = re.compile(r"rollway\.(begun|done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
+_NAME = re.compile(r"rollway\.(begun|done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)")
 _COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
 
@@ -92,11 +92,10 @@ class _Counted:
     counts: dict[str, int] = field(default_factory=dict)
     first_byte: tuple[int, ...] = Answers().first_byte
 
-    @property
-    def answers(self) -> Answers:
-        """What is done was begun: a request that found no connection is not sent."""
+    def answers(self, *, stood_in: bool) -> Answers:
+        """Who was stood in for has failed."""
         done, failed, cut, begun = (self.counts.get(kind, 0) for kind in ("done", "failed", "cut", "begun"))
-        return Answers(done, failed, self.first_byte, cut, max(begun, done))
+        return Answers(done, done, begun=begun) if stood_in else Answers(done, failed, self.first_byte, cut, begun)
 
 
 def counted(page: bytes) -> Counted:
@@ -116,8 +115,11 @@ def counted(page: bytes) -> Counted:
     of: defaultdict[str, dict[UUID, Answers]] = defaultdict(dict)
     for (cluster, revision), values in found.items():
         if revision:
-            of[cluster][UUID(revision)] = values.answers
-    refused = {cluster: values.answers.done for (cluster, revision), values in found.items() if not revision}
+            its, answers = UUID(revision.removesuffix(STOOD_IN)), values.answers(stood_in=revision.endswith(STOOD_IN))
+            answers += of[cluster].get(its, Answers())
+            # what is done was begun: a request that found no connection is not sent
+            of[cluster][its] = replace(answers, begun=max(answers.begun or 0, answers.done))
+    refused = {cluster: values.counts.get("done", 0) for (cluster, revision), values in found.items() if not revision}
     return Counted(uptime, of, refused, _copies(stats))
 
 

@@ -19,6 +19,15 @@ _BACK_OFF = {
         }
     ],
     "host_selection_retry_max_attempts": 10,
+    # what a canary's replica could not answer goes to who stands in for it
+    "retry_priority": {
+        "name": "envoy.retry_priorities.previous_priorities",
+        "typed_config": {
+            "@type": "type.googleapis.com/"
+            "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig",
+            "update_frequency": 1,
+        },
+    },
 }
 # No condition looks at a status: what a replica answered, 5xx too, reaches the client untouched and only once.
 _RETRY_IDEMPOTENT = {"retry_on": "connect-failure,refused-stream,reset", **_BACK_OFF}

@@ -18,6 +18,8 @@ PREVIEW_HEADER = "x-rollway-preview"
 
 MIRROR_STATISTICS = "rollway_mirror"
 """What the names of statistics of such clusters begin with; no deployment's name has an underscore."""
+STOOD_IN = "!"
+"""The end of the id of a revision that a request was for and another one answered."""
 COOKIE_SECONDS = 7 * 86_400
 """How long a caller keeps the cookie of a canary."""
 

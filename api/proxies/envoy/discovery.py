@@ -34,6 +34,7 @@ _OPTIONS = (
     # a proxy that hangs, or vanished without a word, is noticed within 20 s
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.http2.max_pings_without_data", 0),
     # and a proxy may look after its server as often
     ("grpc.keepalive_permit_without_calls", 1),
