@@ -105,10 +105,12 @@ def proxies(state: State) -> Iterator[Move]:
         after = replace(acknowledged, version=acknowledged.version + 1)
         yield Move("every proxy knows the weight", changed(state, after), kind=True)
     rollout = state.deployment.rollout
-    if rollout and state.left.misfortunes and state.deployment.status == PROVISIONING and not rollout.unanswered:
+    if rollout is None or state.deployment.status != PROVISIONING:
+        return
+    if state.left.misfortunes and not rollout.unanswered:
         nobody = replace(state.deployment, rollout=replace(rollout, unanswered=rollout.policy.limits.unanswered))
         yield Move("nobody is answered", changed(state, nobody, misfortune=True))
-    if rollout is None or not is_asked(rollout, state.now):
+    if not is_asked(rollout, state.now):
         return
     known = told(rollout, state.now)
     if not known:
