@@ -15,6 +15,7 @@ from rich.console import Console
 from cli.remote import URL
 from cli.terminal.exits import UnreachableError
 from cli.terminal.interrupts import ignore_signals
+from runtime.process.table import KEEPER, keeper_of
 from stack.connect import export_urls
 from stack.down import down
 from stack.errors import StackError
@@ -122,9 +123,10 @@ def _is_of(process: psutil.Process, folder: Path, *, known: bool) -> bool:
     try:
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        texts = [*process.cmdline(), process.cwd(), process.environ().get("ROLLWAY_HOME", "")]
+        told = process.environ()
+        texts = [*process.cmdline(), process.cwd(), told.get("ROLLWAY_HOME", "")]
     except psutil.AccessDenied:
         return known
     except psutil.Error:
         return False
-    return known or any(str(folder) in text for text in texts)
+    return known or told.get(KEEPER) == keeper_of(folder) or any(str(folder) in text for text in texts)

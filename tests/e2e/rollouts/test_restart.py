@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from cli.demo.load import Load
+from runtime.process.table import KEEPER, keeper_of
 from stack.home.folder import Home, project_root
 from stack.home.settings import load_settings
 from stack.home.state import StackState, read_state
@@ -59,7 +60,7 @@ class Machine:
         found = []
         for process in psutil.process_iter(["environ"]):
             environment = process.info["environ"] or {}
-            if environment.get("ROLLWAY_HOME") == str(self.home.root) and "ROLLWAY_ROUTE" in environment:
+            if environment.get(KEEPER) == keeper_of(self.home.root):
                 found.append(process.pid)
         return sorted(found)
 

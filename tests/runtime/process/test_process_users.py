@@ -14,6 +14,7 @@ import pytest
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.runtime import ProcessRuntime
+from runtime.process.table import KEEPER, keeper_of
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import (
     ROOT,
@@ -118,7 +119,18 @@ except ReplicaStartError as error:
 
 
 def carrying(home: Path, route_id: UUID | str, port: str) -> dict[str, str]:
-    return {**os.environ, "ROLLWAY_HOME": str(home), "ROLLWAY_ROUTE": str(route_id), "PORT": port}
+    return {**os.environ, KEEPER: keeper_of(home), "ROLLWAY_ROUTE": str(route_id), "PORT": port}
+
+
+def test_a_replica_of_the_release_before_is_found_by_the_home_that_it_was_told(
+    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
+) -> None:
+    told = {**os.environ, "ROLLWAY_HOME": str(home), "PORT": "8080"}
+    named, other = uuid4(), uuid4()
+    foreign.append(subprocess.Popen(SLEEPER, env={**told, "ROLLWAY_ROUTE": str(named)}, start_new_session=True))
+    elsewhere = {**told, KEEPER: keeper_of(home / "other"), "ROLLWAY_ROUTE": str(other)}
+    foreign.append(subprocess.Popen(SLEEPER, env=elsewhere, start_new_session=True))
+    eventually(lambda: [found.route_id for found in runtime.everyone()] == [named])
 
 
 @needs_root
