@@ -25,6 +25,8 @@ from stack.status import stack_status
 from stack.up import up
 
 _WORKERS = 2
+# replicas of a demo are its own program, which another account than root's could perhaps not read
+_SETTINGS = {"ROLLWAY_ENVOY": "on", **({} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"})}
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ def _bring_up(stage: DemoStage) -> None:
         stage.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
 
     try:
-        up(UpRequest(home=stage.home, environ={**os.environ, "ROLLWAY_ENVOY": "on"}, workers=_WORKERS), say)
+        up(UpRequest(home=stage.home, environ={**os.environ, **_SETTINGS}, workers=_WORKERS), say)
         export_urls(os.environ)
     except StackError as error:
         where = f" The logs are in {stage.logs}" if stage.has_logs else ""

@@ -73,7 +73,7 @@ class RevisionSpec(BaseModel):
     working_directory: str | None = None
     """Where it runs; left out, where the worker runs. In a file it is meant from the file's folder."""
     user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
-    """As whom a process runs: the worker's own user, or one of ROLLWAY_REPLICA_USERS."""
+    """As whom a process runs: one of ROLLWAY_REPLICA_USERS; left out, the host's ROLLWAY_REPLICA_USER."""
     docker: DockerSpec | None = Field(default=None, validate_default=True)
     """With runtime docker."""
     external: ExternalSpec | None = Field(default=None, validate_default=True)

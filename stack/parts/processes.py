@@ -59,7 +59,8 @@ def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
 
 def _worker(setting: ProcessSetting, number: int) -> StackPart:
     name = f"worker{number}"
-    return _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
+    part = _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
+    return replace(part, env={**part.env, "ROLLWAY_REPLICA_USER": setting.servers.replica_user})
 
 
 def _beat(setting: ProcessSetting) -> StackPart:

@@ -26,6 +26,7 @@ from stack.supervisor.stop import stop_in_order
 from stack.up import up
 from tests.support.proxies import plain_http
 from tests.support.proxies.http_server import served_by
+from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually
@@ -111,7 +112,7 @@ def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: P
     home = Home(private / ".rollway")
     said: list[Notice] = []
     try:
-        status = up(UpRequest(home=home, environ={}, workers=1), said.append)
+        status = up(UpRequest(home=home, environ=NO_ACCOUNT, workers=1), said.append)
         parts = {part.name: part for part in status.parts}
         assert {part.state for part in parts.values()} == {"running"}
         envoy = parts["envoy"]
