@@ -25,7 +25,6 @@ class Ports:
     discovery: int = 0
     people: int = 0
     envoy: int = 0
-    envoy_admin: int = 0
     envoy_stats: int = 0
 
 
