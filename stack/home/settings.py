@@ -57,6 +57,7 @@ class ServerSettings:
     ports: Ports = field(default_factory=Ports)
     postgres_password: str = field(default_factory=_password)
     redis_password: str = field(default_factory=_password)
+    flower_password: str = field(default_factory=_password)
     envoy_node: str = field(default_factory=_node)
     envoy_base_id: int = field(default_factory=_base_id)
     proxy_key: str = field(default_factory=_key)

@@ -11,8 +11,8 @@ from stack.home.ports import HOST
 from stack.home.settings import ServerSettings
 from stack.plan import Ready, StackPart
 
-# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what shows
-# the token, or ends the process.
+# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what
+# shows the token, or ends the process.
 _ADMIN_PATHS = ("/ready", "/stats", "/clusters", "/drain_listeners")
 # Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
 # sockets over still has some seconds for requests in flight.

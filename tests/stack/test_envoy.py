@@ -13,7 +13,7 @@ from runtime.machine.identity import identify
 from stack.down import down
 from stack.errors import StackError
 from stack.home.folder import Home
-from stack.home.settings import Ports, ServerSettings
+from stack.home.settings import Ports, ServerSettings, load_settings
 from stack.home.state import PartState, read_state
 from stack.parts.envoy import envoy_part, envoy_wanted
 from stack.parts.processes import ProcessSetting, rollway_processes
@@ -119,6 +119,11 @@ def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: P
         envoy = parts["envoy"]
         assert "no deployment is reached" in plain_http.get(f"{envoy.address}/nope").text
         assert plain_http.get(f"{parts['api'].address}/healthz").status_code == 200
+        settings, flower = load_settings(home), parts["flower"].address
+        assert settings
+        logins = (None, ("rollway", "guessed"), ("rollway", settings.flower_password))
+        assert [plain_http.get(f"{flower}/tasks", auth=login).status_code for login in logins] == [401, 401, 200]
+        assert settings.flower_password not in " ".join(psutil.Process(parts["flower"].pid).cmdline())
         assert home.envoy_admin.stat().st_mode & 0o777 == 0o600
         assert home.envoy.stat().st_mode & 0o777 == 0o700
         assert _ask(home.envoy_admin, "GET", "/ready").strip() == "LIVE"
