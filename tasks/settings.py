@@ -15,12 +15,15 @@ from domain.installation.retention import Retention
 from domain.installation.settings import Settings
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.secrets import reference_text
+from domain.words.errors import InvalidInputError
 
 KEY_PREFIX = "rollway:"
 TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"
 """Redis' channel for "what proxies should know may have changed"."""
 MOST_SLOTS = 64
 """Workers that may share one handler."""
+SIGNED_DAYS = 0.1
+"""At least so long a request id is known where commands are signed: a signature is good for two hours."""
 _MAX_SECONDS = 86_400
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -154,7 +157,11 @@ def settings() -> TaskSettings:
 @cache
 def retention() -> Retention:
     """How much of the past is kept, read in the same way. Raises InvalidInputError."""
-    return Retention.from_environment(os.environ)
+    kept = Retention.from_environment(os.environ)
+    if settings().command_keys and kept.commands_days < SIGNED_DAYS:
+        message = f"ROLLWAY_KEEP_COMMANDS_DAYS must be {SIGNED_DAYS:g} or more where commands are signed"
+        raise InvalidInputError(f"{message}: a signed one could be sent again", field="ROLLWAY_KEEP_COMMANDS_DAYS")
+    return kept
 
 
 @cache
