@@ -17,7 +17,7 @@ from pydantic import (
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
-from domain.revisions.secrets import EnvValue, references_of
+from domain.revisions.secrets import MOST_SECRETS, EnvValue, references_of
 from domain.words.text import storable
 
 MOST_SECONDS = 86_400
@@ -102,6 +102,8 @@ class RevisionSpec(BaseModel):
         if info.data.get("runtime") == "external" and (names := references_of(env)):
             named = ", ".join(names)
             raise ValueError(f"{named}: runtime 'external' takes no references: that system has secrets of its own")
+        if len(references_of(env)) > MOST_SECRETS:
+            raise ValueError(f"at most {MOST_SECRETS} of its variables may be secrets: each host is asked for each")
         return env
 
     def canonical_json(self) -> str:
