@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def doctor(*, as_json: AsJson = False) -> None:
-    """Look for states that should be impossible, and replay every recorded decision. Changes nothing.
+    """Look for states that should be impossible, check the chains of receipts, and replay every recorded decision.
 
-    Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and events that were
-    given up are shown too: they are somebody else's mistake, and no fault here. So are the sizes of all tables, and how
-    many rows of each will be cut next by the settings of this shell.
+    Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
+    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are the sizes of
+    all tables, and how many rows of each will be cut next by the settings of this shell.
     """
     find_servers()
     with database_errors():
@@ -85,6 +85,7 @@ class _Examined:
 
 def _examine() -> _Examined:
     """In pieces, each a short transaction of its own, so that no statement is long whatever there is."""
+    from db.audit.chains import all_chains  # noqa: PLC0415
     from db.audit.impossible import impossible_combinations  # noqa: PLC0415
     from db.connection.engine import in_transaction, make_engine  # noqa: PLC0415  (SQLAlchemy takes half a second)
     from db.connection.settings import DatabaseSettings  # noqa: PLC0415
@@ -93,7 +94,7 @@ def _examine() -> _Examined:
     engine = make_engine(DatabaseSettings.from_environment(os.environ))
     try:
         return _Examined(
-            findings=in_transaction(engine, impossible_combinations),
+            findings=[*in_transaction(engine, impossible_combinations), *all_chains(engine)],
             replayed=_replay(engine),
             subscriptions=in_transaction(engine, all_subscriptions),
             unwalled=[sentence for sentence in [in_transaction(engine, signs_of_life).missing_wall] if sentence],
