@@ -22,7 +22,7 @@ from tasks.replicas.starts import request_of
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import HERE, make_deployment, write
 from tests.support.stack.waiting import eventually
-from tests.support.workers.runtimes import ended
+from tests.support.workers.runtimes import ended, pid_of, request
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAY CHANGE THE USER, SO THIS IS NOT TESTED HERE")
 WALL, NO_WALL = Accounts("nobody"), Accounts()
@@ -121,3 +121,11 @@ def test_a_thief_for_all_deployments_gets_what_the_host_lets_it(stage: Stage, ro
     assert stage.loot(role, WALL, is_scoped=False) == NOTHING
     assert stage.loot(role, NO_WALL, is_scoped=False) == ALL_BUT_TOLD
     assert stage.loot(role, Accounts("nobody", (OWN,)), OWN, is_scoped=False) == ALL_BUT_TOLD
+
+
+def test_replicas_of_one_account_reach_each_other(stage: Stage) -> None:
+    """The wall stands between them and the workers. Who must not reach each other gets users, or containers."""
+    runtime = ProcessRuntime(stage.home, accounts=WALL)
+    other = runtime.start(request())
+    reached = Stage(stage.people, stage.home, pid_of(other)).loot(Role.OPERATOR, WALL, is_scoped=True)
+    assert reached == NOTHING | {"environment of the worker": True, "end the worker": True}
