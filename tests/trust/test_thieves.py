@@ -20,7 +20,7 @@ from runtime.process.accounts import Accounts
 from runtime.process.runtime import ProcessRuntime
 from tasks.replicas.starts import request_of
 from tests.support.people.people_api import People
-from tests.support.rows.deployments import HERE, make_deployment, write
+from tests.support.rows.deployments import HERE, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ended, pid_of, request
 
@@ -129,3 +129,16 @@ def test_replicas_of_one_account_reach_each_other(stage: Stage) -> None:
     other = runtime.start(request())
     reached = Stage(stage.people, stage.home, pid_of(other)).loot(Role.OPERATOR, WALL, is_scoped=True)
     assert reached == NOTHING | {"environment of the worker": True, "end the worker": True}
+
+
+def test_what_is_restarted_keeps_its_wall_and_gets_none(people: People) -> None:
+    """Whoever restarts it: a restart is a revision with the same content, and adds nothing of its own."""
+    for is_walled in (True, False):
+        made = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}")
+        write(people.engine, "UPDATE revisions SET is_walled = %s WHERE deployment_id = %s", is_walled, made.id)
+        before = read(people.engine, "SELECT id FROM revisions WHERE deployment_id = %s", made.id)
+        with people.client(Role.RELEASER, made.name) as client:
+            answer = client.post(f"/v1/deployments/{made.name}/restart", json={})
+            assert answer.status_code == 200, answer.text
+        found = read(people.engine, "SELECT is_walled FROM revisions WHERE deployment_id = %s", made.id)
+        assert [row["is_walled"] for row in found] == [is_walled] * (len(before) + 1)
