@@ -5,16 +5,19 @@ takes. When there are too many, the one goes that has waited longest: a proxy, w
 """
 
 import asyncio
+import re
 import resource
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 ACCEPTED_AT_ONCE = 128
 """The listen backlog: so many connections are taken in one go, before any of them can be refused."""
 LONGEST_HEAD = 16_384
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
 _WAIT_SECONDS = 10.0
 _OTHER_FILES = 100  # Postgres, Redis, logs, threads' pipes
 
@@ -68,9 +71,12 @@ class BoundedProtocol(H11Protocol):
         self._look()
 
     def data_received(self, data: bytes) -> None:
-        """Asyncio's."""
+        """Asyncio's. A head that comes in one piece is as long as one that comes in many: h11 counts only these."""
+        end = _END_OF_HEAD.search(data) if self.conn.their_state is h11.IDLE else None
+        if end is not None and end.start() > LONGEST_HEAD:
+            return self.send_400_response(f"The head of a request has {LONGEST_HEAD} bytes at most.")
         super().data_received(data)
-        self._look()
+        return self._look()
 
     def on_response_complete(self) -> None:
         """Note an answer that is complete, as uvicorn asks."""

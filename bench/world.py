@@ -166,7 +166,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: until.set())
     engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
     with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
-        keep_showing_signs_of_life(engine, given.host, "127.0.0.1", until)
+        keep_showing_signs_of_life(engine, given.host, "127.0.0.1", None, until)
         print(READY, flush=True)
         World(engine, Waker(client), client, given.host, given.start_seconds).run(until)
 

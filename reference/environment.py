@@ -51,7 +51,7 @@ TOLD = (
     ("`HOST`", "On which address."),
     ("`ROLLWAY_DEPLOYMENT`, `ROLLWAY_REVISION`", "The names of its deployment and its revision."),
     ("`ROLLWAY_ROUTE`", "Its own id."),
-    ("`ROLLWAY_HOME`, `ROLLWAY_ADDRESS`", "How Rollway finds a process again; containers have neither."),
+    ("`ROLLWAY_KEEPER`, `ROLLWAY_ADDRESS`", "How Rollway finds a process again; containers have neither."),
 )
 """What every replica has in its environment; its revision cannot override it."""
 

@@ -14,7 +14,8 @@ from domain.words.text import storable
 class ReplicaRequest:
     """Run `spec` as the replica of `route_id`; asking twice for one route id starts one replica.
 
-    `secrets`: what those variables of its `env` that are references came to on this host.
+    `secrets`: what those variables of its `env` that are references came to on this host. `is_walled`: the revision
+    does not choose to run as the worker's own user.
     """
 
     route_id: UUID
@@ -22,6 +23,7 @@ class ReplicaRequest:
     revision: str
     spec: RevisionSpec
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    is_walled: bool = False
 
     @property
     def env(self) -> dict[str, str]:

@@ -16,10 +16,11 @@ class Ready:
     """When a part counts as up.
 
     redis: the URL `target` answers a ping; port: 127.0.0.1:`target` accepts; http: the URL `target` answers 200;
-    log: the part's log says `target`; exit: it ends with code 0.
+    unix: so does the page that `target` names behind a Unix socket and a colon; log: the part's log says `target`;
+    exit: it ends with code 0.
     """
 
-    kind: Literal["redis", "port", "http", "log", "exit"]
+    kind: Literal["redis", "port", "http", "unix", "log", "exit"]
     target: str = ""
 
 

@@ -15,6 +15,7 @@ from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
+from stack.parts.replica_user import made_replica_user
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, StackPart, StackPlan
 
@@ -107,13 +108,22 @@ def make_plan(request: UpRequest, processes: ProcessList, say: Say, running: Col
 
 def _choose(request: UpRequest, workers: int, say: Say, running: Collection[str]) -> ServerSettings:
     measured = measured_processes(workers)
-    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured)
+    user = request.environ.get("ROLLWAY_REPLICA_USER", "")
+
+    def first() -> ServerSettings:
+        return ServerSettings(replica_user=user or made_replica_user(partial(_say_replicas, say)))
+
+    settings = choose_settings(request.home, request.ports, partial(_say_moved, say), running, measured, first)
     key = request.environ.get("ROLLWAY_PROXY_KEY")
-    return replace(settings, proxy_key=key) if key else settings
+    return replace(settings, proxy_key=key or settings.proxy_key, replica_user=user or settings.replica_user)
 
 
 def _say_moved(say: Say, text: str) -> None:
     say(Notice(part="ports", text=text))
+
+
+def _say_replicas(say: Say, text: str) -> None:
+    say(Notice(part="replicas", text=text))
 
 
 def _external(request: UpRequest, say: Say) -> list[External]:

@@ -76,6 +76,9 @@ ROLLWAY_DISCOVERY_PORT=7073
 # Where the server for people listens: docs/http-api.md. Every request to it shows a token.
 ROLLWAY_PEOPLE_HOST=127.0.0.1
 ROLLWAY_PEOPLE_PORT=7072
+
+# Who may look at Flower, which shows every command with the plain values of its payload.
+FLOWER_BASIC_AUTH=rollway:PASSWORD
 """
 
 

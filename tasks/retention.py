@@ -7,13 +7,19 @@ from functools import partial
 from uuid import UUID
 
 import structlog
+from psycopg import Connection
 
+from db.audit.chains import chain_page
 from db.audit.receipts import seal, unsealed
 from db.connection.engine import engine, in_transaction
 from db.locking.lifecycle import due_statuses
+from db.locking.locked import lock
 from db.outbox.delivery import forget_given_up
+from db.outbox.written import write_events
 from db.retention.cut import cut_commands, cut_deployment, page_of_past
+from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from tasks.app import app
+from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import KEY_PREFIX, retention
 from tasks.wire.schedule import RETENTION_TASK
 from tasks.worker.composition import stopping
@@ -27,6 +33,7 @@ _KEEP_GIVEN_UP = timedelta(days=7)
 """Events that were given up longer ago are forgotten, so many by one task at most."""
 _CUT = f"{KEY_PREFIX}retention:after"
 _SEALED = f"{KEY_PREFIX}receipts:after"
+_CHECKED = f"{KEY_PREFIX}receipts:checked"
 _PLACE_SECONDS = 3600
 _log = structlog.get_logger(__name__)
 
@@ -42,6 +49,7 @@ def cut_the_past(interval: float | None = None) -> None:
         return
     until = time.monotonic() + _WORK_SECONDS
     seal_receipts()
+    check_receipts()
     forget = partial(forget_given_up, older_than=_KEEP_GIVEN_UP, limit=_EVENTS)
     rows, this_round, after = Counter(outbox=in_transaction(engine(), forget)), Counter[str](), _place(_CUT)
     while time.monotonic() < until and not stopping.is_set():
@@ -66,9 +74,32 @@ def seal_receipts() -> None:
     _remember_place(_SEALED, found[-1][1] if len(found) == _RECEIPTS else None)
     for deployment_id, rollout_id in found:
         try:
-            in_transaction(engine(), partial(seal, deployment_id=deployment_id, rollout_id=rollout_id))
+            in_transaction(engine(), partial(_seal, deployment_id=deployment_id, rollout_id=rollout_id))
         except Exception:  # noqa: BLE001  (whatever it is, it belongs to one rollout)
             _log.exception("receipt of a rollout not made", rollout=str(rollout_id))
+
+
+def _seal(connection: Connection, deployment_id: UUID, rollout_id: UUID) -> None:
+    """And tell its hash: who keeps that elsewhere sees it when somebody writes the whole chain anew."""
+    lock(connection, [deployment_id])
+    if made := seal(connection, deployment_id, rollout_id):
+        said = f"receipt {made.number} is sealed with the SHA-256 {made.sha256}"
+        event = CloudEvent(CloudEventType.RECEIPT_SEALED, deployment_id, "workers", said, rollout_id)
+        write_events(connection, [event])
+
+
+def check_receipts() -> None:
+    """Look at the next receipts of all, and from the first on again after the last: at each once a day, and oftener."""
+    place = redis_client().get(_CHECKED)
+    deployment, _, number = place.decode().partition("/") if isinstance(place, bytes) else (UUID(int=0).hex, "", "0")
+    page = in_transaction(engine(), partial(chain_page, after=(UUID(deployment), int(number))))
+    for finding in page.findings:
+        IMPOSSIBLE_STATES.inc()
+        _log.error(finding.sentence, deployment=finding.deployment, code=finding.code)
+    if page.last is None:
+        redis_client().delete(_CHECKED)
+    else:
+        redis_client().set(_CHECKED, f"{page.last[0]}/{page.last[1]}", ex=_PLACE_SECONDS)
 
 
 def _cut_page(after: UUID | None) -> tuple[Counter[str], UUID | None]:

@@ -15,12 +15,15 @@ from domain.installation.retention import Retention
 from domain.installation.settings import Settings
 from domain.replicas.placement import EXTERNAL
 from domain.revisions.secrets import reference_text
+from domain.words.errors import InvalidInputError
 
 KEY_PREFIX = "rollway:"
 TRAFFIC_CHANNEL = f"{KEY_PREFIX}traffic"
 """Redis' channel for "what proxies should know may have changed"."""
 MOST_SLOTS = 64
 """Workers that may share one handler."""
+SIGNED_DAYS = 0.1
+"""At least so long a request id is known where commands are signed: a signature is good for two hours."""
 _MAX_SECONDS = 86_400
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -98,6 +101,8 @@ class TaskSettings(Settings):
     """How long a replica that leaves waits for proxies to acknowledge it."""
     replica_env: Names = Field((), validation_alias="ROLLWAY_REPLICA_ENV", description=f"{_NAMES} of variables")
     """What replica processes get of this environment, besides a short list; `AWS_*` is all that begin so."""
+    replica_user: str | None = Field(None, validation_alias="ROLLWAY_REPLICA_USER", description="the name of a user")
+    """As whom replica processes run whose revision names nobody; left out, as the worker's own user."""
     replica_users: Names = Field((), validation_alias="ROLLWAY_REPLICA_USERS", description=f"{_NAMES} of users")
     """As whom replica processes may run, where the worker is root."""
     docker_volumes: Names = Field(
@@ -152,7 +157,11 @@ def settings() -> TaskSettings:
 @cache
 def retention() -> Retention:
     """How much of the past is kept, read in the same way. Raises InvalidInputError."""
-    return Retention.from_environment(os.environ)
+    kept = Retention.from_environment(os.environ)
+    if settings().command_keys and kept.commands_days < SIGNED_DAYS:
+        message = f"ROLLWAY_KEEP_COMMANDS_DAYS must be {SIGNED_DAYS:g} or more where commands are signed"
+        raise InvalidInputError(f"{message}: a signed one could be sent again", field="ROLLWAY_KEEP_COMMANDS_DAYS")
+    return kept
 
 
 @cache

@@ -15,6 +15,7 @@ from rich.console import Console
 from cli.remote import URL
 from cli.terminal.exits import UnreachableError
 from cli.terminal.interrupts import ignore_signals
+from runtime.process.table import KEEPER, keeper_of
 from stack.connect import export_urls
 from stack.down import down
 from stack.errors import StackError
@@ -24,6 +25,8 @@ from stack.status import stack_status
 from stack.up import up
 
 _WORKERS = 2
+# replicas of a demo are its own program, which another account than root's could perhaps not read
+_SETTINGS = {"ROLLWAY_ENVOY": "on", **({} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"})}
 
 
 @dataclass(slots=True)
@@ -101,7 +104,7 @@ def _bring_up(stage: DemoStage) -> None:
         stage.console.print(f"  ✔ {notice.part:<9} {notice.address or notice.text:<30} {seconds:5.1f} s")
 
     try:
-        up(UpRequest(home=stage.home, environ={**os.environ, "ROLLWAY_ENVOY": "on"}, workers=_WORKERS), say)
+        up(UpRequest(home=stage.home, environ={**os.environ, **_SETTINGS}, workers=_WORKERS), say)
         export_urls(os.environ)
     except StackError as error:
         where = f" The logs are in {stage.logs}" if stage.has_logs else ""
@@ -122,9 +125,10 @@ def _is_of(process: psutil.Process, folder: Path, *, known: bool) -> bool:
     try:
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        texts = [*process.cmdline(), process.cwd(), process.environ().get("ROLLWAY_HOME", "")]
+        told = process.environ()
+        texts = [*process.cmdline(), process.cwd(), told.get("ROLLWAY_HOME", "")]
     except psutil.AccessDenied:
         return known
     except psutil.Error:
         return False
-    return known or any(str(folder) in text for text in texts)
+    return known or told.get(KEEPER) == keeper_of(folder) or any(str(folder) in text for text in texts)

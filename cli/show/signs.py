@@ -14,7 +14,10 @@ from domain.words.numbers import duration
 
 
 def silent_parts(signs: SignsOfLife) -> Iterator[str]:
-    """A sentence for each part that was heard of before and is silent, and for workers also when none ever was."""
+    """A sentence for each part that was heard of before and is silent, and for workers also when none ever was.
+
+    And one for replicas that are not kept apart from the workers.
+    """
     if sentence := signs.missing_worker:
         yield sentence
     elif signs.beat is not None and signs.now - signs.beat > BEAT_MISSED_AFTER:
@@ -23,6 +26,8 @@ def silent_parts(signs: SignsOfLife) -> Iterator[str]:
     if signs.api is not None and signs.now - signs.api > MISSED_AFTER:
         since = duration(signs.now - signs.api)
         yield f"the server for proxies (api) has not been heard of for {since}: proxies go on with what they know"
+    if sentence := signs.missing_wall:
+        yield sentence
 
 
 def waits_for_person(view: DeploymentView) -> str:

@@ -99,11 +99,15 @@ def unsealed(connection: Connection[Any], limit: int, after: UUID | None = None)
     return connection.execute(_UNSEALED, {"limit": limit, "after": after or UUID(int=0)}).fetchall()
 
 
-def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> None:
-    """Make the receipt of a rollout that has ended, with the hash of the last one of its deployment; once."""
+def seal(connection: Connection[Any], deployment_id: UUID, rollout_id: UUID) -> Sealed | None:
+    """Make the receipt of a rollout that has ended, with the hash of the last one of its deployment.
+
+    None where somebody else has sealed it, or has taken its number.
+    """
     made = sealed(made_from_rows(connection, rollout_id), _read(connection, _LAST, deployment_id))
-    connection.execute(_SEAL, (rollout_id, deployment_id, made.number, made.text, made.sha256))
+    kept = connection.execute(_SEAL, (rollout_id, deployment_id, made.number, made.text, made.sha256))
     connection.execute(_FORGET, (deployment_id, made.number - KEPT))
+    return made if kept.rowcount else None
 
 
 def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, Any]:

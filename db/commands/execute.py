@@ -61,11 +61,13 @@ class Origin:
 
     `traceparent`: the trace that asked for it. `asked`: the secrets that hosts were asked for; others that it needs
     raise UnaskedSecretsError; None: what hosts said before counts. `role`: what the parts of an apply may do.
+    `is_walled`: what it lets run, when it is new, does not run as a worker's own user.
     """
 
     traceparent: str | None = None
     asked: Collection[str] | None = None
     role: Role = Role.ADMIN
+    is_walled: bool = False
 
 
 FROM_HERE = Origin()
@@ -88,6 +90,8 @@ def _execute_once(connection: Connection, command: Command, sent: Origin) -> Com
     claim = _claim(connection, command)  # locked if repeated, too: one wait less
     if not first.rowcount:
         return _answer_again(connection, command, payload)
+    if sent.is_walled:  # until the end of the transaction: the default of each revision that it adds
+        connection.execute("SELECT set_config('rollway.is_walled', 'on', true)")
     if isinstance(command, Apply):
         return _apply(connection, command, sent)
     return _carry_out(connection, command, claim, sent)

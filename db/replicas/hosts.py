@@ -21,10 +21,11 @@ from domain.replicas.silence import refuse_to_forget
 from domain.words.errors import HostNotFoundError
 
 _SIGN_OF_LIFE = """
-    INSERT INTO hosts (name, address, clock_offset_seconds, contract) VALUES (%s, %s, %s, %s)
+    INSERT INTO hosts (name, address, clock_offset_seconds, contract, replica_user) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (name) DO UPDATE
        SET last_seen_at = clock_timestamp(), address = excluded.address,
-           clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract
+           clock_offset_seconds = excluded.clock_offset_seconds, contract = excluded.contract,
+           replica_user = excluded.replica_user
 """
 
 # two statements, since each is planned once: together they would be planned for neither
@@ -61,9 +62,14 @@ _COUNT_SILENT_LOOKS = f"""
 """
 
 
-def show_sign_of_life(connection: Connection, host: str, address: str, clock_offset: float = 0.0) -> None:
-    """The host is up; its first sign of life makes it known. `clock_offset`: by how many seconds its clock is ahead."""
-    connection.execute(_SIGN_OF_LIFE, (host, address, clock_offset, CONTRACT))
+def show_sign_of_life(
+    connection: Connection, host: str, address: str, clock_offset: float = 0.0, replica_user: str | None = None
+) -> None:
+    """The host is up; its first sign of life makes it known. `clock_offset`: by how many seconds its clock is ahead.
+
+    `replica_user`: as whom its processes run; None: as the worker's own user.
+    """
+    connection.execute(_SIGN_OF_LIFE, (host, address, clock_offset, CONTRACT, replica_user))
 
 
 def place_routes(connection: Connection, limit: int) -> int:

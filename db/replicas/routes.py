@@ -19,8 +19,9 @@ from domain.revisions.stored import StoredSpec, stored_spec
 from domain.words.errors import RouteNotFoundError
 
 _ROUTE = """
-    SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, r.status, r.address,
-           r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at, r.stop_requested_at
+    SELECT r.id, r.deployment_id, d.name AS deployment, v.name AS revision, v.spec::text, v.is_walled, r.status,
+           r.address, r.start_tries, r.started_at, r.probe_streak, r.drain_started_at, r.out_of_traffic_at,
+           r.stop_requested_at
       FROM routes r JOIN deployments d ON d.id = r.deployment_id JOIN revisions v ON v.id = r.revision_id
 """
 
@@ -75,7 +76,7 @@ class RouteRow:
     """A route with what its runtime needs to know. `started_at`: when its replica was started.
 
     `start_tries`: how often in a row its runtime gave no answer to that. `unreadable`: what of its revision this
-    release cannot read; its spec is then no more than what ends a replica.
+    release cannot read; its spec is then no more than what ends a replica. `is_walled`: as in `ReplicaRequest`.
     """
 
     id: UUID
@@ -83,6 +84,7 @@ class RouteRow:
     deployment: str
     revision: str
     spec: RevisionSpec
+    is_walled: bool
     unreadable: str | None
     status: RouteStatus
     address: str | None

@@ -36,6 +36,7 @@ _TO_CHECK = """
        AND (checked_at IS NULL
             OR fault IS NOT NULL
                AND checked_at NOT BETWEEN clock_timestamp() - make_interval(secs => %s) AND clock_timestamp())
+     ORDER BY checked_at IS NOT NULL, asked_at, reference LIMIT %s
 """
 
 _ANSWERED = columns("reference text, asked timestamptz, fault text")
@@ -80,10 +81,13 @@ def secret_checks(connection: Connection, references: Sequence[str]) -> list[Sec
     return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, asked).fetchall()]
 
 
-def secrets_to_check(connection: Connection, host: str, again_after_seconds: float) -> list[AskedSecret]:
-    """What the host was asked for and has not looked at since, and what it lacked when it looked a while ago."""
+def secrets_to_check(connection: Connection, host: str, again_after_seconds: float, limit: int) -> list[AskedSecret]:
+    """What the host was asked for and has not looked at since, then what it lacked when it looked a while ago.
+
+    No more than `limit`, those first that have waited longest.
+    """
     cursor = connection.cursor(row_factory=named_row(AskedSecret))
-    return cursor.execute(_TO_CHECK, (host, again_after_seconds)).fetchall()
+    return cursor.execute(_TO_CHECK, (host, again_after_seconds, limit)).fetchall()
 
 
 def answer(connection: Connection, host: str, answers: Iterable[tuple[str, datetime, str | None]]) -> None:

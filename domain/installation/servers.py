@@ -8,7 +8,7 @@ MEMORY_POLICY = "noeviction"
 
 
 class UnfitServerError(RollwayError):
-    """Postgres or Redis is too old; the message names its address, its version and the one that would do."""
+    """Postgres or Redis does not do; the message names its address, what it is and what would do."""
 
     code = "unfit_server"
 
@@ -18,6 +18,13 @@ def refuse_old_postgres(version: int, address: str) -> None:
     major = version // 10_000
     if major < POSTGRES_AT_LEAST:
         raise UnfitServerError(f"PostgreSQL at {address} is {major}; Rollway needs {POSTGRES_AT_LEAST} or newer")
+
+
+def refuse_encoding(encoding: str, address: str) -> None:
+    """Raises UnfitServerError for a database that does not keep text as UTF-8."""
+    if encoding != "UTF8":
+        message = f"the database at {address} keeps text as {encoding}; Rollway needs one in UTF8"
+        raise UnfitServerError(f"{message}: make it with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0")
 
 
 def refuse_old_redis(version: str, address: str) -> None:

@@ -34,6 +34,7 @@ class CloudEventType(StrEnum):
     ROLLOUT_ROLLED_BACK = "rollway.rollout.rolled_back"
     ROLLOUT_SUPERSEDED = "rollway.rollout.superseded"
     ROLLOUT_DESTROYED = "rollway.rollout.destroyed"
+    RECEIPT_SEALED = "rollway.receipt.sealed"
     REPLICA_FAILED = "rollway.replica.failed"
     REPLICA_KILLED = "rollway.replica.killed"
 
@@ -56,6 +57,7 @@ MEANINGS: Mapping[CloudEventType, str] = {
     CloudEventType.ROLLOUT_ROLLED_BACK: "the revision from before runs alone again",
     CloudEventType.ROLLOUT_SUPERSEDED: "another rollout took its place",
     CloudEventType.ROLLOUT_DESTROYED: "its deployment is being destroyed",
+    CloudEventType.RECEIPT_SEALED: "a rollout that ended has its receipt, whose hash it tells: keep it elsewhere",
     CloudEventType.REPLICA_FAILED: "a replica ended unasked, did not come up, or its host is lost",
     CloudEventType.REPLICA_KILLED: "a replica that leaves did not end within its grace, so its requests were cut off",
 }

@@ -17,7 +17,7 @@ from pydantic import (
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
-from domain.revisions.secrets import EnvValue, references_of
+from domain.revisions.secrets import MOST_SECRETS, EnvValue, references_of
 from domain.words.text import storable
 
 MOST_SECONDS = 86_400
@@ -73,7 +73,7 @@ class RevisionSpec(BaseModel):
     working_directory: str | None = None
     """Where it runs; left out, where the worker runs. In a file it is meant from the file's folder."""
     user: str | None = Field(default=None, pattern=r"^[a-z_][a-z0-9_.-]{0,31}$")
-    """As whom a process runs: the worker's own user, or one of ROLLWAY_REPLICA_USERS."""
+    """As whom a process runs: one of ROLLWAY_REPLICA_USERS; left out, the host's ROLLWAY_REPLICA_USER."""
     docker: DockerSpec | None = Field(default=None, validate_default=True)
     """With runtime docker."""
     external: ExternalSpec | None = Field(default=None, validate_default=True)
@@ -102,6 +102,8 @@ class RevisionSpec(BaseModel):
         if info.data.get("runtime") == "external" and (names := references_of(env)):
             named = ", ".join(names)
             raise ValueError(f"{named}: runtime 'external' takes no references: that system has secrets of its own")
+        if len(references_of(env)) > MOST_SECRETS:
+            raise ValueError(f"at most {MOST_SECRETS} of its variables may be secrets: each host is asked for each")
         return env
 
     def canonical_json(self) -> str:

@@ -13,6 +13,8 @@ MASK = "***"
 """Stands where a value would, wherever people look."""
 
 MOST_CHARACTERS = 1000
+MOST_SECRETS = 100
+"""That a revision may refer to: hosts look at each, whoever asks."""
 _EXAMPLE = "{secret: 'file:/run/secrets/db'}"
 
 

@@ -349,3 +349,8 @@ ALTER TABLE autoscaling_rules DROP CONSTRAINT autoscaling_rules_source_check,
 ALTER TABLE metric_values ADD COLUMN proxies integer DEFAULT 0 NOT NULL, ADD COLUMN silent jsonb DEFAULT '[]' NOT NULL;
 -- the command that a person must give before the rollout goes on, as the last look decided; none: nobody is waited for
 ALTER TABLE deployments ADD COLUMN waits_for text;
+-- as whom the processes of a host run whose revision names nobody; none: as the worker's own user
+ALTER TABLE hosts ADD COLUMN replica_user text;
+-- is_walled: added with a token for some deployments, so it does not choose to run as a worker's own user
+ALTER TABLE revisions ADD COLUMN is_walled boolean
+    DEFAULT coalesce(current_setting('rollway.is_walled', true), '') = 'on' NOT NULL;

@@ -16,6 +16,8 @@ EXTRA = "extra"
 
 _FENCES = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
+_LEAD = re.compile(r"^\[(\w+)\]: (\S+)\n", re.MULTILINE)
+_LED = re.compile(r"\[([^\]]+)\]\[(\w+)\]")
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
 
 Files = dict[str, bytes]
@@ -25,7 +27,7 @@ def staged() -> Files:
     """Everything that Sphinx is given, by its path."""
     files: Files = {}
     for page in sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))):
-        text = page.read_text(encoding="utf-8")
+        text = _inlined(page.read_text(encoding="utf-8"))
         files |= {place: path.read_bytes() for path, place in _copied(page, text)}
         files[place_of(page)] = (_relinked(page, text) + _contents(page, text)).encode()
     files[MATRIX] = matrix_page(ROOT).encode()
@@ -34,6 +36,16 @@ def staged() -> Files:
         f"\nHere they are: {', '.join(f'[{name}](source:{name})' for name in DOCUMENTS)}.\n".encode()
     )
     return files | said
+
+
+def _inlined(text: str) -> str:
+    """The text with each [words][lead] as a link of its own."""
+    leads = dict(_LEAD.findall(text))
+
+    def inlined(found: re.Match[str]) -> str:
+        return f"[{found[1]}]({leads[found[2]]})" if found[2] in leads else found[0]
+
+    return _LED.sub(inlined, _LEAD.sub("", text)) if leads else text
 
 
 def place_of(path: Path) -> str:

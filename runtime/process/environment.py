@@ -8,6 +8,7 @@ from pathlib import Path
 
 from runtime.base import ReplicaRequest
 from runtime.process.accounts import Account
+from runtime.process.table import KEEPER, keeper_of
 
 INHERITED = (
     "PATH",
@@ -30,6 +31,9 @@ INHERITED = (
 )
 """Where programs, languages, time zones, certificates and accelerators are found: no name here holds a secret."""
 
+_NEVER = ("DATABASE_URL", "REDIS_URL", "ROLLWAY_*")
+"""What steers Rollway itself, which no pattern of a host hands on; a revision may set variables of these names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -46,14 +50,16 @@ class Surroundings:
         reach this machine; a revision whose service shall listen elsewhere sets its own.
         """
         told = {"HOST": self.address, **request.env, **request.variables(port)}
-        found_by = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_ADDRESS": self.address}
+        found_by = {KEEPER: keeper_of(self.home), "ROLLWAY_ADDRESS": self.address}
         return {**inherited(self.also), **(account.variables if account else {}), **told, **found_by}
 
 
 def inherited(also: Collection[str] = ()) -> dict[str, str]:
     """What of this process's environment is meant for others: INHERITED, and what the patterns `also` name."""
     patterns = (*INHERITED, *also)
-    return {name: value for name, value in os.environ.items() if _is_one_of(name, patterns)}
+    return {
+        name: value for name, value in os.environ.items() if _is_one_of(name, patterns) and not _is_one_of(name, _NEVER)
+    }
 
 
 def _is_one_of(name: str, patterns: Collection[str]) -> bool:

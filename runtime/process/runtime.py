@@ -9,7 +9,7 @@ from uuid import UUID
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.machine.identity import is_alive, send_to_group
 from runtime.machine.ports import REPLICA_PORTS, free_port
-from runtime.process.accounts import account_of, uids_of
+from runtime.process.accounts import Accounts, account_of, uids_of
 from runtime.process.ending import end_everyone
 from runtime.process.environment import Surroundings
 from runtime.process.logs import ProcessLogs
@@ -27,7 +27,7 @@ class ProcessRuntime:
     """The Runtime for `runtime: process`. All workers of a host share one `home`; a replica is known by its route id.
 
     Replicas are told to listen on `address`, where proxies reach this host. They get the variables `also` of this
-    process's environment besides those that every replica gets, and may run as one of `users`.
+    process's environment besides those that every replica gets, and run as one of `accounts`.
 
     Records are in `home`/replicas, logs in `home`/logs/replicas. A record is written before the process is spawned and
     again with its pid; a process that a crash left without either is found by ROLLWAY_ROUTE in its environment.
@@ -40,12 +40,12 @@ class ProcessRuntime:
         address: str = LOOPBACK,
         *,
         also: Collection[str] = (),
-        users: Collection[str] = (),
+        accounts: Accounts = Accounts(),  # noqa: B008  (it is frozen)
     ) -> None:
         self._home = home.resolve()
         self._surroundings = Surroundings(self._home, address, also)
-        self._users = users
-        self._uids = uids_of(users)
+        self._accounts = accounts
+        self._uids = uids_of(accounts)
         self._ports = ports
         self._records = RecordFolder(self._home)
         self._logs = ProcessLogs(self._home)
@@ -161,7 +161,7 @@ class ProcessRuntime:
         )
         self._records.write(record)
         try:
-            account = account_of(request, self._users)
+            account = account_of(request, self._accounts)
             env = self._surroundings.variables(request, port, account)
             child = spawn(request, env, self._logs.path(request.route_id), account)
         except (ReplicaStartError, OSError):

@@ -40,7 +40,7 @@ def spawn(
                 extra_groups=account.groups if account else None,
             )
         except (OSError, ValueError) as error:
-            raise ReplicaStartError(_why_not(request, error)) from error
+            raise ReplicaStartError(_why_not(request, account, error)) from error
 
 
 def _where(spec: RevisionSpec) -> str:
@@ -52,13 +52,13 @@ def _where(spec: RevisionSpec) -> str:
     return f": it is looked for in {spec.working_directory or Path.cwd()}{unset}"
 
 
-def _why_not(request: ReplicaRequest, error: OSError | ValueError) -> str:
+def _why_not(request: ReplicaRequest, account: Account | None, error: OSError | ValueError) -> str:
     what = f"the command {(request.spec.command or ('',))[0]!r} of revision {request.revision!r}"
     match error:
         case FileNotFoundError():
             return f"{what} was not found on this host{_where(request.spec)}"
         case PermissionError():
-            who = f" for the user {request.spec.user!r}" if request.spec.user else ""
+            who = f" for the user {account.variables['USER']!r}, as whom it runs" if account else ""
             return f"{what} is not an executable file{who}"
         case OSError():
             return f"{what} cannot be started: {os.strerror(error.errno or 0)}"

@@ -1,9 +1,10 @@
 """Replica processes in the operating system: found by their environment, signalled safely, reaped."""
 
+import hashlib
 import os
 import subprocess
 import threading
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ import psutil
 
 from runtime.machine.identity import Identity, identify, is_alive, is_unreaped
 
+KEEPER = "ROLLWAY_KEEPER"
+"""By this variable a replica is found again: it says whose it is, and not where that one's records are."""
 _KILL_ROUNDS = 3
 _LAST_THREAD_SECONDS = 1.0
 
@@ -30,6 +33,11 @@ class Sighting:
 # Children of this very process, by our own pid: a fork inherits the dict but not the children.
 _children: dict[tuple[int, Identity], subprocess.Popen[bytes]] = {}
 _children_guard = threading.Lock()
+
+
+def keeper_of(home: Path) -> str:
+    """What KEEPER says in the replicas of this home, which is absolute."""
+    return hashlib.sha256(os.fsencode(home)).hexdigest()[:32]
 
 
 def adopt_child(child: subprocess.Popen[bytes]) -> Identity:
@@ -92,9 +100,17 @@ def sightings(home: Path, uids: Container[int], known_pids: Container[int] = ())
 def _may_be_of(pid: int, home: Path) -> bool:
     """Whether it can be of this home, by one read of /proc: a quarter of the price of asking psutil."""
     try:
-        return b"ROLLWAY_HOME=" + os.fsencode(home) in Path(f"/proc/{pid}/environ").read_bytes()
+        carried = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return True
+    return keeper_of(home).encode() in carried or os.fsencode(home) in carried
+
+
+def _is_kept_by(home: Path, env: Mapping[str, str]) -> bool:
+    """Whether a replica of that environment is of this home. Those of 0.1 were told the folder itself."""
+    if KEEPER in env:
+        return env[KEEPER] == keeper_of(home)
+    return env.get("ROLLWAY_HOME") == str(home)
 
 
 def group_is_alive(identity: Identity) -> bool:
@@ -177,7 +193,7 @@ def _sighting(pid: int, home: Path, uids: Container[int]) -> Sighting | None:
     try:
         process = psutil.Process(pid)
         identity, env = identify(pid), process.environ()
-        if identity is None or env.get("ROLLWAY_HOME") != str(home) or process.uids().real not in uids:
+        if identity is None or not _is_kept_by(home, env) or process.uids().real not in uids:
             return None
         return Sighting(UUID(env["ROLLWAY_ROUTE"]), identity, int(env["PORT"]), env)
     except (psutil.Error, OSError, KeyError, ValueError):

@@ -53,6 +53,11 @@ class Home:
         """Envoy's bootstrap."""
         return self.root / "envoy"
 
+    @property
+    def envoy_admin(self) -> Path:
+        """The Unix socket of Envoy's own pages."""
+        return self.envoy / "admin.sock"
+
     def log(self, part: str) -> Path:
         """The log file of the part of that name."""
         return self.root / "logs" / f"{part}.log"

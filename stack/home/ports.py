@@ -1,6 +1,10 @@
-"""The ports of the stack's servers, all on 127.0.0.1."""
+"""The ports of the stack's servers, all on 127.0.0.1, and its Unix sockets."""
 
+import os
+import socket
+import sys
 from collections.abc import Collection
+from pathlib import Path
 
 import runtime.machine.ports
 from runtime.machine.ports import SERVER_PORTS
@@ -29,3 +33,21 @@ def asked_port(option: str, port: int, reserved: Collection[int]) -> int:
     if not is_free(port):
         raise StackError(f"Port {port} on {HOST} is in use: choose another with {option}, or stop what uses it.")
     return port
+
+
+def connected(path: Path, timeout: float) -> socket.socket:
+    """A connection to the Unix socket there. Raises OSError.
+
+    The name of one has 107 characters at most, and a home may lie deeper: so it is named from its folder.
+    """
+    connection = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}" if sys.platform == "linux" else str(path))
+    except OSError:
+        connection.close()
+        raise
+    finally:
+        os.close(folder)
+    return connection

@@ -25,7 +25,6 @@ class Ports:
     discovery: int = 0
     people: int = 0
     envoy: int = 0
-    envoy_admin: int = 0
     envoy_stats: int = 0
 
 
@@ -52,16 +51,18 @@ class ServerSettings:
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is
     what the tokens are made from by which the server for proxies knows them. `metrics`: the port where a part shows its
-    metrics, by the part's name.
+    metrics, by the part's name. `replica_user`: as whom replicas run; empty: as the workers' own user.
     """
 
     ports: Ports = field(default_factory=Ports)
     postgres_password: str = field(default_factory=_password)
     redis_password: str = field(default_factory=_password)
+    flower_password: str = field(default_factory=_password)
     envoy_node: str = field(default_factory=_node)
     envoy_base_id: int = field(default_factory=_base_id)
     proxy_key: str = field(default_factory=_key)
     metrics: Mapping[str, int] = field(default_factory=dict)
+    replica_user: str = ""
 
 
 _SETTINGS = TypeAdapter(ServerSettings)
@@ -79,19 +80,22 @@ def load_settings(home: Home) -> ServerSettings | None:
         ) from error
 
 
-def choose_settings(
+def choose_settings(  # noqa: PLR0913 -- of these callers name what is not usual
     home: Home,
     asked: Ports,
     moved: Callable[[str], None],
     running: Collection[str] = (),
     measured: Collection[str] = (),
+    first: Callable[[], ServerSettings] = ServerSettings,
 ) -> ServerSettings:
     """Settings for a start, remembered in `home`. Parts that are `running` hold their ports; `measured` show metrics.
+
+    `first`: those of a first start.
 
     `moved` gets a sentence for each remembered port that another program uses now. Raises StackError when an asked
     port is taken.
     """
-    last = load_settings(home) or ServerSettings()
+    last = load_settings(home) or first()
     wanted = asdict(asked) | {_METRICS + name: 0 for name in measured}
     remembered = asdict(last.ports) | {_METRICS + name: port for name, port in last.metrics.items()}
     choice = _Choice(moved, remembered)

@@ -11,8 +11,8 @@ from stack.home.ports import HOST
 from stack.home.settings import ServerSettings
 from stack.plan import Ready, StackPart
 
-# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Every user of this
-# machine reaches the port, so the pages that tell the token, or end the process, are closed.
+# What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what
+# shows the token, or ends the process.
 _ADMIN_PATHS = ("/ready", "/stats", "/clusters", "/drain_listeners")
 # Draining takes as long as `down` waits for it, and closes every connection with its next answer. One that hands its
 # sockets over still has some seconds for requests in flight.
@@ -47,7 +47,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> StackPart:
         node_id=settings.envoy_node,
         key=settings.proxy_key,
         listen=(HOST, ports.envoy),
-        admin=(HOST, ports.envoy_admin),
+        admin=Path(home.envoy_admin.name),
         admin_paths=_ADMIN_PATHS,
         stats=(HOST, ports.envoy_stats),
         xds=(HOST, ports.discovery),
@@ -59,7 +59,7 @@ def envoy_part(home: Home, settings: ServerSettings) -> StackPart:
         name="envoy",
         command=(str(program), "--config-path", str(file), "--base-id", str(settings.envoy_base_id), *_OPTIONS),
         cwd=str(home.envoy),
-        ready=Ready("http", f"http://{HOST}:{ports.envoy_admin}/ready"),
+        ready=Ready("unix", f"{home.envoy_admin}:/ready"),
         after=("api",),
         server=True,
         address=f"http://{HOST}:{ports.envoy}",

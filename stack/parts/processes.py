@@ -59,7 +59,8 @@ def rollway_processes(setting: ProcessSetting) -> tuple[StackPart, ...]:
 
 def _worker(setting: ProcessSetting, number: int) -> StackPart:
     name = f"worker{number}"
-    return _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
+    part = _part(setting, name, worker(name), Ready("log", " ready."), ("valkey", "migrate"))
+    return replace(part, env={**part.env, "ROLLWAY_REPLICA_USER": setting.servers.replica_user})
 
 
 def _beat(setting: ProcessSetting) -> StackPart:
@@ -69,7 +70,9 @@ def _beat(setting: ProcessSetting) -> StackPart:
 def _flower(setting: ProcessSetting) -> StackPart:
     port = setting.servers.ports.flower
     ready = Ready("port", str(port))
-    return _part(setting, "flower", flower(HOST, port), ready, ("valkey",), address=f"http://{HOST}:{port}")
+    part = _part(setting, "flower", flower(HOST, port), ready, ("valkey",), address=f"http://{HOST}:{port}")
+    # in its environment, where no other user of this machine sees it
+    return replace(part, env={**part.env, "FLOWER_BASIC_AUTH": f"rollway:{setting.servers.flower_password}"})
 
 
 def _api(setting: ProcessSetting) -> StackPart:

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 
 from stack.home.folder import Home
-from stack.home.ports import HOST
-from stack.home.settings import load_settings
+from stack.home.ports import HOST, connected
 from stack.parts.envoy import DRAIN_SECONDS
 
 _PATIENCE = 10.0
@@ -20,10 +20,7 @@ def drain_proxy(home: Home, say: Callable[[str], None]) -> None:
 
     Nothing happens when it does not run here.
     """
-    settings = load_settings(home)
-    if settings is None:
-        return
-    admin = settings.ports.envoy_admin
+    admin = home.envoy_admin
     with suppress(OSError, HTTPException):
         _ask(admin, "POST", "/drain_listeners?graceful")
         say("traffic is let out")
@@ -35,15 +32,16 @@ def drain_proxy(home: Home, say: Callable[[str], None]) -> None:
             say(f"{active} requests are still in flight after {_PATIENCE:g} s and will be cut")
 
 
-def _active(admin: int) -> int:
+def _active(admin: Path) -> int:
     """The requests that Envoy has not answered yet."""
     answer = _ask(admin, "GET", f"/stats?filter=^{_ACTIVE}$")
     return int(answer.rpartition(":")[2] or 0)
 
 
-def _ask(admin: int, method: str, path: str) -> str:
-    connection = HTTPConnection(HOST, admin, timeout=2)
+def _ask(admin: Path, method: str, path: str) -> str:
+    connection = HTTPConnection(HOST)
     try:
+        connection.sock = connected(admin, timeout=2)
         connection.request(method, path)
         return connection.getresponse().read().decode()
     finally:

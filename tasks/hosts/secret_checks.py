@@ -23,6 +23,7 @@ _LOOK_SECONDS = 1.0
 _AGAIN_AFTER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
 _THREADS = 8
+_AT_ONCE = 16
 
 
 def ask_hosts(
@@ -48,15 +49,24 @@ class SecretAnswers:
     secrets: HostSecrets
 
     def look(self) -> None:
-        """Look at what the host was asked for, and again at what it lacked. Raises what Postgres raises."""
-        find = partial(secrets_to_check, host=self.secrets.host, again_after_seconds=_AGAIN_AFTER_SECONDS)
+        """Look at what the host was asked for, and again at what it lacked. Raises what Postgres raises.
+
+        Some at a time, so that however much somebody asks for, each is answered soon after it was looked at.
+        """
+        while self._look_at_some():
+            pass
+
+    def _look_at_some(self) -> bool:
+        again, host = _AGAIN_AFTER_SECONDS, self.secrets.host
+        find = partial(secrets_to_check, host=host, again_after_seconds=again, limit=_AT_ONCE)
         asked = in_transaction(self.engine, find)
         if not asked:
-            return
+            return False
         with ThreadPoolExecutor(_THREADS) as pool:
             faults = pool.map(self._fault, (secret.reference for secret in asked))
             answers = [(*secret, fault) for secret, fault in zip(asked, faults, strict=True)]
-        in_transaction(self.engine, partial(answer, host=self.secrets.host, answers=answers))
+        in_transaction(self.engine, partial(answer, host=host, answers=answers))
+        return len(asked) == _AT_ONCE
 
     def _fault(self, reference: str) -> str | None:
         """A reference that a newer release wrote may be of a kind that this one does not know."""

@@ -35,6 +35,7 @@ class SignsGiver:
     engine: Engine
     host: str
     address: str
+    replica_user: str | None = None
     _last: _Reading | None = None
     _is_warned: bool = False
 
@@ -56,7 +57,7 @@ class SignsGiver:
         now = database_now(connection).timestamp()
         offset = clock_offset(before, time.time(), now)
         ended = time.monotonic()
-        show_sign_of_life(connection, self.host, self.address, offset)
+        show_sign_of_life(connection, self.host, self.address, offset, self.replica_user)
         return _Reading(now, began, ended, offset)
 
     def _set_back(self, reading: _Reading) -> float:
@@ -76,7 +77,9 @@ class SignsGiver:
         self._is_warned = is_off
 
 
-def keep_showing_signs_of_life(engine: Engine, host: str, address: str, until: threading.Event) -> threading.Thread:
+def keep_showing_signs_of_life(
+    engine: Engine, host: str, address: str, replica_user: str | None, until: threading.Event
+) -> threading.Thread:
     """Show them from a thread of its own, also while Redis is away or all threads of this worker are busy."""
-    show, trouble = SignsGiver(engine, host, address).show, "no sign of life shown"
+    show, trouble = SignsGiver(engine, host, address, replica_user).show, "no sign of life shown"
     return keep_looking(show, SIGN_OF_LIFE_SECONDS, until, name="signs of life", trouble=trouble, host=host)

@@ -177,6 +177,8 @@ def _arguments(body: str) -> tuple[list[Any], dict[str, Any]]:
         raise UnfitMessageError(reason_of(error, "body")) from None
     if any(following.values()):
         raise UnfitMessageError("body.2: callbacks, chains and chords are not carried out; send the next task yourself")
+    if "self" in named:  # as Celery calls the task itself
+        raise UnfitMessageError("body.1: no argument may be called self")
     return positional, named
 
 

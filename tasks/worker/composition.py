@@ -16,6 +16,7 @@ from runtime.docker.policy import DockerPolicy
 from runtime.docker.runtime import DockerRuntime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober
+from runtime.process.accounts import Accounts
 from runtime.process.environment import inherited
 from runtime.process.runtime import ProcessRuntime
 from runtime.secrets.host_secrets import HostSecrets
@@ -57,7 +58,8 @@ def _show_metrics(sender: Consumer, **_: object) -> None:
 
 @worker_ready.connect
 def _show_signs_of_life(**_: object) -> None:
-    keep_showing_signs_of_life(engine(), settings().host, settings().host_address, stopping)
+    known = settings()
+    keep_showing_signs_of_life(engine(), known.host, known.host_address, known.replica_user, stopping)
 
 
 @worker_ready.connect
@@ -96,7 +98,7 @@ def runtimes() -> dict[str, Runtime]:
             settings().home,
             address=settings().host_address,
             also=settings().replica_env,
-            users=settings().replica_users,
+            accounts=Accounts(settings().replica_user, settings().replica_users),
         ),
         "docker": DockerRuntime(
             owner_of(settings().host, settings().home),

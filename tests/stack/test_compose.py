@@ -17,6 +17,7 @@ from cli.main import main
 from stack.home.folder import project_root
 from stack.home.settings import Ports, ServerSettings
 from stack.parts.envoy import envoy_part
+from stack.plan import Ready
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.supervised import Child
 from tests.support.stack.ports import free_port
@@ -129,7 +130,7 @@ def test_the_bootstrap_is_one_that_envoy_takes(
     port = compose["services"]["envoy"]["ports"][0].rpartition(":")[2]
     assert f"port_value: {port}" in text
     (tmp_path / "bootstrap.yaml").write_text(text)
-    envoy = envoy_part(made_home(tmp_path), ServerSettings(ports=Ports(envoy=1, envoy_admin=2))).command[0]
+    envoy = envoy_part(made_home(tmp_path), ServerSettings(ports=Ports(envoy=1))).command[0]
     words = [envoy, "--mode", "validate", "--log-level", "error", "--config-path", str(tmp_path / "bootstrap.yaml")]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
@@ -139,12 +140,13 @@ def test_the_bootstrap_is_one_that_envoy_takes(
 def admin_port(tmp_path: Path) -> Iterator[int]:
     """Of an Envoy that has all it needs, and so is live."""
     home, port = made_home(tmp_path), free_port()
-    part = envoy_part(home, ServerSettings(ports=Ports(envoy=1, envoy_admin=port)))
+    part = envoy_part(home, ServerSettings(ports=Ports(envoy=1)))
     bare = {"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}}
     (home.envoy / "bootstrap.yaml").write_text(yaml.safe_dump(bare))
     child = Child(part, home.log("envoy"))
     child.start(lambda: None)
-    eventually(lambda: is_ready(part.ready, child.log, 0))
+    ready = Ready("http", f"http://127.0.0.1:{port}/ready")
+    eventually(lambda: is_ready(ready, child.log, 0))
     yield port
     process = child.state().process
     assert process is not None

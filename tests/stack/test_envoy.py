@@ -22,15 +22,17 @@ from stack.prepare import Notice, UpRequest
 from stack.status import stack_status
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.supervised import Child
+from stack.supervisor.drain import _ask
 from stack.supervisor.stop import stop_in_order
 from stack.up import up
 from tests.support.proxies import plain_http
 from tests.support.proxies.http_server import served_by
+from tests.support.stack.environment import NO_ACCOUNT
 from tests.support.stack.ports import free_port
 from tests.support.stack.small_stack import made_home
 from tests.support.stack.waiting import eventually
 
-SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1, envoy_admin=2), envoy_node="edge-1")
+SERVERS = ServerSettings(ports=Ports(flower=3, api=4, discovery=5, envoy=1), envoy_node="edge-1")
 
 
 def processes(home: Home, *, with_envoy: bool) -> list[StackPart]:
@@ -111,17 +113,22 @@ def test_a_whole_stack_has_a_proxy_that_comes_back_when_it_is_killed(tmp_path: P
     home = Home(private / ".rollway")
     said: list[Notice] = []
     try:
-        status = up(UpRequest(home=home, environ={}, workers=1), said.append)
+        status = up(UpRequest(home=home, environ=NO_ACCOUNT, workers=1), said.append)
         parts = {part.name: part for part in status.parts}
         assert {part.state for part in parts.values()} == {"running"}
         envoy = parts["envoy"]
         assert "no deployment is reached" in plain_http.get(f"{envoy.address}/nope").text
         assert plain_http.get(f"{parts['api'].address}/healthz").status_code == 200
-        settings = load_settings(home)
+        settings, flower = load_settings(home), parts["flower"].address
         assert settings
-        admin = f"http://127.0.0.1:{settings.ports.envoy_admin}"
-        assert [plain_http.get(f"{admin}{path}").status_code for path in ("/ready", "/config_dump")] == [200, 403]
-        assert plain_http.post(f"{admin}/quitquitquit").status_code == 403
+        logins = (None, ("rollway", "guessed"), ("rollway", settings.flower_password))
+        assert [plain_http.get(f"{flower}/tasks", auth=login).status_code for login in logins] == [401, 401, 200]
+        assert settings.flower_password not in " ".join(psutil.Process(parts["flower"].pid).cmdline())
+        assert home.envoy_admin.stat().st_mode & 0o777 == 0o600
+        assert home.envoy.stat().st_mode & 0o777 == 0o700
+        assert _ask(home.envoy_admin, "GET", "/ready").strip() == "LIVE"
+        for method, closed in (("GET", "/config_dump"), ("POST", "/quitquitquit")):
+            assert "not allowed" in _ask(home.envoy_admin, method, closed)
 
         psutil.Process(envoy.pid).send_signal(signal.SIGKILL)
         eventually(lambda: _envoy(home) not in (None, envoy.pid))
@@ -137,6 +144,13 @@ def _envoy(home: Home) -> int | None:
     return next(part.pid for part in stack_status(home).parts if part.name == "envoy")
 
 
+def _page(home: Home, path: str) -> str:
+    try:
+        return _ask(home.envoy_admin, "GET", path)
+    except OSError:
+        return ""
+
+
 def _said_by(address: str) -> str:
     try:
         return plain_http.get(f"{address}/nope").text
@@ -148,11 +162,11 @@ def _said_by(address: str) -> str:
 def test_an_envoy_that_finds_no_server_is_not_called_ready(tmp_path: Path) -> None:
     """Its listener waits for a table, or for 15 s: requests must not be refused for want of one at every start."""
     home = made_home(tmp_path)
-    ports = Ports(api=free_port(), envoy=free_port(), envoy_admin=free_port())
+    ports = Ports(api=free_port(), envoy=free_port())
     child = Child(envoy_part(home, ServerSettings(ports=ports)), home.log("envoy"))
     child.start(lambda: None)
     try:
-        eventually(lambda: _said_by(f"http://127.0.0.1:{ports.envoy_admin}") != "")
+        eventually(lambda: _page(home, "/ready") != "")
         child.check()
         assert not child.ready
     finally:

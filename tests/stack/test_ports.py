@@ -19,7 +19,7 @@ def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> No
     first = choose_settings(home, Ports(), lambda _: None)
     old = json.loads(home.servers_file.read_text())
     del old["envoy_node"]
-    for name in ("api", "discovery", "envoy", "envoy_admin"):
+    for name in ("api", "discovery", "envoy", "envoy_stats"):
         del old["ports"][name]
     home.servers_file.write_text(json.dumps(old))
 
@@ -27,7 +27,7 @@ def test_the_settings_of_an_earlier_version_are_taken_over(tmp_path: Path) -> No
     chosen = choose_settings(home, Ports(), moved.append)
     assert moved == []
     assert (chosen.ports.postgres, chosen.postgres_password) == (first.ports.postgres, first.postgres_password)
-    assert len({chosen.ports.api, chosen.ports.envoy, chosen.ports.envoy_admin, 0}) == 4
+    assert len({chosen.ports.api, chosen.ports.envoy, chosen.ports.envoy_stats, 0}) == 4
     assert chosen.envoy_node.startswith(f"envoy-{socket.gethostname()}-")
     assert choose_settings(home, Ports(), moved.append) == chosen
 

@@ -12,13 +12,15 @@ from traffic.envoy.clusters import XDS_CLUSTER
 from traffic.envoy.counted import LONGEST_MS
 from traffic.envoy.routes import ROUTE_CONFIGURATION
 
+_OWN = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
 
 def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another in
     *,
     node_id: str,
     key: str | None,
     listen: tuple[str, int],
-    admin: tuple[str, int],
+    admin: tuple[str, int] | Path,
     xds: tuple[str, int],
     stats: tuple[str, int],
     admin_paths: Sequence[str] = (),
@@ -28,6 +30,7 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
     `node_id` names this proxy: two proxies with one id could not be told apart, and a drain might miss one of them.
     `stats`: where the server for proxies reads what this proxy has counted; it knows the host from the proxy's stream.
     `key`: of the installation, which the proxy's token is made from; None where the server asks for none.
+    `admin`: where its own pages are; a path: a Unix socket, relative to where it runs, for its own user alone.
     `admin_paths`: what the paths of its own pages must begin with; with none given, all of them are open.
     """
     template = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
@@ -38,9 +41,8 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         ),
         listen_host=json.dumps(listen[0]),
         listen_port=listen[1],
-        admin_host=json.dumps(admin[0]),
-        admin_port=admin[1],
-        admin_own_host=json.dumps({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(admin[0], admin[0])),  # noqa: S104
+        admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(*admin)),
+        own_admin=json.dumps(_at(admin) if isinstance(admin, Path) else _at(_OWN.get(admin[0], admin[0]), admin[1])),
         admin_paths=json.dumps([{"prefix": path} for path in admin_paths]),
         stats_host=json.dumps(stats[0]),
         stats_port=stats[1],
@@ -52,3 +54,10 @@ def envoy_bootstrap(  # noqa: PLR0913 -- all that one proxy differs from another
         session_cookie=SESSION_COOKIE,
         types="type.googleapis.com/envoy.extensions",
     )
+
+
+def _at(host: str | Path, port: int = 0) -> dict[str, object]:
+    """The address as Envoy writes it."""
+    if isinstance(host, Path):
+        return {"pipe": {"path": str(host), "mode": 0o600}}
+    return {"socket_address": {"address": host, "port_value": port}}

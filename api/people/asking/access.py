@@ -22,6 +22,8 @@ _SAFE = ("GET", "HEAD")
 _NOTED_EVERY = timedelta(minutes=1)
 _MOST_WELL_KNOWN = 1_000
 _WRONG_A_SECOND, _WRONG_AT_ONCE = 2.0, 20.0
+_EVERYBODY = ""
+"""Whoever asks: on this machine anybody may say for whom, and so have as many addresses as there are."""
 
 
 _Shown = Callable[[Connection, str], Token | None]
@@ -38,6 +40,7 @@ class Access:
     work: Rates
     _well_known: OrderedDict[str, None] = field(default_factory=OrderedDict, repr=False)
     _strangers: Rates = field(default_factory=lambda: Rates(_WRONG_A_SECOND, _WRONG_AT_ONCE))
+    _all_strangers: Rates = field(default_factory=lambda: Rates(5 * _WRONG_A_SECOND, 5 * _WRONG_AT_ONCE))
 
     async def token(self, request: Request) -> Token:
         """The token that is shown, or that the page was logged in with. Raises NoTokenError and TooManyRequestsError.
@@ -61,6 +64,7 @@ class Access:
         address = request.client.host if request.client else ""
         if secret not in self._well_known:
             self._strangers.refuse_spent(address, f"{address} has shown too many wrong tokens")
+            self._all_strangers.refuse_spent(_EVERYBODY, "too many wrong tokens were shown")
         found = await run_in_threadpool(self._find, secret, shown) if secret else None
         if found is None:
             raise self._refused(address, secret, wrong)
@@ -82,6 +86,7 @@ class Access:
             )
         self._well_known.pop(secret, None)
         self._strangers.take(address)
+        self._all_strangers.spend(_EVERYBODY, 1)
         return NoTokenError(wrong)
 
     def _find(self, secret: str, shown: _Shown) -> Token | None:

@@ -36,9 +36,8 @@ def carry_out(
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
     with names_withheld(token):
-        return run_command(
-            write.command.task, payload, PATIENCE_SECONDS, Origin(headers.get("traceparent"), role=token.role)
-        )
+        sent = Origin(headers.get("traceparent"), role=token.role, is_walled=not token.is_for_all)
+        return run_command(write.command.task, payload, PATIENCE_SECONDS, sent)
 
 
 def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:

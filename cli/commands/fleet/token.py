@@ -60,7 +60,8 @@ def create(
     autoscaling and subscriptions. What the bearer does is noted as done by NAME.
 
     Who adds revisions says what runs: where replicas run as the workers' own user, such a program can read what the
-    workers read, and so whatever an admin can. A releaser cannot.
+    workers read, and so whatever an admin can. With --deployment it cannot: what such a token adds runs only where
+    ROLLWAY_REPLICA_USER keeps replicas apart. A releaser adds nothing.
     """
     try:
         new = NewToken(name=name, role=role, deployments=tuple(deployment or ()), days=days, actor=actor)
@@ -71,8 +72,10 @@ def create(
     if as_json:
         return print_json({**asdict(made), "token": secret})
     console = printer(stderr=True)
-    if made.role.reaches(Role.OPERATOR):
+    if made.may(Role.OPERATOR) and made.is_for_all:
         console.print("! what it lets run reaches what the workers' user reaches: --help says more", style="yellow")
+    elif made.may(Role.OPERATOR):
+        console.print("! what it adds runs only on hosts with ROLLWAY_REPLICA_USER, as that user", style="yellow")
     console.print(f"{name} is {_may(made)}. The token is shown this once:")
     return typer.echo(secret)
 

@@ -3,6 +3,7 @@
 import os
 import socket
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -19,6 +20,15 @@ from stack.home.settings import load_settings
 from stack.status import stack_status
 from traffic.envoy import bootstrap
 
+_Admin = Annotated[
+    str,
+    typer.Option(
+        "--admin",
+        metavar="IP:PORT|/PATH",
+        help="Its own pages, on a port or a Unix socket; nobody else should reach them.",
+    ),
+]
+
 
 def envoy_bootstrap(
     *,
@@ -28,9 +38,7 @@ def envoy_bootstrap(
     listen: Annotated[
         str, typer.Option("--listen", metavar="IP:PORT", help="Where it takes requests.")
     ] = "0.0.0.0:8080",
-    admin: Annotated[
-        str, typer.Option("--admin", metavar="IP:PORT", help="Its own pages; nobody else should reach them.")
-    ] = "127.0.0.1:9901",
+    admin: _Admin = "127.0.0.1:9901",
     stats: Annotated[
         str, typer.Option("--stats", metavar="IP:PORT", help="Where Rollway's server reads what it has counted.")
     ] = "127.0.0.1:9902",
@@ -54,7 +62,7 @@ def envoy_bootstrap(
         node_id=_checked_id(node_id or f"envoy-{socket.gethostname()}"),
         key=_key(),
         listen=_own_address("--listen", listen),
-        admin=_own_address("--admin", admin),
+        admin=Path(admin) if admin.startswith("/") else _own_address("--admin", admin),
         xds=_address("--xds", xds or _running_discovery()),
         stats=_own_address("--stats", stats),
     )

@@ -17,6 +17,7 @@ from cli.servers import find_servers
 from cli.terminal.exits import ExitCode
 from cli.terminal.notes import look_at_redis
 from cli.terminal.output import columns, print_json, printer
+from db.views.fleet.signs import signs_of_life
 from db.views.fleet.subscriptions import SubscriptionView, all_subscriptions
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
 
 def doctor(*, as_json: AsJson = False) -> None:
-    """Look for states that should be impossible, and replay every recorded decision. Changes nothing.
+    """Look for states that should be impossible, check the chains of receipts, and replay every recorded decision.
 
-    Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and events that were
-    given up are shown too: they are somebody else's mistake, and no fault here. So are the sizes of all tables, and how
-    many rows of each will be cut next by the settings of this shell.
+    Changes nothing. Exit code 1 when something was found. Messages that did not fit, which workers have put aside, and
+    events that were given up are shown too: they are somebody else's mistake, and no fault here. So are the sizes of
+    all tables, and how many rows of each will be cut next by the settings of this shell.
     """
     find_servers()
     with database_errors():
@@ -48,7 +49,7 @@ def doctor(*, as_json: AsJson = False) -> None:
     console.print(
         f"{len(findings)} impossible states; {replayed.equal} decisions replayed, {len(replayed.differing)} differ"
     )
-    for sentence in (*_about(aside), *_about_events(subscriptions)):
+    for sentence in (*_about(aside), *_about_events(subscriptions), *examined.unwalled):
         console.print(sentence)
     console.print(_sizes(examined), soft_wrap=False)
     sound = not findings and not replayed.differing
@@ -59,6 +60,7 @@ def doctor(*, as_json: AsJson = False) -> None:
                 "findings": [asdict(finding) for finding in findings],
                 "replayed": replayed.equal,
                 "failed_writes": replayed.failed_writes,
+                "unwalled": examined.unwalled,
                 "differing": [str(step) for step in replayed.differing],
                 "subscriptions": [asdict(subscription) for subscription in subscriptions],
                 "tables": [{**asdict(size), "to_cut": examined.past.get(size.name, 0)} for size in examined.sizes],
@@ -71,17 +73,19 @@ def doctor(*, as_json: AsJson = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """What was found. `past`: by table, how many rows may be cut."""
+    """What was found. `past`: by table, how many rows may be cut. `unwalled`: a wall that is missing."""
 
     findings: "Sequence[Finding]"
     replayed: "ReplayReport"
     subscriptions: Sequence[SubscriptionView]
+    unwalled: Sequence[str]
     sizes: "Sequence[TableSize]"
     past: Mapping[str, int]
 
 
 def _examine() -> _Examined:
     """In pieces, each a short transaction of its own, so that no statement is long whatever there is."""
+    from db.audit.chains import all_chains  # noqa: PLC0415
     from db.audit.impossible import impossible_combinations  # noqa: PLC0415
     from db.connection.engine import in_transaction, make_engine  # noqa: PLC0415  (SQLAlchemy takes half a second)
     from db.connection.settings import DatabaseSettings  # noqa: PLC0415
@@ -90,9 +94,10 @@ def _examine() -> _Examined:
     engine = make_engine(DatabaseSettings.from_environment(os.environ))
     try:
         return _Examined(
-            findings=in_transaction(engine, impossible_combinations),
+            findings=[*in_transaction(engine, impossible_combinations), *all_chains(engine)],
             replayed=_replay(engine),
             subscriptions=in_transaction(engine, all_subscriptions),
+            unwalled=[sentence for sentence in [in_transaction(engine, signs_of_life).missing_wall] if sentence],
             sizes=in_transaction(engine, table_sizes),
             past=_past(engine),
         )

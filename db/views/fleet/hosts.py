@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 _HOSTS = """
     SELECT h.name, h.address, h.last_seen_at, h.down_since, h.registered_at, h.clock_offset_seconds, h.contract,
+           h.replica_user,
            clock_timestamp() AS now,
            coalesce(r.replicas, '{}') AS replicas,
            CASE WHEN h.down_since IS NULL THEN 'up' ELSE 'down' END AS state
@@ -25,7 +26,8 @@ _HOSTS = """
 class HostView:
     """A host at the database's time `now`. `replicas`: how many are not stopped, by status.
 
-    `clock_offset_seconds`: by how much its clock is ahead; `contract`: which one its worker knows.
+    `clock_offset_seconds`: by how much its clock is ahead; `contract`: which one its worker knows. `replica_user`: as
+    whom its processes run; None: as the worker's own user.
     """
 
     name: str
@@ -35,6 +37,7 @@ class HostView:
     registered_at: datetime
     clock_offset_seconds: float
     contract: int
+    replica_user: str | None
     now: datetime
     replicas: dict[str, int]
     state: Literal["up", "down"]

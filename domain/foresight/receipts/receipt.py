@@ -132,6 +132,17 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
+def broken(kept: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | None:
+    """What is wrong with a receipt where it stands in its chain; None: nothing. `is_oldest`: of those that are kept."""
+    if not kept.is_intact:
+        return f"receipt {kept.number} was changed after it was sealed"
+    if before is None:
+        return None if is_oldest else f"receipt {kept.number - 1} is gone, and receipt {kept.number} is not"
+    if checked(kept, before).is_joined is False:
+        return f"receipt {before.number} is not the one that was there when receipt {kept.number} was sealed"
+    return None
+
+
 def checked(kept: Sealed, before: Sealed | None) -> Seal:
     """Whether the receipt, and the one before it, are what they were when they were sealed."""
     previous = kept.document["previous_sha256"]

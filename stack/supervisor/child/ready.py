@@ -1,11 +1,15 @@
 """Whether a part is ready, checked cheaply."""
 
 import socket
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from stack.home.ports import HOST
+from stack.home.ports import HOST, connected
 from stack.plan import Ready
+
+Connect = Callable[[], socket.socket]
 
 
 def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
@@ -17,6 +21,9 @@ def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
             return _port(int(ready.target))
         case "http":
             return _http(ready.target)
+        case "unix":
+            path, _, page = ready.target.rpartition(":")
+            return _http(f"http://{HOST}{page}", lambda: connected(Path(path), timeout=1))
         case "log":
             return _log_contains(log, log_start, ready.target.encode())
         case "exit":
@@ -25,23 +32,27 @@ def is_ready(ready: Ready, log: Path, log_start: int) -> bool:
 
 def _redis(url: str) -> bool:
     server = urlsplit(url)
-    return b"PONG" in _answer(server, f"AUTH {server.password}\r\nPING\r\n", until=b"PONG")
+    return b"PONG" in _answer(_to(server), f"AUTH {server.password}\r\nPING\r\n", until=b"PONG")
 
 
-def _http(url: str) -> bool:
+def _http(url: str, connect: Connect | None = None) -> bool:
     server = urlsplit(url)
     request = f"GET {server.path} HTTP/1.1\r\nHost: {server.netloc}\r\nConnection: close\r\n\r\n"
-    return _answer(server, request, until=b"\r\n").split(b" ")[1:2] == [b"200"]
+    return _answer(connect or _to(server), request, until=b"\r\n").split(b" ")[1:2] == [b"200"]
 
 
-def _answer(server: SplitResult, request: str, until: bytes) -> bytes:
+def _to(server: SplitResult) -> Connect:
+    return partial(socket.create_connection, (server.hostname, server.port), timeout=1)
+
+
+def _answer(connect: Connect, request: str, until: bytes) -> bytes:
     """What the server answers, read up to these bytes; empty when it does not answer.
 
     A client library would cost the supervisor, which every start waits for, half a second.
     """
     answer = b""
     try:
-        with socket.create_connection((server.hostname, server.port), timeout=1) as connection:
+        with connect() as connection:
             connection.sendall(request.encode())
             while until not in answer and (more := connection.recv(512)):
                 answer += more

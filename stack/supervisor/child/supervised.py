@@ -23,6 +23,7 @@ from stack.supervisor.child.spawn import Process, open_gate, spawn
 DELAYS = (0.0, 0.5, 2.0, 5.0, 10.0, 30.0)
 CRASHING_FROM = 4
 _LONG_ENOUGH = 30.0
+_MOST_PATIENCE = 8
 
 
 class Child:
@@ -45,6 +46,7 @@ class Child:
         self._started = 0.0
         self._log_start = 0
         self.timed_out = False
+        self._patience = part.start_timeout
 
     @property
     def settled(self) -> bool:
@@ -112,7 +114,7 @@ class Child:
             self._crashed(self._why(code))
         elif not self.ready and is_ready(self.part.ready, self.log, self._log_start):
             self.ready, self.error = True, ""
-        elif not self.ready and time.monotonic() - self._started > self.part.start_timeout:
+        elif not self.ready and time.monotonic() - self._started > self._patience:
             self.timed_out = True
             self._process.kill()
 
@@ -168,12 +170,16 @@ class Child:
 
     def _why(self, code: int) -> str:
         if self.timed_out:
-            return f"it was not ready after {self.part.start_timeout:.0f} s"
+            return f"it was not ready after {self._patience:.0f} s"
         if code < 0:
             return f"it was ended by signal {-code}"
         return self._last_words() or f"it ended with code {code}"
 
     def _crashed(self, reason: str) -> None:
+        if self.timed_out:  # on a machine that has too much to do it would never be up
+            self._patience = min(2 * self._patience, _MOST_PATIENCE * self.part.start_timeout)
+        elif self.ready:
+            self._patience = self.part.start_timeout
         if self.ready:
             self._epoch = 0
         lived = time.monotonic() - self._started

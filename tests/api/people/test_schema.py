@@ -35,7 +35,8 @@ CHECKS = [
 ]
 NAMES = ("rests", "rolls")
 QUICK = 50
-EXAMPLES = size("http", quick=6 * QUICK) // 6
+PASSES = len(Role) * len(GenerationMode)
+EXAMPLES = size("http", quick=PASSES * QUICK) // PASSES
 ANSWERED: Counter[str] = Counter()
 ANYTHING = schemathesis.openapi.from_dict(dict(openapi()))
 OPERATIONS = [

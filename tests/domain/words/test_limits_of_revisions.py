@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.words.errors import InvalidInputError
-from tests.support.workers.payloads import ask, check, docker, expect_a_limit, external, labels, rule, variable
+from tests.support.workers.payloads import ask, check, docker, expect_a_limit, external, labels, rule, secrets, variable
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,7 @@ from tests.support.workers.payloads import ask, check, docker, expect_a_limit, e
             {"spec": {"command": ["s"], "stop_grace_seconds": 86_401}},
         ),
         ({"spec": {"command": ["s", ""]}}, {"spec": {"command": [""]}}),
+        (secrets(100), secrets(101)),
         (variable("A"), variable("")),
         (variable("a.B-c d"), variable("A=B")),
         (variable("ü"), variable("A\x1b")),

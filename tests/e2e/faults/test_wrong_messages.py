@@ -132,6 +132,7 @@ def test_missing_and_further_arguments_are_answered(fleet: Fleet, client: redis.
     wrong: list[dict[str, Any]] = [
         {"kwargs": {}},
         {"kwargs": {"payload": payload, "colour": "red"}},
+        {"kwargs": {"payload": payload, "self": 1}},
         {"args": [payload, 5]},
         {"args": [payload], "kwargs": {"payload": payload}},
         {"kwargs": {"payload": {**payload, "\ud800": 1}}},

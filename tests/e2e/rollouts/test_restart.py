@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from cli.demo.load import Load
+from runtime.process.table import KEEPER, keeper_of
 from stack.home.folder import Home, project_root
-from stack.home.settings import load_settings
 from stack.home.state import StackState, read_state
 from stack.supervisor.drain import _active
 from tests.support.proxies import plain_http
@@ -59,7 +59,7 @@ class Machine:
         found = []
         for process in psutil.process_iter(["environ"]):
             environment = process.info["environ"] or {}
-            if environment.get("ROLLWAY_HOME") == str(self.home.root) and "ROLLWAY_ROUTE" in environment:
+            if environment.get(KEEPER) == keeper_of(self.home.root):
                 found.append(process.pid)
         return sorted(found)
 
@@ -179,11 +179,10 @@ def test_down_asks_at_a_terminal_and_says_how_many_replicas_it_would_stop(machin
 
 
 def test_down_lets_what_is_in_flight_end_and_says_how_many_replicas_it_stopped(machine: Machine) -> None:
-    address, settings = machine.envoy, load_settings(machine.home)
-    assert settings is not None
+    address = machine.envoy
     with ThreadPoolExecutor() as clients:
         slow = [clients.submit(plain_http.get, f"{address}/web/slow?seconds=4") for _ in range(6)]
-        eventually(lambda: _active(settings.ports.envoy_admin) == len(slow))
+        eventually(lambda: _active(machine.home.envoy_admin) == len(slow))
         said = machine.rollway("down", "--yes")
         assert [answer.result().status_code for answer in slow] == [200] * len(slow)
     assert (said["replicas"], said["stopped_replicas"]) == (3, 3)

@@ -13,6 +13,7 @@ import pytest
 from domain.revisions.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest, ReplicaStartError
 from runtime.process.runtime import ProcessRuntime
+from runtime.process.table import keeper_of
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import ROOT, ended, log_of, pid_of, processes_of, python, request
 
@@ -141,8 +142,9 @@ def test_the_port_of_an_ended_replica_is_free_again(home: Path) -> None:
 def test_a_replica_knows_who_it_is_and_no_secret_of_the_worker_or_of_the_shell_that_started_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime = ProcessRuntime(home, also=("KEPT", "HF_*"))
-    for name in ("DATABASE_URL", "PGPASSWORD", "ROLLWAY_TOKEN", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "KEPT_BACK"):
+    runtime = ProcessRuntime(home, also=("KEPT", "HF_*", "DATABASE_*", "ROLLWAY_*"))  # a pattern that is too wide
+    of_rollway = ("DATABASE_URL", "ROLLWAY_HOME", "ROLLWAY_PROXY_KEY", "ROLLWAY_TOKEN")
+    for name in (*of_rollway, "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "KEPT_BACK"):
         monkeypatch.setenv(name, "hunter2")
     for name in ("KEPT", "LC_TIME", "CUDA_VISIBLE_DEVICES", "HF_HOME"):
         monkeypatch.setenv(name, "yes")
@@ -193,4 +195,4 @@ def test_a_replica_ignores_the_ctrl_c_of_its_worker(home: Path, runtime: Process
     replica: Replica = runtime.start(request(python("import time; print('up', flush=True); time.sleep(60)")))
     log_of(runtime, replica.route_id, "up")
     assert os.getpgid(pid_of(replica)) != os.getpgid(0)
-    assert psutil.Process(pid_of(replica)).environ()["ROLLWAY_HOME"] == str(home)
+    assert psutil.Process(pid_of(replica)).environ()["ROLLWAY_KEEPER"] == keeper_of(home)

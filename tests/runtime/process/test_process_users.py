@@ -13,7 +13,9 @@ import pytest
 
 from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
+from runtime.process.accounts import Accounts
 from runtime.process.runtime import ProcessRuntime
+from runtime.process.table import KEEPER, keeper_of
 from tests.support.stack.waiting import eventually
 from tests.support.workers.runtimes import (
     ROOT,
@@ -61,7 +63,7 @@ def reads(path):
 print(json.dumps([os.getuid(), os.getgroups(), os.environ["HOME"], os.environ["USER"], reads("/etc/hostname"),
                   reads({str(secret)!r}), reads("/proc/{os.getpid()}/environ")]))
 """
-    runtime = ProcessRuntime(home, users=(NOBODY,))
+    runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
     replica = runtime.start(as_user(NOBODY, ("python3", "-c", code)))
     assert ended(runtime, replica.route_id).exit_code == 0, runtime.log_tail(replica.route_id, 20)
     known = pwd.getpwnam(NOBODY)
@@ -72,12 +74,12 @@ print(json.dumps([os.getuid(), os.getgroups(), os.environ["HOME"], os.environ["U
 
 @needs_root
 def test_a_replica_of_another_user_is_found_again_without_its_record_and_ended(home: Path) -> None:
-    runtime = ProcessRuntime(home, users=(NOBODY,))
+    runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
     replica = runtime.start(as_user(NOBODY))
     eventually(lambda: processes_of(home) == [pid_of(replica)])
     (home / "replicas" / f"{replica.route_id}.json").unlink()
     assert list(ProcessRuntime(home).everyone()) == [], "it runs as somebody who is not named"
-    again = ProcessRuntime(home, users=(NOBODY,))
+    again = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
     assert [found.route_id for found in again.everyone()] == [replica.route_id]
     again.kill(replica.route_id)
     eventually(lambda: not is_running(pid_of(replica)))
@@ -95,7 +97,7 @@ def test_a_user_who_is_not_allowed_or_not_known_is_refused(
     home: Path, user: str, users: tuple[str, ...], sentence: str
 ) -> None:
     with pytest.raises(ReplicaStartError, match=sentence):
-        ProcessRuntime(home, users=users).start(as_user(user))
+        ProcessRuntime(home, accounts=Accounts(others=users)).start(as_user(user))
     assert list(ProcessRuntime(home).everyone()) == []
 
 
@@ -103,13 +105,13 @@ def test_a_user_who_is_not_allowed_or_not_known_is_refused(
 def test_a_worker_that_is_not_root_says_that_it_may_not_change_the_user() -> None:
     code = """
 import os
-from runtime.process.accounts import account_of
+from runtime.process.accounts import Accounts, account_of
 from runtime.base import ReplicaStartError
 from tests.runtime.process.test_process_users import as_user
 os.setuid(65534)
-assert account_of(as_user("nobody"), ("nobody",)) is None  # it is that user already
+assert account_of(as_user("nobody"), Accounts("nobody")) is None  # it is that user already
 try:
-    account_of(as_user("daemon"), ("daemon",))
+    account_of(as_user("daemon"), Accounts("daemon"))
 except ReplicaStartError as error:
     print(error)
 """
@@ -118,7 +120,18 @@ except ReplicaStartError as error:
 
 
 def carrying(home: Path, route_id: UUID | str, port: str) -> dict[str, str]:
-    return {**os.environ, "ROLLWAY_HOME": str(home), "ROLLWAY_ROUTE": str(route_id), "PORT": port}
+    return {**os.environ, KEEPER: keeper_of(home), "ROLLWAY_ROUTE": str(route_id), "PORT": port}
+
+
+def test_a_replica_of_the_release_before_is_found_by_the_home_that_it_was_told(
+    home: Path, runtime: ProcessRuntime, foreign: list[subprocess.Popen[bytes]]
+) -> None:
+    told = {**os.environ, "ROLLWAY_HOME": str(home), "PORT": "8080"}
+    named, other = uuid4(), uuid4()
+    foreign.append(subprocess.Popen(SLEEPER, env={**told, "ROLLWAY_ROUTE": str(named)}, start_new_session=True))
+    elsewhere = {**told, KEEPER: keeper_of(home / "other"), "ROLLWAY_ROUTE": str(other)}
+    foreign.append(subprocess.Popen(SLEEPER, env=elsewhere, start_new_session=True))
+    eventually(lambda: [found.route_id for found in runtime.everyone()] == [named])
 
 
 @needs_root

@@ -16,11 +16,16 @@ _KEPT = re.compile(
 )
 
 
+NO_ACCOUNT = {} if os.geteuid() else {"ROLLWAY_REPLICA_USER": "root"}
+"""With this no stack of a test makes an account on this machine."""
+
+
 def empty_environment() -> None:
     """Forget every variable but those that a machine needs and those that are for the tests themselves."""
     for name in list(os.environ):
         if not _KEPT.fullmatch(name):
             del os.environ[name]
+    os.environ.update(NO_ACCOUNT)
 
 
 def hear_ctrl_c() -> None:

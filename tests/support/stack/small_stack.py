@@ -18,6 +18,7 @@ from stack.plan import Ready, StackPart
 from stack.prepare import Notice, UpRequest
 from stack.status import StackStatus, stack_status
 from stack.up import restart, up
+from tests.support.stack.environment import NO_ACCOUNT
 
 READY_AND_STAYS = "echo it is ready.; exec sleep 1000"
 
@@ -31,7 +32,7 @@ class SmallStack:
     ports: Ports = field(default_factory=Ports)
 
     def up(self) -> StackStatus:
-        request = UpRequest(home=self.home, environ=self.environ, workers=1, ports=self.ports)
+        request = UpRequest(home=self.home, environ={**NO_ACCOUNT, **self.environ}, workers=1, ports=self.ports)
         return up(request, self.said.append, self.parts)
 
     def restart(self, *names: str) -> StackStatus:

@@ -19,6 +19,7 @@ from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
 from domain.commands.messages import parse_command
 from runtime.process.runtime import stop_all
+from runtime.process.table import KEEPER, keeper_of
 from stack.home.folder import project_root
 from tasks.redis.wake import Waker
 from tasks.settings import TaskSettings
@@ -154,7 +155,7 @@ class Fleet(DeploymentRows):
 
     def replica_processes(self, name: str) -> list[psutil.Process]:
         """Running replicas of a deployment, by what the operating system says."""
-        wanted = {"ROLLWAY_HOME": str(self.home), "ROLLWAY_DEPLOYMENT": name}
+        wanted = {KEEPER: keeper_of(self.home), "ROLLWAY_DEPLOYMENT": name}
         return [process for process in psutil.process_iter() if wanted.items() <= _replica(process).items()]
 
     def replica_routes(self, name: str) -> list[str]:

@@ -37,6 +37,11 @@ def variable(name: str) -> dict[str, Any]:
     return {"spec": {"command": ["serve"], "env": {name: ""}}}
 
 
+def secrets(count: int) -> dict[str, Any]:
+    env = {f"S{number}": {"secret": f"env:S{number}"} for number in range(count)}
+    return {"spec": {"command": ["serve"], "env": env}}
+
+
 def check(**given: Any) -> dict[str, Any]:
     return {"spec": {"command": ["serve"], "health_check": given}}
 

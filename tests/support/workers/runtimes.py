@@ -10,6 +10,7 @@ import psutil
 from domain.revisions.revision import RevisionSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.process.runtime import ProcessRuntime
+from runtime.process.table import KEEPER, keeper_of
 from tests.support.stack.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +58,7 @@ def environments_of(home: Path) -> Iterator[tuple[int, dict[str, str]]]:
             carried = process.environ()
         except psutil.Error:
             continue
-        if carried.get("ROLLWAY_HOME") == str(home):
+        if carried.get(KEEPER) == keeper_of(home):
             yield process.pid, carried
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
+from db.audit import chains
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
 from db.connection.engine import in_transaction, transaction
 from db.views.ahead.foresight import last_rollout_of
@@ -12,6 +13,7 @@ from domain.foresight.receipts.receipt import checked
 from domain.words.errors import RolloutNotFoundError
 from tasks import retention
 from tasks.app import app
+from tasks.seen.observed import IMPOSSIBLE_STATES
 from tests.support.rows.deployments import ask, make_deployment, read, start_all, write
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
@@ -104,3 +106,44 @@ def test_what_is_no_rollout_is_told(engine: Engine) -> None:
     made = make_deployment(engine)
     with transaction(engine) as connection, pytest.raises(RolloutNotFoundError, match="'rollway receipt DEPLOYMENT'"):
         made_from_rows(connection, made.id)
+
+
+@pytest.mark.usefixtures("this_process_is_a_worker")
+def test_each_seal_is_told_with_its_hash_and_a_broken_chain_is_found_by_workers_and_doctor(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribed = {"subscription": "archive", "celery_task": "theirs.keep", "queue": "theirs"}
+    ask(engine, "set_subscription", **subscribed, types=["rollway.receipt.sealed"])
+    monkeypatch.setattr(chains, "AT_ONCE", 2)
+    make_deployment(engine, "■■■|", n=3)
+    for revision in ("v1", "v2", "v1", "v2"):
+        roll_out(engine, revision)
+    retention.seal_receipts()
+    kept = read(engine, "SELECT sha256 FROM receipts ORDER BY number")
+    told = read(engine, "SELECT data->>'sentence' AS said FROM outbox ORDER BY position")
+    assert [row["said"].rpartition(" ")[2] for row in told] == [row["sha256"] for row in kept]
+    assert len(kept) == 4
+
+    def found() -> list[str]:
+        """By doctor; and by workers, which have looked at all after three times two receipts."""
+        before = counted()
+        for _ in range(3):
+            retention.check_receipts()
+        faults = [finding.sentence for finding in chains.all_chains(engine)]
+        assert (counted() > before) is bool(faults)
+        return faults
+
+    assert found() == []
+    write(engine, "UPDATE receipts SET text = replace(text, 'web', 'bew') WHERE number = 2")
+    assert found() == [
+        "receipt 2 was changed after it was sealed",
+        "receipt 2 is not the one that was there when receipt 3 was sealed",
+    ]
+    write(engine, "DELETE FROM receipts WHERE number = 2")
+    assert found() == ["receipt 2 is gone, and receipt 3 is not"]
+    write(engine, "DELETE FROM receipts WHERE number = 1")
+    assert found() == [], "the oldest may be cut: it is not known who did it"
+
+
+def counted() -> float:
+    return float(IMPOSSIBLE_STATES._value.get())

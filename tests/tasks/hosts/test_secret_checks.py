@@ -67,7 +67,7 @@ def test_an_answer_to_an_earlier_question_is_none_to_the_next(engine: Engine) ->
     up(engine, HERE)
     asking = partial(ask_for_secrets, references=["env:DB"])
     in_transaction(engine, asking)
-    (before,) = in_transaction(engine, partial(secrets_to_check, host=HERE, again_after_seconds=10))
+    (before,) = in_transaction(engine, partial(secrets_to_check, host=HERE, again_after_seconds=10, limit=100))
     in_transaction(engine, asking)
     in_transaction(engine, partial(answer, host=HERE, answers=[(*before, None)]))
     assert checks(engine) == [(HERE, False, None)]
@@ -165,3 +165,18 @@ def test_with_no_host_up_nobody_is_waited_for(engine: Engine, folder: Path) -> N
     added(engine, folder)
     ask_for_its_secrets(engine, "activate_revision", revision="v1")
     assert ask(engine, "activate_revision", deployment="web", revision="v1").result["activation"] == "first"
+
+
+def test_who_asks_for_many_is_answered_piece_by_piece_those_who_waited_longest_first(
+    engine: Engine, secrets: HostSecrets, folder: Path
+) -> None:
+    up(engine, HERE)
+    many = [f"file:{folder}/none{number}" for number in range(40)]
+    in_transaction(engine, partial(ask_for_secrets, references=many))
+    in_transaction(engine, partial(ask_for_secrets, references=["vault:later"]))
+    find = partial(secrets_to_check, host=HERE, again_after_seconds=10, limit=16)
+    first = [secret.reference for secret in in_transaction(engine, find)]
+    assert len(first) == 16
+    assert "vault:later" not in first
+    SecretAnswers(engine, secrets).look()
+    assert in_transaction(engine, find) == [], "one look answers all of them"
