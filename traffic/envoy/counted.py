@@ -21,7 +21,7 @@ REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
-_NAME = re.compile(r"rollway\.(begun|done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
+_NAME = re.compile(r"rollway\.(begun|done|failed|refused|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}|)")
 _COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
 
@@ -95,8 +95,9 @@ class _Counted:
     @property
     def answers(self) -> Answers:
         """What is done was begun: a request that found no connection is not sent."""
-        done, failed, cut, begun = (self.counts.get(kind, 0) for kind in ("done", "failed", "cut", "begun"))
-        return Answers(done, failed, self.first_byte, cut, max(begun, done))
+        kinds = ("done", "failed", "cut", "begun", "refused")
+        done, failed, cut, begun, refused = (self.counts.get(kind, 0) for kind in kinds)
+        return Answers(done, failed, self.first_byte, cut, max(begun, done), refused)
 
 
 def counted(page: bytes) -> Counted:
