@@ -14,7 +14,6 @@ LEAST_FOR_A_PERCENTILE = 100
 """Answers of the control that must be known before any is called slow."""
 LEAST_FOR_A_SHARE = 40
 """Requests of the canary in a window that are enough; where none has them, all windows count."""
-_NOTHING = Counts(0, 0, 0, 0)
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 """In so many of the last intervals, some seconds each at most, lies when a request was sent that fails now."""
 
@@ -22,10 +21,8 @@ WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 def failures(evidence: Sequence[Evidence]) -> list[Counts]:
     """The failures, of all requests that were sent; of all that ended where a release before counted those alone."""
     return [
-        Counts(
-            _sent(seen.canary), seen.canary.failed, _sent(seen.control), seen.control.failed, *sent, seen.canary.done
-        )
-        for seen, sent in zip(evidence, sent_of(evidence), strict=True)
+        Counts(sent(new), new.failed, sent(old), old.failed, *shares, new.done)
+        for new, old, shares in zip(*_sides(evidence), sent_of(evidence), strict=True)
     ]
 
 
@@ -37,15 +34,8 @@ def is_refused_counted(evidence: Sequence[Evidence]) -> bool:
 def refusals(evidence: Sequence[Evidence]) -> list[Counts]:
     """The refusals, of all requests that were sent."""
     return [
-        Counts(
-            _sent(seen.canary),
-            seen.canary.refused or 0,
-            _sent(seen.control),
-            seen.control.refused or 0,
-            *sent,
-            seen.canary.done,
-        )
-        for seen, sent in zip(evidence, sent_of(evidence), strict=True)
+        Counts(sent(new), new.refused or 0, sent(old), old.refused or 0, *shares, new.done)
+        for new, old, shares in zip(*_sides(evidence), sent_of(evidence), strict=True)
     ]
 
 
@@ -61,20 +51,25 @@ def slow_ones(evidence: Sequence[Evidence], slow: Slow) -> list[Counts]:
 
 
 def _slow_ones(evidence: Sequence[Evidence], slow: Slow) -> Iterator[Counts]:
-    known, began_at = [0] * (len(FIRST_BYTE_MS) + 1), None
-    for seen, sent in zip(evidence, sent_of(evidence), strict=True):
+    for seen, bucket, shares in zip(evidence, percentiles_of(evidence, slow), sent_of(evidence), strict=True):
         canary, control = seen.canary.first_byte, seen.control.first_byte
+        if bucket is None:
+            yield Counts(0, 0, 0, 0)
+        else:
+            late = canary[first_slow(bucket, slow) :]
+            yield Counts(sum(canary), sum(late), sum(control), sum(control[bucket + 1 :]), *shares)
+
+
+def percentiles_of(evidence: Sequence[Evidence], slow: Slow) -> Iterator[int | None]:
+    """For each interval the bucket that the control's percentile was in before; None where nothing is called slow."""
+    known, began_at = [0] * (len(FIRST_BYTE_MS) + 1), None
+    for seen in evidence:
         began_at = began_at or (seen.at if seen.canary.is_any else None)
         if _is_cold(seen, began_at, slow):
-            yield _NOTHING
+            yield None
             continue
-        bucket = _bucket(known, float(slow.of[1:]))
-        if bucket is None:
-            yield _NOTHING
-        else:
-            late = canary[_first_slow(bucket, slow) :]
-            yield Counts(sum(canary), sum(late), sum(control), sum(control[bucket + 1 :]), *sent)
-        known = [before + new for before, new in zip(known, control, strict=True)]
+        yield _bucket(known, float(slow.of[1:]))
+        known = [before + new for before, new in zip(known, seen.control.first_byte, strict=True)]
 
 
 def _is_cold(seen: Evidence, began_at: datetime | None, slow: Slow) -> bool:
@@ -83,7 +78,7 @@ def _is_cold(seen: Evidence, began_at: datetime | None, slow: Slow) -> bool:
     return began_at is not None and since is not None and seen.at < since + timedelta(seconds=float(slow.warm_up[:-1]))
 
 
-def _first_slow(bucket: int, slow: Slow) -> int:
+def first_slow(bucket: int, slow: Slow) -> int:
     """The first bucket that is slow for the canary, where those behind this one are for the control."""
     if bucket == len(FIRST_BYTE_MS):
         return bucket + 1
@@ -101,7 +96,7 @@ def sent_of(evidence: Sequence[Evidence]) -> Iterator[tuple[tuple[float, float] 
     if all(seen.canary.begun is None and seen.control.begun is None for seen in evidence):
         yield from [(None, 0)] * len(evidence)
         return
-    canary, control = ([0, *accumulate(_sent(each) for each in side)] for side in _sides(evidence))
+    canary, control = ([0, *accumulate(sent(each) for each in side)] for side in _sides(evidence))
     done_until = [accumulate(each.done for each in side) for side in _sides(evidence)]
     answered = 0
     for now, (done, others) in enumerate(zip(*done_until, strict=True), start=1):
@@ -123,7 +118,8 @@ def _sides(evidence: Sequence[Evidence]) -> tuple[list[Answers], list[Answers]]:
     return [seen.canary for seen in evidence], [seen.control for seen in evidence]
 
 
-def _sent(answers: Answers) -> int:
+def sent(answers: Answers) -> int:
+    """How many requests were sent; where a release before counted those alone, how many ended."""
     return answers.done if answers.begun is None else answers.begun
 
 

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from domain.judge.evalues import Counts, good_enough, harm
 from domain.judge.evidence import failures, is_refused_counted, refusals, slow_ones
+from domain.judge.hanging import hanging
 from domain.judge.settings import Errors, Judge, Refused, Slow, part, times
 from domain.model.canary import Evidence
 from domain.words.numbers import WHOLE
@@ -56,9 +57,9 @@ def judge(
     counted = [(measure, measure.count(evidence)) for measure in measures]
     limit = _harm_limit(settings, len(measures), had_copies=had_copies)
     for measure, counts in counted:
-        shown = harm(counts, times(measure.settings.worse_than))
+        said, shown = _harm(measure, counts, evidence)
         if shown >= limit:
-            return Judged(Found.HARM, f"{_compared(measure, counts)}; {_chance('no worse', shown)}")
+            return Judged(Found.HARM, f"{said}; {_chance('no worse', shown)}")
     here = [seen for seen in evidence if seen.at > since]
     sentences, all_good = [], bool(counted)
     needed = -math.log(part(settings.chance_of_false_promotion))
@@ -96,6 +97,18 @@ def judge_copies(settings: Judge | None, evidence: Sequence[Evidence], share: in
         return Judged(Found.UNDECIDED, said)
     old = sum(seen.old_failed for seen in here)
     return Judged(Found.HARM, f"{said}, and {old:,} of all requests; {_chance('no worse', shown)}")
+
+
+def _harm(measure: _Measure, counts: Sequence[Counts], evidence: Sequence[Evidence]) -> tuple[str, float]:
+    """What shows most harm, in words, and its log e-value. Slow answers, and those that do not come, share a chance."""
+    shown = harm(counts, times(measure.settings.worse_than))
+    if not isinstance(measure.settings, Slow):
+        return _compared(measure, counts), shown
+    hangs = hanging(evidence, measure.settings)
+    if shown >= hangs.shown:
+        return _compared(measure, counts), shown - math.log(2)
+    waits = f"canary at least {hangs.canary:,} waited for longer than {hangs.within_ms:,} ms"
+    return f"{waits}, {measure.control} at most {hangs.control:,}", hangs.shown - math.log(2)
 
 
 def _harm_limit(settings: Judge, measures: int, *, had_copies: bool) -> float:

@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 
 from domain.judge.evidence import slow_ones
-from domain.judge.settings import Slow
+from domain.judge.hanging import Hanging, hanging
+from domain.judge.judged import Found, judge
+from domain.judge.settings import Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
 from tests.domain.foresight.test_answered import first_byte
@@ -63,6 +65,23 @@ def test_how_much_later_the_canary_must_be(edge: int, by_at_least: str, slow_abo
     slow = Slow(by_at_least=by_at_least, warm_up="0s")
     _, counts = slow_ones([seen(first_byte(**{f"ms{edge}": 100})), seen(NOBODY_WAITED)], slow)
     assert counts.canary_failed == sum(each > slow_above_ms for each in EDGES if slow_above_ms < math.inf)
+
+
+def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes() -> None:
+    old = Answers(100, 0, first_byte(ms20=100), begun=100)
+
+    def waiting(second: int, answered: int) -> Evidence:
+        new = Answers(answered, 0, first_byte(ms20=answered), begun=10)
+        return Evidence(NOW + timedelta(seconds=second), new, old, 1, 1)
+
+    slow = Slow(warm_up="0s")
+    assert hanging([waiting(second, 10) for second in range(20)], slow) == Hanging()
+    told = [waiting(second, 0) for second in range(20)]
+    # 27 ms and 3 s before the twentieth interval ended the sixteenth; in the first nothing was known of the control
+    assert (hanging(told, slow).canary, hanging(told, slow).control, hanging(told, slow).within_ms) == (140, 0, 27)
+    found = judge(Judge(slow=slow), told, NOW, told[-1].at)
+    assert found.found is Found.HARM
+    assert found.sentence.startswith("canary at least 140 waited for longer than 27 ms, control at most 0; if it were")
 
 
 def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from domain.judge.evalues import harm
 from domain.judge.evidence import slow_ones
+from domain.judge.hanging import hanging
 from domain.judge.settings import Slow, times
 from tests.support.people.soak_report import leave, size
-from tests.support.worlds.streams import Side, stream
+from tests.support.worlds.streams import BEFORE, Side, stream
 
 RUNS = size("judge_slow", 4)
 LIMIT = math.log(1 / 0.01)
@@ -58,3 +59,36 @@ def test_a_canary_that_starts_cold_has_its_time_to_warm_up() -> None:
 @pytest.mark.parametrize(("median", "factor"), [(0.02, 2), (0.2, 1.5), (3, 1.5)])
 def test_a_canary_that_is_later_by_much_more_is_aborted(median: float, factor: float) -> None:
     assert aborted(Side(median=median, times=factor), Side(median=median), Slow(), 4) == 1
+
+
+FOR_EVER = 1_000_000.0
+AT_ONCE = Slow(warm_up="0s")
+
+
+def aborted_for_waiting(canary: Side, control: Side, *, bursts: bool = False) -> float:
+    """The share of canaries that are aborted for those of their requests that wait; no caller ever leaves."""
+    chance = np.random.default_rng([round(1000 * each) for each in (canary.hangs, canary.median, canary.spread)])
+    seen = (stream(chance, canary, control, bursts=bursts, patience=FOR_EVER).evidence() for _ in range(RUNS))
+    return sum(hanging(evidence, AT_ONCE).shown >= LIMIT for evidence in seen) / RUNS
+
+
+@pytest.mark.parametrize("hangs", [0.0, 0.02, 0.2, 0.7, 1.0])
+@pytest.mark.parametrize(("median", "spread"), [(0.02, 0.3), (0.5, 1.5), (3, 1), (30, 0.3)])
+def test_an_identical_canary_is_hardly_ever_aborted_for_what_waits(hangs: float, median: float, spread: float) -> None:
+    alike = Side(fails=0.01, median=median, spread=spread, hangs=hangs)
+    assert aborted_for_waiting(alike, alike) <= max(0.013, 1.5 / RUNS)
+    assert aborted_for_waiting(alike, alike, bursts=True) <= max(0.013, 1.5 / RUNS)
+
+
+@pytest.mark.parametrize(("hangs", "seconds"), [(1.0, 20), (0.5, 45), (0.2, 120)])
+def test_a_canary_that_answers_nobody_is_aborted_though_nobody_leaves(hangs: float, seconds: int) -> None:
+    found = stream(np.random.default_rng(6), Side(hangs=hangs), Side(), patience=FOR_EVER)
+    evidence = found.evidence(BEFORE + seconds)
+    assert hanging(evidence, AT_ONCE).shown >= math.log(3 * 2 / 0.01), (
+        "beside two measures more, and its own slow answers"
+    )
+
+
+def test_so_is_one_that_answers_after_half_a_minute_where_the_control_takes_20_ms() -> None:
+    found = stream(np.random.default_rng(7), Side(median=30), Side())
+    assert hanging(found.evidence(BEFORE + 25), AT_ONCE).shown >= math.log(3 * 2 / 0.01)

@@ -19,7 +19,7 @@ class Side:
     """What a revision does with its requests. Times in seconds.
 
     It answers after `median` · e^(`spread` · z), `times` as late, and `later` by so much; failures come at once.
-    `hangs`: the share that is never answered; its callers leave after 3 s. `cold`: for so long it answers 0.3 s later.
+    `hangs`: the share that is never answered, and left by its callers. `cold`: for so long it answers 0.3 s later.
     """
 
     fails: float = 0.001
@@ -52,7 +52,9 @@ class Stream:
         ]
 
 
-def stream(chance: np.random.Generator, canary: Side, control: Side, *, bursts: bool = False) -> Stream:
+def stream(
+    chance: np.random.Generator, canary: Side, control: Side, *, bursts: bool = False, patience: float = 3.0
+) -> Stream:
     """`bursts`: in one of fifty seconds three requests of ten fail, whoever answers."""
     count = chance.poisson(A_SECOND * SECONDS)
     begins = np.sort(chance.random(count) * SECONDS)
@@ -71,7 +73,7 @@ def stream(chance: np.random.Generator, canary: Side, control: Side, *, bursts: 
     takes = of("median") * np.exp(of("spread") * chance.standard_normal(count)) * of("times") + of("later")
     takes += np.where(begins < np.where(of("cold") > 0, BEFORE + of("cold"), 0), 0.3, 0.0)
     takes = np.where(failed, 0.001, takes)
-    ends = begins + np.where(hangs, 3.0, takes)
+    ends = begins + np.where(hangs, patience, takes)
     return Stream(begins, ends, is_canary, failed | hangs, refused, np.where(hangs, np.inf, takes))
 
 

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from domain.judge.evalues import Counts, good_enough, harm
 from domain.judge.evidence import failures, refusals, slow_ones
-from domain.judge.settings import Judge, part, times
+from domain.judge.hanging import hanging
+from domain.judge.settings import Errors, Judge, Refused, Slow, part, times
 from domain.model.canary import Evidence
 from tests.support.worlds.streams import BEFORE, SECONDS, Stream
 
 _NEVER = SECONDS + 1
+Seen = TypeVar("Seen")
 
 
 class Verdict(NamedTuple):
@@ -33,36 +35,42 @@ def _until(evidence: Sequence[Evidence], settings: Judge) -> Verdict:
     measures = [
         (settings.errors, failures(evidence)),
         (settings.refused, refusals(evidence)),
-        *([(settings.slow, slow_ones(evidence, settings.slow))] if settings.slow else []),
+        (settings.slow, slow_ones(evidence, settings.slow) if settings.slow else []),
     ]
-    limit = math.log(len(measures) / part(settings.chance_of_false_abort))
+    judged = [(its, counts) for its, counts in measures if its is not None]
+    limit = math.log(len(judged) / part(settings.chance_of_false_abort))
     needed = -math.log(part(settings.chance_of_false_promotion))
-    harmful = good = 0
-    for its, counts in measures:
-        if its is None:
-            continue
-        worse_than, allowed = times(its.worse_than), part(its.allowed)
-        found = _first(counts, lambda seen, worse_than=worse_than: harm(seen, worse_than), limit)  # type: ignore[misc]
-        harmful = min(harmful or _NEVER, found)
-        here = counts[BEFORE:]
-        found = _first(here, lambda seen, r=worse_than, a=allowed: good_enough(seen, r, a), needed)  # type: ignore[misc]
-        good = max(good, BEFORE + found)
-    good = max(good, BEFORE + int(settings.at_least.seconds))
-    if min(harmful, good) > len(evidence):
-        return Verdict("undecided")
+    harmful, good = _NEVER, BEFORE + int(settings.at_least.seconds)
+    for its, counts in judged:
+        shown, shown_good = _harm(its), _good(its)
+        harmful = min(harmful, _first(counts, shown, limit + (math.log(2) if isinstance(its, Slow) else 0)))
+        good = max(good, BEFORE + _first(counts[BEFORE:], shown_good, needed))
+    if settings.slow is not None:
+        slow = settings.slow
+        harmful = min(harmful, _first(evidence, lambda seen: hanging(seen, slow).shown, limit + math.log(2)))
     at = min(harmful, good)
+    if at > len(evidence):
+        return Verdict("undecided")
     requests = sum(seen.canary.begun or 0 for seen in evidence[:at])
     return Verdict("harm" if harmful <= good else "good", at - BEFORE, requests)
 
 
-def _first(counts: Sequence[Counts], evidence: Callable[[Sequence[Counts]], float], limit: float) -> int:
-    """After how many looks the evidence, which only grows, has come to this."""
-    if evidence(counts) < limit:
+def _harm(its: Errors | Refused | Slow) -> Callable[[Sequence[Counts]], float]:
+    return lambda counts: harm(counts, times(its.worse_than))
+
+
+def _good(its: Errors | Refused | Slow) -> Callable[[Sequence[Counts]], float]:
+    return lambda counts: good_enough(counts, times(its.worse_than), part(its.allowed))
+
+
+def _first(looks: Sequence[Seen], shown: Callable[[Sequence[Seen]], float], limit: float) -> int:
+    """After how many looks so much is shown; it only grows."""
+    if shown(looks) < limit:
         return _NEVER
-    low, high = 0, len(counts)  # evidence(counts[:low]) is too little, that of counts[:high] is enough
+    low, high = 0, len(looks)  # of looks[:low] too little is shown, of looks[:high] enough
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if evidence(counts[:middle]) >= limit else (middle, high)
+        low, high = (low, middle) if shown(looks[:middle]) >= limit else (middle, high)
     return high
 
 
