@@ -89,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5_000, help="canaries of each truth (5,000)")
     runs = parser.parse_args().runs
-    lines = [f"| the canary | good enough | {' | '.join(RULES)} |", "|" + "---|" * (2 + len(RULES))]
+    lines = [f"| of {runs:,} canaries each | good enough | {' | '.join(RULES)} |", "|" + "---|" * (2 + len(RULES))]
     with ProcessPoolExecutor(os.cpu_count()) as processes:
         chunks = [range(at, min(at + 50, runs)) for at in range(0, runs, 50)]
         for truth in TRUTHS:

@@ -36,7 +36,8 @@ def hanging(evidence: Sequence[Evidence], slow: Slow) -> Hanging:
 
         sent until then - come within T - ended without one
 
-    Those of the control are at most what it was sent and has not answered within q. Let each request that would be late
+    Those of the control are at most what it was sent and has not answered within q; what was under way before the first
+    interval is taken to be no more than what is under way now. Let each request that would be late
     be a factor, θλ/θ0 or (1 - θλ)/(1 - θ0), in the order in which they are sent, with the highest share: that is the
     supermartingale of `harm`. It grows with the late ones of the canary and falls with those of the control, so with
     fewer of those and more of these it stays below, at each moment, whenever they come to be known.
@@ -52,13 +53,14 @@ def hanging(evidence: Sequence[Evidence], slow: Slow) -> Hanging:
     asked = list(accumulate(sent(its) if judged else 0 for its, judged in zip(new, is_judged, strict=True)))
     settled = list(accumulate(_settled(its, late) if at > begin else 0 for at, its in enumerate(new)))
     others = list(accumulate(sent(its) - sum(its.first_byte[: bucket + 1]) for its in old))
-    before = sum(sum(its.first_byte[bucket + 1 :]) + its.failed - its.cut for its in old[: begin + 1])
+    came_late = list(accumulate(sum(its.first_byte[bucket + 1 :]) for its in old))
+    before = came_late[begin] + sum(its.failed - its.cut for its in old[: begin + 1])
     found, share, within_ms = Hanging(), 0.0, FIRST_BYTE_MS[late - 1]
     for now, (at, (shares, _)) in enumerate(zip(_until(evidence, within_ms), sent_of(evidence), strict=True)):
         share = max(share, shares[1] if shares and now > begin else 0.0)
         if at <= begin or not share or (waiting := asked[at] - settled[now]) <= 0:
             continue
-        at_most = max(0, others[at] - before)
+        at_most = max(others[at] - before, came_late[at] - came_late[begin])
         shown = split_of_all(share, times(slow.worse_than), waiting, at_most)
         if shown > found.shown:
             found = Hanging(shown, waiting, at_most, within_ms)

@@ -67,7 +67,7 @@ def test_a_request_counts_when_it_is_sent_and_as_failed_when_nobody_waits_for_it
 
 
 NOTHING = Answers()
-SLOW = Judge(errors=None, slow=Slow(), chance_of_false_abort="0.1%")
+SLOW = Judge(errors=None, refused=None, slow=Slow(warm_up="0s"), chance_of_false_abort="0.1%")
 
 
 def judged(this: Rolling) -> Judged:
