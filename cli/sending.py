@@ -25,7 +25,7 @@ from cli.options import (
 )
 from cli.servers import Reader, send
 from cli.show.film import Film
-from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
+from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
@@ -167,7 +167,7 @@ def carry_out(
         console.print(verb.sentence(result))
         warn_of_hosts_passed_over([result], console)
         if verb.command in _BEGIN:
-            warn_of_missing_evidence(reader, [deployment], console)
+            warn_of_doubts(reader, [deployment], console)
         warn_of_missing_worker(reader, console)
         if wait and verb.goal is not None:
             rollout_id = result.get("rollout_id")

@@ -13,6 +13,10 @@ CANARY: Mapping[str, Any] = {
     "strategy": "canary",
     "spec": {
         "steps": ["5%", "50%"],
-        "judge": {"errors": {"allowed": "10%"}, "at_least": {"requests": 30, "seconds": 1}},
+        "judge": {
+            "errors": {"allowed": "10%"},
+            "refused": {"allowed": "10%"},
+            "at_least": {"requests": 30, "seconds": 1},
+        },
     },
 }

@@ -12,7 +12,7 @@ from cli.options import WAIT_SECONDS, Supersede, ThroughFreeze, Timeout, Wait
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.show.film import Film
-from cli.show.signs import warn_of_hosts_passed_over, warn_of_missing_evidence, warn_of_missing_worker
+from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView, existing_deployments
@@ -77,7 +77,7 @@ def apply(
             for sentence in document["done"] or ["nothing to do"]:
                 console.print(f"{document['deployment']}: {sentence}")
             warn_of_hosts_passed_over(document["results"], console)
-        warn_of_missing_evidence(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
+        warn_of_doubts(reader, [each["deployment"] for each in applied if each["rollout_id"]], console)
         warn_of_missing_worker(reader, console)
         views = [_wait(reader, document, timeout, console) for document in applied] if wait else []
     if asker.as_json:

@@ -10,6 +10,8 @@ from cli.terminal.output import printer
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.fleet.signs import SignsOfLife, signs_of_life
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
+from domain.strategies.canary.doubts import doubts
+from domain.strategies.canary.steps import CanarySpec
 from domain.words.numbers import duration
 
 
@@ -41,12 +43,15 @@ def warn_of_missing_worker(reader: Reader, console: Console) -> None:
         printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
 
 
-def warn_of_missing_evidence(reader: Reader, names: Iterable[str], console: Console) -> None:
-    """After activations: whose new rollout has a judge that proxies do not tell enough."""
+def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> None:
+    """After activations: whose new rollout has a judge that proxies do not tell enough, or that may err more often."""
     for name in names:
-        rollout = reader.read(deployment_named, name).rollout
-        is_judged = rollout is not None and rollout.spec.get("judge")
-        if is_judged and (sentence := reader.read(signs_of_life).missing_evidence):
+        view = reader.read(deployment_named, name)
+        if view.rollout is None or not view.rollout.spec.get("judge"):
+            continue
+        missing = reader.read(signs_of_life).missing_evidence
+        sentences = doubts(CanarySpec.model_validate(view.rollout.spec), view.desired_replicas)
+        for sentence in filter(None, (missing, *sentences)):
             printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")
 
 

@@ -25,14 +25,17 @@ _GROW = """
 """
 
 _INTERVAL = """
-    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed)
+    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed, youngest_at)
     VALUES (%(rollout_id)s, %(id)s, %(at)s, %(seconds)s, %(reporting)s, %(live)s, %(refused)s, %(copies)s,
-            %(copies_failed)s)
+            %(copies_failed)s,
+            (SELECT max(t.healthy_at) FROM rollouts r
+               JOIN routes t ON t.deployment_id = r.deployment_id AND t.revision_id = r.to_revision_id
+              WHERE r.id = %(rollout_id)s))
 """
 
 _ANSWERS = """
-    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, cut, first_byte, begun)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, first_byte, cut, begun, refused)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 _COUNTED = columns("node_id text, uptime int4, refused int8, copies int8, copies_failed int8, of_revisions jsonb")
@@ -51,7 +54,7 @@ _COUNTERS = """
 
 _INTERVALS = """
     SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, i.copies, i.copies_failed,
-           a.revision_id, a.done, a.failed, a.first_byte, a.cut, a.begun
+           a.revision_id, a.done, a.failed, a.first_byte, a.cut, a.begun, a.refused
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
      WHERE i.rollout_id = %s
      ORDER BY i.id, a.revision_id
@@ -86,10 +89,7 @@ def record_interval(
     with connection.cursor() as cursor:
         cursor.executemany(
             _ANSWERS,
-            [
-                (rollout_id, interval.id, revision, its.done, its.failed, its.cut, list(its.first_byte), its.begun)
-                for revision, its in interval.of.items()
-            ],
+            [(rollout_id, interval.id, revision, *_counts(its)) for revision, its in interval.of.items()],
         )
     rows = [
         (node, its.uptime, its.refused, its.copies.done, its.copies.failed, Jsonb(_to_json(its)))
@@ -107,12 +107,12 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
     """
     found: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
-    for number, *fields, revision, done, failed, first_byte, cut, begun in connection.execute(
+    for number, *fields, revision, done, failed, first_byte, cut, begun, refused in connection.execute(
         _INTERVALS, (rollout_id,)
     ):
         found[number] = tuple(fields)
         if revision is not None:
-            of[number][revision] = Answers(done, failed, tuple(first_byte), cut, begun)
+            of[number][revision] = Answers(done, failed, tuple(first_byte), cut, begun, refused)
     return [
         Interval(number, at, seconds, of[number], reporting, live, refused, Copies(*copies))
         for number, (at, seconds, reporting, live, refused, *copies) in found.items()
@@ -128,10 +128,11 @@ def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Coun
 
 
 def _to_json(counters: Counters) -> dict[str, Any]:
-    return {
-        str(revision): [its.done, its.failed, its.first_byte, its.cut, its.begun]
-        for revision, its in counters.of.items()
-    }
+    return {str(revision): _counts(its) for revision, its in counters.of.items()}
+
+
+def _counts(its: Answers) -> list[Any]:
+    return [its.done, its.failed, list(its.first_byte), its.cut, its.begun, its.refused]
 
 
 def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:

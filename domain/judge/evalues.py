@@ -92,6 +92,12 @@ def _split(
         yield now
 
 
+def split_of_all(share: float, worse_than: float, failed: int, others: int) -> float:
+    """The log e-value of `harm` of one interval that has it all, where the canary has at most this share."""
+    *_, found = _split([(share, failed, others, 0)], worse_than, [worse_than * times for times in _HARM])
+    return found
+
+
 def _theta(share: float, ratio: float) -> float:
     return share * ratio / (share * ratio + 1 - share)
 

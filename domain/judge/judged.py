@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.judge.evalues import Counts, good_enough, harm
-from domain.judge.evidence import failures, slow_ones
-from domain.judge.settings import Errors, Judge, Slow, part, times
+from domain.judge.evidence import failures, is_refused_counted, refusals, slow_ones
+from domain.judge.hanging import hanging
+from domain.judge.settings import Errors, Judge, Refused, Slow, part, times
 from domain.model.canary import Evidence
 from domain.words.numbers import WHOLE
 
@@ -41,7 +42,7 @@ class Judged:
 class _Measure:
     control: str
     verb: str
-    settings: Errors | Slow
+    settings: Errors | Refused | Slow
     count: Callable[[Sequence[Evidence]], list[Counts]]
 
 
@@ -52,14 +53,15 @@ def judge(
 
     `had_copies`: they were judged before, and take a part of the chance of a false abort.
     """
-    counted = [(measure, measure.count(evidence)) for measure in _measures(settings)]
-    limit = _harm_limit(settings, had_copies=had_copies)
+    measures = _measures(settings, evidence)
+    counted = [(measure, measure.count(evidence)) for measure in measures]
+    limit = _harm_limit(settings, len(measures), had_copies=had_copies)
     for measure, counts in counted:
-        shown = harm(counts, times(measure.settings.worse_than))
+        said, shown = _harm(measure, counts, evidence)
         if shown >= limit:
-            return Judged(Found.HARM, f"{_compared(measure, counts)}; {_chance('no worse', shown)}")
+            return Judged(Found.HARM, f"{said}; {_chance('no worse', shown)}")
     here = [seen for seen in evidence if seen.at > since]
-    sentences, all_good = [], True
+    sentences, all_good = [], bool(counted)
     needed = -math.log(part(settings.chance_of_false_promotion))
     for measure, counts in counted:
         counts_here = counts[len(evidence) - len(here) :]
@@ -91,15 +93,27 @@ def judge_copies(settings: Judge | None, evidence: Sequence[Evidence], share: in
         return Judged(Found.UNDECIDED, said)
     counts = [Counts(share, seen.copies.failed, WHOLE, seen.old_failed) for seen in here]
     shown = harm(counts, times(settings.errors.worse_than))
-    if shown < _harm_limit(settings, had_copies=True):
+    if shown < _harm_limit(settings, len(_measures(settings, evidence)), had_copies=True):
         return Judged(Found.UNDECIDED, said)
     old = sum(seen.old_failed for seen in here)
     return Judged(Found.HARM, f"{said}, and {old:,} of all requests; {_chance('no worse', shown)}")
 
 
-def _harm_limit(settings: Judge, *, had_copies: bool) -> float:
+def _harm(measure: _Measure, counts: Sequence[Counts], evidence: Sequence[Evidence]) -> tuple[str, float]:
+    """What shows most harm, in words, and its log e-value. Slow answers, and those that do not come, share a chance."""
+    shown = harm(counts, times(measure.settings.worse_than))
+    if not isinstance(measure.settings, Slow):
+        return _compared(measure, counts), shown
+    hangs = hanging(evidence, measure.settings)
+    if shown >= hangs.shown:
+        return _compared(measure, counts), shown - math.log(2)
+    waits = f"canary at least {hangs.canary:,} waited for longer than {hangs.within_ms:,} ms"
+    return f"{waits}, {measure.control} at most {hangs.control:,}", hangs.shown - math.log(2)
+
+
+def _harm_limit(settings: Judge, measures: int, *, had_copies: bool) -> float:
     """The logarithm of what an e-value must reach: the chance is shared out among all that may abort a canary."""
-    tests = len(_measures(settings)) + (had_copies and settings.errors is not None)
+    tests = max(1, measures) + (had_copies and settings.errors is not None)
     return math.log(tests / part(settings.chance_of_false_abort))
 
 
@@ -108,12 +122,14 @@ def over_at(settings: Judge, since: datetime) -> datetime:
     return since + timedelta(seconds=settings.at_most.seconds)
 
 
-def _measures(settings: Judge) -> list[_Measure]:
+def _measures(settings: Judge, evidence: Sequence[Evidence]) -> list[_Measure]:
     found, control = [], "baseline" if settings.baseline == "fresh" else "control"
     if settings.errors is not None:
         found.append(_Measure(control, "failed", settings.errors, failures))
+    if settings.refused is not None and (not evidence or is_refused_counted(evidence)):
+        found.append(_Measure(control, "were refused", settings.refused, refusals))
     if (slow := settings.slow) is not None:
-        found.append(_Measure(control, "were slow", slow, lambda evidence: slow_ones(evidence, slow.percentile)))
+        found.append(_Measure(control, "were slow", slow, lambda evidence: slow_ones(evidence, slow)))
     return found
 
 

@@ -6,6 +6,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,3})?%")
+_MORE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,2})?%|[0-9]{1,5}ms")
+_OF = re.compile(r"p[5-9][0-9](\.[0-9]{1,2})?")
+_SECONDS = re.compile(r"[0-9]{1,5}s")
 _TIMES = re.compile(r"[0-9]{1,3}(\.[0-9]{1,2})?x")
 
 
@@ -21,6 +24,24 @@ def _check_times(value: object) -> object:
     raise ValueError('must be how many times as often, from "1x" to "999x", such as "1.2x"')
 
 
+def _check_more(value: object) -> object:
+    if isinstance(value, str) and _MORE.fullmatch(value) and value[0] != "0":
+        return value
+    raise ValueError('must be how much later, from "1%" to "999.99%" or "1ms" to "99999ms", such as "20%" or "50ms"')
+
+
+def _check_of(value: object) -> object:
+    if isinstance(value, str) and _OF.fullmatch(value):
+        return value
+    raise ValueError('must be a percentile from "p50" to "p99.99", such as "p95"')
+
+
+def _check_seconds(value: object) -> object:
+    if isinstance(value, str) and _SECONDS.fullmatch(value):
+        return value
+    raise ValueError('must be seconds from "0s" to "99999s", such as "60s"')
+
+
 def part(percent: str) -> float:
     """0.01 for "1%"."""
     return float(percent[:-1]) / 100
@@ -32,6 +53,9 @@ def times(ratio: str) -> float:
 
 
 Percent = Annotated[str, BeforeValidator(_check_percent), Field(description='"0.001%" to "99.999%"')]
+More = Annotated[str, BeforeValidator(_check_more), Field(description='"1%" to "999.99%", or "1ms" to "99999ms"')]
+Percentile = Annotated[str, BeforeValidator(_check_of), Field(description='"p50" to "p99.99"')]
+Seconds = Annotated[str, BeforeValidator(_check_seconds), Field(description='"0s" to "99999s"')]
 Times = Annotated[str, BeforeValidator(_check_times), Field(description='"1x" to "999x"')]
 
 
@@ -48,15 +72,44 @@ class Errors(_Settings):
     """A rate of failures that is good enough, whatever the control's is."""
 
 
-class Slow(_Settings):
-    """First bytes that came later than nearly all of the control's."""
+class Refused(_Settings):
+    """Requests that were refused: 4xx, and what gRPC calls a mistake of the caller."""
 
     worse_than: Times = "1.5x"
-    """The canary may be slow so many times as often as the control; it is aborted when it is more often."""
+    """The canary may refuse so many times as often as the control; it is aborted when it refuses more often."""
+    allowed: Percent = "1%"
+    """A rate of refusals that is good enough, whatever the control's is."""
+
+
+class Slow(_Settings):
+    """First bytes that come later than the control's, by a size that matters."""
+
+    by_at_least: More = "20%"
+    """How much later than the control's the canary's may come, in percent or in ms. It is aborted for more alone."""
+    of: Percentile = "p95"
+    """What is compared: the time in which so many percent of the control's first bytes came before."""
+    worse_than: Times = "1x"
+    """The canary may be later than that so many times as often as the control is later than its percentile."""
     allowed: Percent = "10%"
     """A rate of slow answers that is good enough, whatever the control's is."""
-    percentile: float = Field(default=95, ge=50, le=99.9)
-    """An answer is slow when its first byte comes later than so many percent of the control's did before."""
+    warm_up: Seconds = "30s"
+    """For so long after its first request, or after a replica of the canary came up, nothing is called slow."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_an_earlier_spelling(cls, given: object) -> object:
+        if not isinstance(given, dict) or not isinstance(given.get("percentile"), int | float) or "of" in given:
+            return given
+        return {"of": f"p{given['percentile']:g}"} | {name: its for name, its in given.items() if name != "percentile"}
+
+    def above(self, edge: float) -> float:
+        """The time in ms beyond which the canary is slow, where the control is beyond this edge of a bucket.
+
+        Proxies count whole ms: what is at the edge may be nearly one later.
+        """
+        if self.by_at_least.endswith("ms"):
+            return edge + 1 + float(self.by_at_least[:-2])
+        return (edge + 1) * (1 + part(self.by_at_least))
 
 
 class AtLeast(_Settings):
@@ -80,6 +133,8 @@ class Judge(_Settings):
 
     errors: Errors | None = Errors()
     """Null: errors are not judged."""
+    refused: Refused | None = Refused()
+    """Null: refusals are not judged."""
     slow: Slow | None = None
     """Left out: slow answers are not judged. `slow: {}` has the defaults."""
     baseline: Literal["old", "fresh"] = "old"
@@ -100,6 +155,6 @@ class Judge(_Settings):
 
     @model_validator(mode="after")
     def _has_a_measure(self) -> Self:
-        if self.errors is None and self.slow is None:
-            raise ValueError("errors and slow cannot both be null: nothing would be judged")
+        if self.errors is None and self.refused is None and self.slow is None:
+            raise ValueError("errors, refused and slow cannot all be null: nothing would be judged")
         return self

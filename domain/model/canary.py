@@ -12,7 +12,7 @@ class Evidence:
     """What came in until `at`, of the `reporting` ones among the `live` proxies.
 
     `copies`: of requests, that the canary answered before its first weight. `old_failed`: of all that the old revision
-    answered, whichever replicas of it are the control.
+    answered, whichever replicas of it are the control. `youngest_at`: when the youngest replica of the canary came up.
     """
 
     at: datetime
@@ -22,6 +22,7 @@ class Evidence:
     live: int
     copies: Copies = NO_COPIES
     old_failed: int = 0
+    youngest_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

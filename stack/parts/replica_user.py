@@ -3,9 +3,14 @@
 import os
 import pwd
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from runtime.process.accounts import REPLICA_USER
+
+_NOBODY = 65534
+"""The uid that owns nothing, on every Linux."""
 
 
 def made_replica_user(say: Callable[[str], None]) -> str:
@@ -13,10 +18,15 @@ def made_replica_user(say: Callable[[str], None]) -> str:
     if os.geteuid() != 0:
         return ""
     try:
+        _run_as(_NOBODY, _NOBODY, 'test -x "$0" && cd "$1"')
+    except (OSError, subprocess.SubprocessError):
+        say(f"run as root: another user may not enter {Path.cwd()}, or not run {sys.executable}")
+        return ""
+    try:
         if not _is_known():
             subprocess.run(_MAKE, capture_output=True, check=True)  # noqa: S603 -- the words of _MAKE
         account = pwd.getpwnam(REPLICA_USER)
-        subprocess.run(("/bin/sh", "-c", ":"), user=account.pw_uid, group=account.pw_gid, extra_groups=[], check=True)
+        _run_as(account.pw_uid, account.pw_gid, ":")
     except (OSError, KeyError, subprocess.SubprocessError) as error:
         say(f"no account of their own can be made for them ({error}): they run as root")
         return ""
@@ -28,6 +38,12 @@ _MAKE = (
     *("useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"),
     *("--shell", "/usr/sbin/nologin", "--comment", "replicas of Rollway", REPLICA_USER),
 )
+
+
+def _run_as(uid: int, gid: int, words: str) -> None:
+    """Run a line of the shell, given this Python and this folder. Raises OSError or SubprocessError."""
+    command = ("/bin/sh", "-c", words, sys.executable, Path.cwd())
+    subprocess.run(command, capture_output=True, check=True, user=uid, group=gid, extra_groups=[])  # noqa: S603 -- ours
 
 
 def _is_known() -> bool:

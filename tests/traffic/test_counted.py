@@ -50,6 +50,7 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             stat("begun", "a.b", OLD, 12),
             stat("failed", "a.b", OLD, 3),
             stat("cut", "a.b", OLD, 1),
+            stat("refused", "a.b", OLD, 2),
             stat("done", "a.b/next", NEW, 4),
             stat("begun", "a.b/next", NEW, 5),
             stat("done", "a.b/next", f"{NEW}!", 6),
@@ -64,9 +65,9 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             histograms=[histogram("a.b", OLD, FAST)],
         )
     )
-    of_both = {OLD: Answers(16, 3, FAST, 1, 19), NEW: Answers(11, 6, begun=11)}
+    of_both = {OLD: Answers(16, 3, FAST, 1, 19, 2), NEW: Answers(11, 6, begun=11, refused=0)}
     assert its.counters("a.b", (OLD, NEW)) == Counters(13, of_both, 2, Copies(40, 6))
-    assert its.of_baseline("a.b", OLD) == Answers(7, begun=7), "which are the old revision's too"
+    assert its.of_baseline("a.b", OLD) == Answers(7, begun=7, refused=0), "which are the old revision's too"
     assert its.of_baseline("web", OLD) == its.of_baseline("a.b", NEW) == Answers()
     assert its.counters("web", (OLD,)) == Counters(13, {OLD: Answers()})
     assert (its.requests("a.b"), its.requests("web")) == (29, 0), "whoever answered them, previews left out"

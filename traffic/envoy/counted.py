@@ -21,7 +21,7 @@ REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
-_NAME = re.compile(r"rollway\.(begun|done|failed|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)")
+_NAME = re.compile(r"rollway\.(begun|done|failed|refused|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)")
 _COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
 
@@ -94,8 +94,11 @@ class _Counted:
 
     def answers(self, *, stood_in: bool) -> Answers:
         """Who was stood in for has failed."""
-        done, failed, cut, begun = (self.counts.get(kind, 0) for kind in ("done", "failed", "cut", "begun"))
-        return Answers(done, done, begun=begun) if stood_in else Answers(done, failed, self.first_byte, cut, begun)
+        kinds = ("done", "failed", "cut", "begun", "refused")
+        done, failed, cut, begun, refused = (self.counts.get(kind, 0) for kind in kinds)
+        if stood_in:
+            return Answers(done, done, begun=begun, refused=0)
+        return Answers(done, failed, self.first_byte, cut, begun, refused)
 
 
 def counted(page: bytes) -> Counted:

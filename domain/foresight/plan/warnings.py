@@ -6,9 +6,9 @@ from datetime import timedelta
 from domain.foresight.plan.course import Course
 from domain.foresight.plan.subject import Subject
 from domain.foresight.rehearsal.learned import Learned
-from domain.judge.settings import Judge
 from domain.model.deployment import Deployment
 from domain.strategies.budget import Budget
+from domain.strategies.canary.doubts import doubts
 from domain.strategies.canary.steps import CanarySpec
 from domain.words.numbers import duration
 
@@ -54,20 +54,17 @@ def _about_health(subject: Subject) -> Iterator[str]:
 def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
     if any(wave.waits_for_person for wave in typical.waves):
         yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
-    judge = _judge_of(deployment)
-    if judge is not None and any(wave.waits_for_judge for wave in typical.waves):
+    spec = deployment.rollout.policy.spec if deployment.rollout else None
+    if isinstance(spec, CanarySpec) and spec.judge and any(wave.waits_for_judge for wave in typical.waves):
+        judge = spec.judge
         soonest, latest = (duration(timedelta(seconds=bound.seconds)) for bound in (judge.at_least, judge.at_most))
         yield (
             f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
             f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
         )
+        yield from doubts(spec, deployment.desired_replicas)
     if typical.seconds is None and not typical.is_cut:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
-
-
-def _judge_of(deployment: Deployment) -> Judge | None:
-    spec = deployment.rollout.policy.spec if deployment.rollout else None
-    return spec.judge if isinstance(spec, CanarySpec) else None
 
 
 def _about_times(deployment: Deployment, learned: Learned, others: Sequence[Course]) -> Iterator[str]:

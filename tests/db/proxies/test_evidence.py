@@ -1,7 +1,7 @@
 """What a cycle reads for the judge of a canary, and what it decides from it."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Engine
 
@@ -22,15 +22,18 @@ from tests.support.rows.deployments import make_deployment, write
 
 JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
 
+UP_AT = datetime(2026, 3, 14, tzinfo=UTC)
+
 
 def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_back(engine: Engine) -> None:
     made = make_deployment(engine, "■■■|■", n=3, status=PROVISIONING, policy=JUDGED)
     weigh = "UPDATE rollouts SET weight = 500, stage = 1, weight_known_at = clock_timestamp() WHERE id = %s"
     write(engine, weigh, made.rollout_id)
+    write(engine, "UPDATE routes SET healthy_at = %s WHERE revision_id = %s", UP_AT, made.v2)
     assert made.rollout_id
     with transaction(engine) as connection:
         claim = claim_these(connection, [made.id])
-        answers = {made.v1: Answers(90, 0), made.v2: Answers(10, 10)}
+        answers = {made.v1: Answers(90, 0, refused=7), made.v2: Answers(10, 10, refused=0)}
         quiet, told = (
             Interval(number, claim.now + timedelta(seconds=number), 1.0, of, 1, 2)
             for number, of in ((1, {}), (2, answers))
@@ -40,8 +43,8 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
         (deployment,) = load(connection, claim.deployments)
     assert deployment.rollout
     assert canary_of(deployment.rollout).evidence == (
-        Evidence(quiet.at, Answers(), Answers(), 1, 2),
-        Evidence(told.at, Answers(10, 10), Answers(90, 0), 1, 2),
+        Evidence(quiet.at, Answers(), Answers(), 1, 2, youngest_at=UP_AT),
+        Evidence(told.at, Answers(10, 10, refused=0), Answers(90, 0, refused=7), 1, 2, youngest_at=UP_AT),
     )
     decision = cycle(deployment, claim.now)
     assert decision.verdict is Verdict.GIVE_UP

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.judge.settings import AtMost, Judge, part, times
+from domain.judge.settings import AtMost, Judge, Slow, part, times
 from domain.strategies.canary.steps import CanarySpec
 from domain.words.errors import InvalidInputError
 from tests.support.pictures.policies import canary
@@ -23,13 +23,19 @@ from tests.support.pictures.policies import canary
         ({"steps": ["50%", "5%"]}, "", "rising weights"),
         ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
         ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
-        ({"judge": {"errors": None}}, "judge", "nothing would be judged"),
+        ({"judge": {"errors": None, "refused": None}}, "judge", "nothing would be judged"),
         ({"judge": {"errors": {"allowed": "0%"}}}, "judge.errors.allowed", "above 0"),
         ({"judge": {"errors": {"allowed": "100%"}}}, "judge.errors.allowed", "below 100"),
         ({"judge": {"errors": {"allowed": "1.0001%"}}}, "judge.errors.allowed", "below 100"),
         ({"judge": {"errors": {"worse_than": "0.5x"}}}, "judge.errors.worse_than", 'such as "1.2x"'),
         ({"judge": {"errors": {"worse_than": "1.234x"}}}, "judge.errors.worse_than", 'such as "1.2x"'),
         ({"judge": {"errors": {"worse_than": 2}}}, "judge.errors.worse_than", 'such as "1.2x"'),
+        ({"judge": {"slow": {"by_at_least": "0%"}}}, "judge.slow.by_at_least", 'such as "20%" or "50ms"'),
+        ({"judge": {"slow": {"by_at_least": 20}}}, "judge.slow.by_at_least", 'such as "20%" or "50ms"'),
+        ({"judge": {"slow": {"of": "95"}}}, "judge.slow.of", 'such as "p95"'),
+        ({"judge": {"slow": {"of": "p95", "percentile": 95}}}, "judge.slow.percentile", "no such field"),
+        ({"judge": {"slow": {"percentile": 20}}}, "judge.slow.of", 'such as "p95"'),
+        ({"judge": {"slow": {"warm_up": 60}}}, "judge.slow.warm_up", 'such as "60s"'),
         ({"judge": {"chance_of_false_abort": 0.01}}, "judge.chance_of_false_abort", 'such as "1%"'),
         ({"judge": {"if_undecided": "wait"}}, "judge.if_undecided", "promote"),
     ],
@@ -44,6 +50,14 @@ def test_what_a_canary_cannot_be_is_said(spec: dict[str, Any], field: str, right
 def test_left_out_its_steps_are_three_and_the_least_weight_is_one_request_of_ten_thousand() -> None:
     assert CanarySpec().stages == ((500, None), (2500, None), (5000, None))
     assert CanarySpec.model_validate({"steps": ["0.01%"]}).stages == ((1, None),)
+
+
+@pytest.mark.parametrize(("percentile", "of"), [(95, "p95"), (99.9, "p99.9"), (50.0, "p50")])
+def test_a_percentile_may_be_given_as_a_number_as_before(percentile: float, of: str) -> None:
+    given = {"slow": {"percentile": percentile, "worse_than": "1.5x"}}
+    judge = Judge.model_validate(given)
+    assert judge.slow == Slow(of=of, worse_than="1.5x")
+    assert Judge.model_validate(judge.model_dump()) == judge
 
 
 def test_a_judge_and_seconds_do_not_both_end_a_step() -> None:

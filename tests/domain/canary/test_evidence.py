@@ -1,17 +1,24 @@
 """What a judge counts as slow: from which bucket of the control's first bytes on."""
 
 import math
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from domain.judge.evidence import slow_ones
+from domain.judge.hanging import Hanging, hanging
+from domain.judge.judged import Found, judge
+from domain.judge.settings import Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
 from tests.domain.foresight.test_answered import first_byte
 from tests.support.pictures.pictures import NOW
 
+SLOW = Slow(by_at_least="1ms", warm_up="0s")
 BUCKETS = len(FIRST_BYTE_MS) + 1
 NOBODY_WAITED = first_byte()
+EDGES = (*FIRST_BYTE_MS, math.inf)
 
 
 def seen(control: tuple[int, ...]) -> Evidence:
@@ -22,23 +29,77 @@ def seen(control: tuple[int, ...]) -> Evidence:
 @pytest.mark.parametrize(
     ("before", "percentile", "slow_above_ms"),
     [
-        (first_byte(ms1=100), 50, 1),
-        (first_byte(ms1=95, ms5=5), 95, 1),
-        (first_byte(ms1=94, ms5=6), 95, 5),
-        (first_byte(ms1=949, ms5=51), 95, 5),
-        (first_byte(ms1=50, ms5=49, ms300=1), 99, 5),
-        (first_byte(ms1=50, ms5=49, ms300=1), 99.9, 300),
-        (first_byte(ms1=10, longer=90), 50, math.inf),
+        (first_byte(ms1=100), "p50", 1),
+        (first_byte(ms1=95, ms5=5), "p95", 1),
+        (first_byte(ms1=94, ms5=6), "p95", 5),
+        (first_byte(ms1=949, ms5=51), "p95", 5),
+        (first_byte(ms1=50, ms5=49, ms300=1), "p99", 5),
+        (first_byte(ms1=50, ms5=49, ms300=1), "p99.9", 300),
+        (first_byte(ms1=10, longer=90), "p50", math.inf),
     ],
 )
 def test_what_is_slow_is_beyond_the_bucket_of_the_percentile(
-    before: tuple[int, ...], percentile: float, slow_above_ms: float
+    before: tuple[int, ...], percentile: str, slow_above_ms: float
 ) -> None:
-    _, counts = slow_ones([seen(before), seen(NOBODY_WAITED)], percentile)
-    assert counts.canary == BUCKETS
-    assert counts.canary_failed == sum(edge > slow_above_ms for edge in (*FIRST_BYTE_MS, math.inf))
+    slow = SLOW.model_copy(update={"of": percentile})
+    _, counts = slow_ones([seen(before), seen((1,) * BUCKETS)], slow)
+    assert counts.canary == counts.control == BUCKETS
+    assert counts.control_failed == sum(edge > slow_above_ms for edge in EDGES)
+    next_edge = min(edge for edge in EDGES if edge >= slow_above_ms + 2)
+    assert counts.canary_failed == sum(edge > next_edge for edge in EDGES)
+
+
+@pytest.mark.parametrize(
+    ("edge", "by_at_least", "slow_above_ms"),
+    [
+        (1, "20%", 3),  # 2.4 ms, and what is told as 1 ms may be nearly 2
+        (20, "20%", 27),  # 25.2 ms
+        (100, "20%", 130),
+        (100, "100%", 220),
+        (100, "50ms", 160),
+        (100, "1ms", 110),
+        (300_000, "20%", math.inf),
+    ],
+)
+def test_how_much_later_the_canary_must_be(edge: int, by_at_least: str, slow_above_ms: float) -> None:
+    slow = Slow(by_at_least=by_at_least, warm_up="0s")
+    _, counts = slow_ones([seen(first_byte(**{f"ms{edge}": 100})), seen(NOBODY_WAITED)], slow)
+    assert counts.canary_failed == sum(each > slow_above_ms for each in EDGES if slow_above_ms < math.inf)
+
+
+def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes() -> None:
+    old = Answers(100, 0, first_byte(ms20=100), begun=100)
+
+    def waiting(second: int, answered: int) -> Evidence:
+        new = Answers(answered, 0, first_byte(ms20=answered), begun=10)
+        return Evidence(NOW + timedelta(seconds=second), new, old, 1, 1)
+
+    slow = Slow(warm_up="0s")
+    assert hanging([waiting(second, 10) for second in range(20)], slow) == Hanging()
+    told = [waiting(second, 0) for second in range(20)]
+    # 27 ms and 3 s before the twentieth interval ended the sixteenth; in the first nothing was known of the control
+    assert (hanging(told, slow).canary, hanging(told, slow).control, hanging(told, slow).within_ms) == (140, 0, 27)
+    found = judge(Judge(slow=slow), told, NOW, told[-1].at)
+    assert found.found is Found.HARM
+    assert found.sentence.startswith("canary at least 140 waited for longer than 27 ms, control at most 0; if it were")
+
+
+def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:
+    def at(seconds: int, up: int | None = None, canary: int = BUCKETS) -> Evidence:
+        youngest_at = None if up is None else NOW + timedelta(seconds=up)
+        return replace(
+            seen(first_byte(ms1=100)),
+            at=NOW + timedelta(seconds=seconds),
+            canary=Answers(canary, 0, (canary // BUCKETS,) * BUCKETS),
+            youngest_at=youngest_at,
+        )
+
+    # no request yet; its first; one is over; a replica comes; it is warm
+    told = [at(0, canary=0), at(20, 10), at(49, 10), at(51, 10), at(60, 55), at(86, 55)]
+    assert [bool(counts.canary) for counts in slow_ones(told, Slow())] == [False, False, False, True, False, True]
+    assert [counts.canary for counts in slow_ones(told, Slow(warm_up="0s"))] == [0, *[BUCKETS] * 5]
 
 
 def test_before_a_hundred_answers_of_the_control_nothing_is_called_slow() -> None:
-    judged = [slow_ones([seen(first_byte(ms1=known)), seen(NOBODY_WAITED)], 95)[1].canary for known in (99, 100)]
+    judged = [slow_ones([seen(first_byte(ms1=known)), seen(NOBODY_WAITED)], SLOW)[1].canary for known in (99, 100)]
     assert judged == [0, BUCKETS]

@@ -47,6 +47,7 @@ def _first_byte(done: int, slow: int) -> tuple[int, ...]:
 
 
 ONLY_ERRORS = Judge(errors=Errors(worse_than="1x"))
+AT_ONCE = Slow(warm_up="0s")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_weight_needs_its_own_evidence_and_its_own_time() -> None:
 
 
 def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
-    settings = Judge(errors=None, slow=Slow())
+    settings = Judge(errors=None, slow=AT_ONCE)
     usual = seen((50, 0), (950, 0), late=(0, 10))
     worse = seen((50, 0), (950, 0), late=(25, 10))
     assert judge(settings, [usual] * 20, SINCE, NOW).found is Found.GOOD
@@ -114,9 +115,9 @@ def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
         judge(settings, [usual, worse, worse], SINCE, NOW).sentence
     )
     # the first interval shows what is slow, and is not judged by it itself
-    assert [counts.canary for counts in slow_ones([worse, worse], 95)] == [0, 50]
+    assert [counts.canary for counts in slow_ones([worse, worse], AT_ONCE)] == [0, 50]
     # an answer that takes a minute and begins after 50 ms is a fast one: only first bytes are looked at
-    both = Judge(slow=Slow())
+    both = Judge(slow=AT_ONCE)
     assert judge(both, [usual] * 20, SINCE, NOW).found is Found.GOOD
 
 

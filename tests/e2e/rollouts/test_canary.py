@@ -69,7 +69,7 @@ def test_a_canary_that_is_as_good_is_promoted_by_its_judge_without_a_lost_reques
 ) -> None:
     """It is compared with a fresh baseline."""
     fleet, name = running_fleet, "good"
-    quickly = {"at_least": {"requests": 5, "seconds": 0}, "errors": {"allowed": "40%"}}
+    quickly = {"at_least": {"requests": 5, "seconds": 0}, "errors": {"allowed": "40%"}, "refused": {"allowed": "40%"}}
     policy = canary("20%", "50%", baseline="fresh", **quickly)
     fleet.deploy_first(name, 2, {**policy, "spec": {**policy["spec"], "max_surge": 2}})
     fleet.add_revision(name, "v2")
@@ -124,7 +124,11 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
         assert "mended" in printed(fleet, name, "v1")
         assert "mended" not in printed(fleet, name, "v2")
 
-        quickly = {"at_least": {"requests": 5, "seconds": 0}, "errors": {"allowed": "40%"}}
+        quickly = {
+            "at_least": {"requests": 5, "seconds": 0},
+            "errors": {"allowed": "40%"},
+            "refused": {"allowed": "40%"},
+        }
         fleet.ask("set_policy", deployment=name, policy=mirrored(1, **quickly))
         fleet.activate(name, "v3")
         fleet.wait_until_ready(name, "v3", 1)

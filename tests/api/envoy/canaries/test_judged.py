@@ -117,6 +117,12 @@ def answered_further(statuses: Counter[int]) -> None:
     eventually(lambda: statuses.total() > so_far + 10)
 
 
+def test_a_canary_that_refuses_what_the_old_one_answers_is_taken_back(edge: Edge) -> None:
+    with judging(edge, AT_LEAST) as this:
+        this.new.status = 404
+        eventually(lambda: ended(this, "rolled_back"))
+
+
 def test_a_canary_that_answers_nobody_is_aborted_by_those_who_leave(edge: Edge) -> None:
     with judging(edge, AT_LEAST) as this, ThreadPoolExecutor(20) as callers:
         this.new.seconds, this.new.hangs_up = 30.0, True

@@ -45,7 +45,7 @@ def test_workers_that_are_not_heard_of_are_called_out_by_what_is_asked_of_them(
 def test_who_asks_for_a_judge_is_told_which_proxies_tell_it_nothing(
     rollway: Rollway, engine: Engine, tmp_path: Path
 ) -> None:
-    judged = {"strategy": "canary", "spec": {"steps": ["5%"], "judge": {}}}
+    judged = {"strategy": "canary", "spec": {"steps": ["5%"], "replicas": 2, "max_surge": 2, "judge": {}}}
     file = tmp_path / "applied.yaml"
     file.write_text("deployment: applied\nrevision: {name: v2, command: sleep 60}\n")
     with transaction(engine) as connection:
@@ -65,6 +65,26 @@ def test_who_asks_for_a_judge_is_told_which_proxies_tell_it_nothing(
     assert rollway("activate", "judged", "v2").err == some
     write(engine, "DELETE FROM proxies WHERE node_id = 'silent'")
     assert rollway("activate", "judged", "v2").err == ""
+
+
+def test_who_asks_for_a_judge_is_told_where_its_chances_do_not_hold(
+    rollway: Rollway, engine: Engine, tmp_path: Path
+) -> None:
+    file = tmp_path / "web.yaml"
+    file.write_text("deployment: web\nrevision: {name: v2, command: sleep 60}\n")
+    with transaction(engine) as connection:
+        show_sign_of_life(connection, "here", "here")
+    publish(engine)
+    with transaction(engine) as connection:
+        note_proxies(connection, [SeenProxy("telling", "envoy", 10, stats_address="127.0.0.1:9902")])
+    policy = {"strategy": "canary", "spec": {"steps": ["5%"], "sticky": True, "judge": {}}}
+    make_deployment(engine, "■■■", policy=policy, spec={"command": ["sleep", "60"]})
+    assert rollway("apply", "-f", str(file)).err == (
+        "note: web: its callers are sticky: where failures follow the caller, a canary that is no worse is aborted "
+        "more often than 1%\n"
+        "note: web: its canary has one replica at 5 %: what befalls that replica alone, such as a busy machine, counts "
+        "as the revision's, and aborts it more often than 1%\n"
+    )
 
 
 def test_a_server_for_proxies_that_fell_silent_is_called_out(rollway: Rollway, engine: Engine) -> None:

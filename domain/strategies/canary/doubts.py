@@ -1,0 +1,24 @@
+"""Where the chances that a judge promises do not hold: what is said before it judges."""
+
+from collections.abc import Iterator
+
+from domain.strategies.budget import surge_budget
+from domain.strategies.canary.steps import CanarySpec, percent, size_at
+
+
+def doubts(spec: CanarySpec, desired: int) -> Iterator[str]:
+    """A sentence for each way in which requests are not shared out one by one: by caller, and by replica."""
+    if spec.judge is None or not desired:
+        return
+    chance = spec.judge.chance_of_false_abort
+    if spec.sticky:
+        yield (
+            f"its callers are sticky: where failures follow the caller, a canary that is no worse is aborted more "
+            f"often than {chance}"
+        )
+    first = len(spec.stages) - len(spec.steps) + 1
+    if size_at(spec, surge_budget(desired, spec.max_surge, spec.max_unavailable), first) == 1:
+        yield (
+            f"its canary has one replica at {percent(spec.stages[first - 1][0])}: what befalls that replica alone, "
+            f"such as a busy machine, counts as the revision's, and aborts it more often than {chance}"
+        )

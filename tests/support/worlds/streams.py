@@ -1,0 +1,95 @@
+"""Requests of six minutes to a canary and its control, as proxies tell of them each second, for judges to be tried."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from domain.model.answers import FIRST_BYTE_MS, Answers
+from domain.model.canary import Evidence
+
+SECONDS, A_SECOND, WEIGHT, BEFORE = 420, 50, 0.1, 60
+"""The canary gets its weight after `BEFORE` seconds."""
+_BEGAN = datetime(2026, 3, 2, tzinfo=UTC)
+_BUCKETS = len(FIRST_BYTE_MS) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What a revision does with its requests. Times in seconds.
+
+    It answers after `median` · e^(`spread` · z), `times` as late, and `later` by so much; failures come at once.
+    `hangs`: the share that is never answered, and left by its callers. `cold`: for so long it answers 0.3 s later.
+    """
+
+    fails: float = 0.001
+    refuses: float = 0.0
+    median: float = 0.02
+    spread: float = 0.3
+    times: float = 1.0
+    later: float = 0.0
+    hangs: float = 0.0
+    cold: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Each request by its beginning, and its end; `first_byte` in seconds, without end where there was none."""
+
+    begins: np.ndarray
+    ends: np.ndarray
+    is_canary: np.ndarray
+    failed: np.ndarray
+    refused: np.ndarray
+    first_byte: np.ndarray
+
+    def evidence(self, until: int = SECONDS) -> list[Evidence]:
+        """What proxies tell each second; the canary has its weight after a minute."""
+        new, old = (_told(self, side, until) for side in (self.is_canary, ~self.is_canary))
+        return [
+            Evidence(_BEGAN + timedelta(seconds=at), its, others, 1, 1)
+            for at, (its, others) in enumerate(zip(new, old, strict=True), start=1)
+        ]
+
+
+def stream(
+    chance: np.random.Generator, canary: Side, control: Side, *, bursts: bool = False, patience: float = 3.0
+) -> Stream:
+    """`bursts`: in one of fifty seconds three requests of ten fail, whoever answers."""
+    count = chance.poisson(A_SECOND * SECONDS)
+    begins = np.sort(chance.random(count) * SECONDS)
+    is_canary = (chance.random(count) < WEIGHT) & (begins >= BEFORE)
+
+    def of(name: str) -> np.ndarray:
+        new, old = (float(getattr(side, name)) for side in (canary, control))
+        return np.where(is_canary, new, old)
+
+    rates = of("fails")
+    if bursts:
+        rates = np.where((chance.random(SECONDS) < 0.02)[begins.astype(int)], 0.3, rates)
+    fate = chance.random(count)
+    failed, hangs = fate < rates, chance.random(count) < of("hangs")
+    refused = ~failed & ~hangs & (fate < rates + of("refuses"))
+    takes = of("median") * np.exp(of("spread") * chance.standard_normal(count)) * of("times") + of("later")
+    takes += np.where(begins < np.where(of("cold") > 0, BEFORE + of("cold"), 0), 0.3, 0.0)
+    takes = np.where(failed, 0.001, takes)
+    ends = begins + np.where(hangs, patience, takes)
+    return Stream(begins, ends, is_canary, failed | hangs, refused, np.where(hangs, np.inf, takes))
+
+
+def _told(seen: Stream, side: np.ndarray, until: int) -> list[Answers]:
+    done = seen.ends < until
+    bucket = np.searchsorted(FIRST_BYTE_MS, np.floor(np.where(np.isinf(seen.first_byte), 0, seen.first_byte) * 1000))
+    begun, ended, failed, refused = (
+        np.bincount(times[which].astype(int), minlength=until)[:until].tolist()
+        for times, which in (
+            (seen.begins, side & (seen.begins < until)),
+            (seen.ends, side & done),
+            (seen.ends, side & done & seen.failed),
+            (seen.ends, side & done & seen.refused),
+        )
+    )
+    which = side & done & ~np.isinf(seen.first_byte)
+    cells = seen.ends[which].astype(int) * _BUCKETS + bucket[which]
+    first_byte = np.bincount(cells, minlength=until * _BUCKETS).reshape(until, _BUCKETS).tolist()
+    return [Answers(ended[at], failed[at], tuple(first_byte[at]), 0, begun[at], refused[at]) for at in range(until)]
