@@ -26,5 +26,4 @@ EXPLAINED: dict[str, str] = {
     "revision.RevisionSpec.canonical_json: mode='json' -> nothing": "every value of a spec is JSON as it is",
     "settings.Settings.from_environment: 0 -> -1 (2)": "the path of a variable has one part",
     "text._unstorable: 1 -> 2": "no depth is below 0",
-    "warnings._about_people: judge is not None -> nothing": "without a judge no wave waits for one",
 }

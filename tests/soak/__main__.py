@@ -39,8 +39,8 @@ class Part:
 
 PARTS = (
     Part("machine", "tests/domain/laws/test_rollout_machine.py", 20_000),
-    Part("judge", "tests/domain/laws/test_judge.py", 2_000),
-    Part("judge_slow", "tests/domain/laws/test_judge_slow.py", 200),
+    Part("judge", "tests/domain/laws/judged/test_judge.py", 2_000),
+    Part("judge_slow", "tests/domain/laws/judged/test_judge_slow.py", 200),
     Part("storm", "tests/tasks/cycle/test_storm.py", 200),
     Part("chaos", "tests/e2e/faults/test_random_faults.py", 20),
     Part("inputs", "tests/fuzz/test_inputs.py", 5_000),

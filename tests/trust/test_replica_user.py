@@ -31,8 +31,15 @@ def no_account() -> Iterator[None]:
         subprocess.run(["userdel", REPLICA_USER], check=True)
 
 
+@pytest.fixture
+def everybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout and a Python that another user may read."""
+    monkeypatch.chdir("/")
+    monkeypatch.setattr("sys.executable", "/bin/sh")
+
+
 @needs_root
-@pytest.mark.usefixtures("no_account")
+@pytest.mark.usefixtures("no_account", "everybody_reads")
 def test_root_gets_an_account_once_that_has_no_home_and_no_shell() -> None:
     said: list[str] = []
     assert [made_replica_user(said.append), made_replica_user(said.append)] == [REPLICA_USER] * 2
@@ -42,6 +49,15 @@ def test_root_gets_an_account_once_that_has_no_home_and_no_shell() -> None:
 
 
 @needs_root
+def test_where_another_user_could_read_nothing_replicas_run_as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/root/python")
+    said: list[str] = []
+    assert made_replica_user(said.append) == ""
+    assert said[0].startswith("run as root: another user may not enter")
+
+
+@needs_root
+@pytest.mark.usefixtures("everybody_reads")
 def test_where_no_account_can_be_made_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     if is_known():
         pytest.skip("THE ACCOUNT IS HERE ALREADY")
