@@ -47,20 +47,24 @@ def _why_not(error: psycopg.Error) -> str:
         return "did not answer in time"
     if isinstance(error, psycopg.errors.DiskFull):
         return "has no space left on its disk"
-    return f"cannot be reached: {_where_to_look()}"
+    if error.sqlstate is not None:  # it answered
+        return f"ended what was asked: {words.partition(chr(10))[0]}; ask again"
+    return _unreached()
 
 
-def _where_to_look() -> str:
-    """What the stack of this folder says about its PostgreSQL, where DATABASE_URL is its; never 'rollway status'."""
+def _unreached() -> str:
+    """With what the stack of this folder says about its PostgreSQL, where DATABASE_URL is its; no 'rollway status'."""
     home = find_home(os.environ)
     state = read_state(home)
     if state is None or state.database_url != os.environ.get("DATABASE_URL"):
-        return "it does not run, or DATABASE_URL does not say where"
+        return "cannot be reached: it does not run, or DATABASE_URL does not say where"
     stack = stack_status(home)
     if stack.phase == "stopped":
-        return f"nothing of the stack in {home.root} runs any more; 'rollway up' starts it"
+        return f"cannot be reached: nothing of the stack in {home.root} runs any more; 'rollway up' starts it"
     postgres = next((part for part in stack.parts if part.name == "postgres"), None)
+    advice = stack.advice or f"its log is {home.log('postgres')}"
+    if postgres is not None and postgres.state == "running":
+        return f"does not answer, though it runs in the stack in {home.root}; {advice}"
     said = f", {postgres.error}" if postgres and postgres.error else ""
-    shown = f"in the stack in {home.root} it is {postgres.state if postgres else 'not there'}{said}"
-    log = home.log("postgres")
-    return f"{shown}; {stack.advice or f'its log is {log}'}"
+    state_of_it = f"{postgres.state if postgres else 'not there'}{said}"
+    return f"cannot be reached: in the stack in {home.root} it is {state_of_it}; {advice}"

@@ -164,12 +164,14 @@ def carry_out(
         if verb.question and not yes:
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
         result = asker.send(verb.command, deployment=deployment, **payload)
-        console.print(verb.sentence(result))
+        console.print(_said(verb, result))
         warn_of_hosts_passed_over([result], console)
         if verb.command in _BEGIN:
             warn_of_doubts(reader, [deployment], console)
         warn_of_missing_worker(reader, console)
         if wait and verb.goal is not None:
+            while result.get("noted"):  # with the same id: it is done once, and answered then
+                result = asker.send(verb.command, deployment=deployment, **payload)
             rollout_id = result.get("rollout_id")
             film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
             if view.rollout is not None and view.rollout.id == film.rollout_id:
@@ -178,6 +180,13 @@ def carry_out(
             result = {**result, "state": str(reached.lifecycle)}
     if asker.as_json:
         print_json(result)
+
+
+def _said(verb: Verb, result: Result) -> str:
+    if noted := result.get("noted"):
+        word = verb.command.door.verb
+        return f"{noted}; '{word}' is noted, and comes first when that ends (seen within a second)"
+    return verb.sentence(result)
 
 
 def _ask(question: str, deployment: str) -> None:

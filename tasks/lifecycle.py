@@ -5,6 +5,7 @@ import structlog
 from db.audit.impossible import impossible_combinations
 from db.beat import note_tick
 from db.commands.autoscaling import has_rules
+from db.commands.execute import heed
 from db.connection.engine import engine, in_transaction
 from db.locking.lifecycle import due_statuses
 from db.outbox.delivery import has_due
@@ -52,6 +53,7 @@ def wake_what_is_due(interval: float) -> None:
     if not waker().first_of_interval(ALARM_TASK, interval):
         return
     in_transaction(engine(), note_tick)
+    waker().after_change(heed(engine()))
     waker().deployments(in_transaction(engine(), due_statuses))
     ask_hosts(engine(), waker(), *WHILE_THERE_IS_WORK)
     if _is_time_for(RouteLifecycleType.HOSTS) and look_at_hosts(engine(), waker(), settings().host_silence_seconds):

@@ -1,4 +1,4 @@
-"""Policies: the command that sets one, what a new deployment begins with, and the one that a rollout begins with."""
+"""Policies: the commands that make a deployment and set one, and the policy that a rollout begins with."""
 
 import json
 from functools import lru_cache
@@ -8,10 +8,14 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from db.commands.entrances import take_default_entrances
 from db.commands.locked import lock_named, note, touch
-from domain.commands.deployment import SetPolicy
+from db.outbox.written import write_events
+from domain.commands.deployment import CreateDeployment, SetPolicy
 from domain.model.policy import DeploymentPolicy
+from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from domain.strategies import chosen_policy, parse_policy
+from domain.words.errors import DeploymentExistsError
 
 
 def set_policy(connection: Connection, command: SetPolicy) -> dict[str, Any]:
@@ -51,3 +55,29 @@ def read_policy(strategy: str, spec: str, limits: str) -> DeploymentPolicy:
     Most deployments of a fleet share a few policies.
     """
     return parse_policy({"strategy": strategy, "spec": json.loads(spec), "limits": json.loads(limits)})
+
+
+def create_deployment(connection: Connection, command: CreateDeployment) -> dict[str, Any]:
+    """With its policy, and without a revision. Raises DeploymentExistsError."""
+    policy = chosen_policy(command.policy) if command.policy is not None else None
+    cursor = connection.execute(
+        """
+        INSERT INTO deployments (name, desired_replicas, due_at, reason)
+        VALUES (%s, %s, clock_timestamp(), 'waiting for a first revision')
+        ON CONFLICT (name) WHERE lifecycle <> 'destroyed' DO NOTHING
+        RETURNING id
+        """,
+        (command.deployment, command.desired_replicas),
+    )
+    row = cursor.fetchone()
+    if row is None:
+        raise DeploymentExistsError(
+            f"a deployment called {command.deployment} exists already; choose another name, or change that one",
+            deployment=command.deployment,
+        )
+    take_default_entrances(connection, row[0], command.deployment)
+    store_policy(connection, row[0], policy)
+    sentence = f"created with {command.desired_replicas} replicas wanted"
+    note(connection, row[0], command, "create", sentence)
+    write_events(connection, [CloudEvent(CloudEventType.DEPLOYMENT_CREATED, row[0], command.actor, sentence)])
+    return {"deployment": command.deployment, "deployment_id": str(row[0]), "version": 1}

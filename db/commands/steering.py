@@ -180,3 +180,6 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     Scale: lambda case: scale(case.deployment, case.command.desired_replicas),
     Destroy: lambda case: destroy(case.deployment, case.asking, force=case.command.force),
 }
+
+HEARD = frozenset({Abort, Pause, Undo})
+"""What is heard also while somebody holds the deployment; it starts nothing that a host must have secrets for."""

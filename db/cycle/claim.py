@@ -40,7 +40,7 @@ _CLAIM = f"""
 
 _CLAIM_THESE = f"{DEPLOYMENTS} WHERE d.id = ANY(%(ids)b) {IN_ID_ORDER}"
 
-_BESIDE = "SELECT clock_timestamp(), EXISTS (SELECT FROM subscriptions), uuidv7()"
+_BESIDE = "SELECT clock_timestamp(), EXISTS (SELECT FROM subscriptions), uuidv7(), EXISTS (SELECT FROM wishes)"
 
 _CLAIM_NAMED = f"{DEPLOYMENTS} WHERE d.name = %(name)s AND d.lifecycle <> 'destroyed' {IN_ID_ORDER}"
 
@@ -86,13 +86,14 @@ class Claimed(NamedTuple):
 class Claim:
     """Locked deployments, the database's time after the locks were taken, and whether anybody subscribed to events.
 
-    `next_id`: for a rollout that may begin; they sort by time.
+    `next_id`: for a rollout that may begin; they sort by time. `is_wished`: whether wishes wait to be heeded.
     """
 
     deployments: tuple[Claimed, ...]
     now: datetime
     is_heard: bool
     next_id: UUID
+    is_wished: bool
 
     @property
     def ids(self) -> list[UUID]:
@@ -144,7 +145,7 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
     cursor.execute(query, parameters)
     beside = connection.execute(_BESIDE)
     rows = cursor.fetchall()
-    ((now, is_heard, next_id),) = beside.fetchall()
+    ((now, is_heard, next_id, is_wished),) = beside.fetchall()
     asked = connection.cursor(binary=True, row_factory=named_row(RolloutRow))
     ids = [row.rollout_id for row in rows if row.rollout_id]
     rollouts = asked.execute(ROLLOUTS, {"ids": ids}).fetchall() if ids else []  # at once: row by row takes longer
@@ -158,7 +159,7 @@ def _claim(connection: Connection, query: str, parameters: dict[str, Any]) -> Cl
         Claimed(row, found[row.rollout_id.int] if row.rollout_id else None, holds.get(row.id) if holds else None)
         for row in rows
     ]
-    return Claim(tuple(claimed), now, is_heard, next_id)
+    return Claim(tuple(claimed), now, is_heard, next_id, is_wished)
 
 
 def _going_forward(rows: Iterable[DeploymentRow], found: Mapping[int, RolloutRow]) -> Iterator[GoingForward]:

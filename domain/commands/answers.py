@@ -105,6 +105,8 @@ class SteeredAnswer(Changed):
     """The id of the rollout that is under way."""
     already: bool
     """Whether there was nothing to do."""
+    noted: str | None = None
+    """Who holds the deployment: it is done as soon as they let go, within a second; null: it is done."""
 
 
 class Activated(SteeredAnswer):
@@ -156,15 +158,6 @@ class Scaled(SteeredAnswer):
     """How many were wanted before."""
     to: int | None = None
     """How many are wanted."""
-
-
-class HostForgotten(Answer):
-    """A host is forgotten."""
-
-    host: str
-    """The name of the host."""
-    deployments: int
-    """How many had replicas there."""
 
 
 class RouteReported(Answer):

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from domain.commands.answers import HostForgotten, MetricPushed, RouteReported
+from domain.commands.answers import Answer, MetricPushed, RouteReported
 from domain.commands.base import DEPLOYMENT, Command, Door
 from domain.installation.tokens import Role
 from domain.model.autoscaling_rule import MetricName, MetricNumber
@@ -26,6 +26,15 @@ class PushMetric(Command):
     """The name of the metric in the rules."""
     value: MetricNumber
     """Now."""
+
+
+class HostForgotten(Answer):
+    """A host is forgotten."""
+
+    host: str
+    """The name of the host."""
+    deployments: int
+    """How many had replicas there."""
 
 
 class ForgetHost(Command):

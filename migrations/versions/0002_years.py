@@ -31,6 +31,7 @@ _UNDO: tuple[str, ...] = (
     "ALTER TABLE proxies DROP COLUMN told_at, DROP COLUMN stats_address",
     "DROP TABLE drain_looks",
     "ALTER TABLE rollouts DROP COLUMN through_freeze",
+    "DROP TABLE wishes",
     "DROP TABLE deployment_group_members",
     "DROP TABLE deployment_groups",
     "DROP TABLE freezes",

@@ -204,6 +204,16 @@ CREATE TABLE deployment_group_members (
         REFERENCES deployment_groups (name) ON DELETE CASCADE
 );
 CREATE INDEX deployment_group_members_group_name_idx ON deployment_group_members (group_name, position);
+-- what was asked of a deployment while somebody held its row, until it is carried out; no foreign key, whose check would wait
+CREATE TABLE wishes (
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    deployment_id uuid NOT NULL,
+    request_id text NOT NULL,
+    task text NOT NULL,
+    payload jsonb NOT NULL,
+    CONSTRAINT wishes_pkey PRIMARY KEY (number),
+    CONSTRAINT wishes_request_id_key UNIQUE (request_id)
+);
 -- through_freeze: a person let it begin, and go on, in any freeze
 ALTER TABLE rollouts ADD COLUMN through_freeze boolean DEFAULT false NOT NULL;
 -- The receipts of rollouts that ended, each with the hash of the one before of its deployment. They outlive the rows that they

@@ -22,6 +22,8 @@ class ChunkResult:
     """The statuses of the deployments that a handler must look at again at once."""
     late: float = 0.0
     """How many seconds late the transaction was for the deployment that was due first."""
+    is_wished: bool = False
+    """Whether wishes waited when its deployments were claimed."""
 
     @property
     def seen(self) -> int:
@@ -36,4 +38,5 @@ class ChunkResult:
             self.applied + other.applied,
             self.due | other.due,
             late,
+            self.is_wished or other.is_wished,
         )

@@ -12,6 +12,7 @@ import structlog
 from psycopg import Connection
 from sqlalchemy import Engine
 
+from db.commands.execute import heed
 from db.connection.engine import in_transaction
 from db.cycle.applier import WaitingRow
 from db.cycle.claim import Claim, Claimed, claim_due, claim_these
@@ -103,6 +104,8 @@ class DeploymentCoordinator:
             result = self.process_chunk(handler)
             seen += result.seen
             self._wake(result, handler)
+            if result.is_wished:
+                self.waker.after_change(heed(self.engine))
             if not result.seen or not slot.is_held:
                 break
             if result.seen >= self.chunk and self.slots.is_one_free(handler.lock_id):
@@ -167,12 +170,12 @@ def _apply(
 ) -> ChunkResult:
     decisions = decided.decisions
     if not decisions and not waits:
-        return ChunkResult()
+        return ChunkResult(is_wished=claim.is_wished)
     applied = write_decisions(connection, handler.name, decisions, claim, waits)
     due = frozenset(
         decision.to for decision in decisions if decision.due_at is not None and decision.due_at <= claim.now
     )
-    return ChunkResult(decided, len(waits), applied, due, claim.late)
+    return ChunkResult(decided, len(waits), applied, due, claim.late, claim.is_wished)
 
 
 def _name(error: Exception) -> str:

@@ -41,4 +41,4 @@ def _entry(task: str, event: DoDeploymentLifecycleEvent, seconds: float) -> dict
 
 
 def _tick(task: str, arguments: dict[str, Any], seconds: float, queue: str) -> dict[str, Any]:
-    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"queue": queue}}
+    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"queue": queue, "ignore_result": True}}

@@ -1,10 +1,12 @@
 """When Postgres or Redis does not answer."""
 
+import json
 import os
 import time
 from pathlib import Path
 from typing import LiteralString
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, text
 
@@ -12,7 +14,8 @@ from runtime.machine.identity import Identity, identify
 from stack.home.folder import Home
 from stack.home.state import PartCondition, PartState, StackState, write_state
 from tests.cli.conftest import Rollway
-from tests.support.rows.deployments import NOBODY, make_deployment
+from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.rows.deployments import NOBODY, make_deployment, snapshot
 from tests.support.rows.refused_writes import TRANSACTION_TIMEOUT, refused_writes
 
 pytestmark = pytest.mark.usefixtures("servers")
@@ -76,6 +79,39 @@ def test_a_postgres_of_the_stack_of_this_folder_that_is_away_is_told_with_what_t
     ended = rollway("status")
     assert (ended.code, ended.err.count("\n")) == (3, 1)
     assert ended.err.endswith(f"cannot be reached: {said.format(home=home.root)}\n")
+
+
+def test_a_postgres_that_runs_and_does_not_answer_is_not_told_as_one_that_cannot_be_reached(
+    rollway: Rollway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = "postgresql://me@127.0.0.1:1/rollway"
+    monkeypatch.setenv("DATABASE_URL", url)
+    home = Home(tmp_path / "home")
+    home.create()
+    assert US is not None
+    postgres = PartState(name="postgres", condition="running", server=True, process=US)
+    state = StackState(supervisor=US, phase="running", database_url=url, redis_url="", parts=(postgres,))
+    write_state(home, state)
+    said = f"does not answer, though it runs in the stack in {home.root}; its log is {home.log('postgres')}.\n"
+    assert rollway("status").err.endswith(said)
+
+
+def test_a_row_that_somebody_holds_takes_an_undo_and_names_its_holder_to_all_others(
+    rollway: Rollway, engine: Engine, database: str
+) -> None:
+    made = make_deployment(engine, "■■|◇", status=PROVISIONING)
+    with psycopg.connect(database, application_name="psql") as held:
+        held.execute("SELECT FROM deployments FOR UPDATE")
+        told = f"by psql, process {held.info.backend_pid} of PostgreSQL"
+        undone, scaled = rollway("undo", "web", "--json"), rollway("scale", "web", "4")
+        assert (undone.code, undone.err) == (0, "")
+        assert told in json.loads(undone.out)["noted"]
+        assert scaled.code == 1
+        assert f"{told}; ask again when it is done" in " ".join(scaled.err.split())
+        noted = " ".join(rollway("pause", "web").out.split())
+        assert f"{told}; 'pause' is noted, and comes first when that ends" in noted
+    assert rollway("scale", "web", "4").code == 0
+    assert snapshot(engine, made.id).status == ROLLING_BACK
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:topsecret@[/rollway", "host=nowhere topsecret", "mysql://topsecret"])

@@ -7,8 +7,11 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
+from db.connection.engine import make_engine
+from db.connection.settings import DatabaseSettings
 from domain.handlers import HANDLERS, HandlerRegistry
 from domain.handlers.check_pending import CheckPendingHandler
+from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, DeploymentSubStep
 from domain.model.events import DeploymentLifecycleType, DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
@@ -18,7 +21,7 @@ from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
 from tasks.wire.queues import host_queue
 from tests.support.pictures.pictures import PENDING, PROVISIONING, ROLLING_BACK
-from tests.support.rows.deployments import HERE, make_deployment, read, snapshot, write
+from tests.support.rows.deployments import HERE, ask, make_deployment, read, snapshot, write
 from tests.support.rows.hosts import up
 from tests.support.stack.waiting import eventually
 from tests.support.workers.queues import drop_all, waiting
@@ -162,3 +165,28 @@ def test_a_full_chunk_asks_another_worker_for_help_while_a_slot_is_free(
     coordinator(engine, shared, waker, chunk=4).process_deployment_lifecycle(PEND)
     sent = [arguments["lifecycle_type"] for _, arguments in waiting(client, "lifecycle")]
     assert ("check_pending" in sent) is asked
+
+
+class IsSlow(DeployingProvisioningHandler):
+    """It looks for so long that an undo, which is asked for meanwhile, cannot wait."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.noted: list[str] = []
+
+    def decide(self, deployment: Deployment, now: datetime) -> Decision:
+        if not self.noted:
+            self.noted.append(ask(self.engine, "undo", deployment=deployment.name).result["noted"])
+        return super().decide(deployment, now)
+
+
+def test_an_undo_that_is_asked_for_during_a_slow_look_comes_right_after_it(
+    engine: Engine, database: str, slots: Slots, waker: Waker
+) -> None:
+    made = make_deployment(engine, "■■|■", status=PROVISIONING)
+    hasty = make_engine(DatabaseSettings(url=database, lock_timeout=100))
+    slow = IsSlow(hasty)
+    coordinator(engine, slots, waker, {PROVISION: slow}).process_deployment_lifecycle(PROVISION)
+    hasty.dispose()
+    assert slow.noted[0].startswith("web has been held for")
+    assert snapshot(engine, made.id).status == ROLLING_BACK

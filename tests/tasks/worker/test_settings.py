@@ -159,7 +159,8 @@ def test_every_tick_names_its_interval_its_queue_and_a_task_that_exists(
         app.loader.import_task_module(module)
     queues = {queue.name for queue in celery_settings(TaskSettings(redis_url=NOBODY))["task_queues"]}
     for name, entry in beat_schedule().items():
-        assert entry["options"].keys() == {"queue"}, f"{name} must not expire by a worker's clock"
+        assert entry["options"].keys() == {"queue", "ignore_result"}, f"{name} must not expire by a worker's clock"
+        assert entry["options"]["ignore_result"], f"nobody reads what {name} answers"
         assert entry["options"]["queue"] in queues
         assert entry["task"] in app.tasks
         assert entry["kwargs"]["interval"] == entry["schedule"]

@@ -1,0 +1,1 @@
+"""What is heard although somebody holds the deployment."""
