@@ -16,7 +16,6 @@ from domain.model.changes import Decision
 from domain.model.deployment import Deployment, DeploymentSubStep
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.strategies.canary.back import going_back
-from domain.strategies.converge import converge
 
 
 class DeployingRollingBackHandler(DeploymentHandler):
@@ -37,6 +36,4 @@ class DeployingRollingBackHandler(DeploymentHandler):
             return Decision.wait_for_person(said, "it is paused", "resume")
         if deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
-        budget = EVALUATOR.budget(deployment)
-        converging = converge(deployment, deployment.current_revision_id, budget, now)
-        return going_back(deployment, converging, budget, now)
+        return going_back(deployment, deployment.current_revision_id, EVALUATOR.budget(deployment), now)

@@ -9,13 +9,18 @@ n=4 surge=1, aborted at 75 %:   ■■|■■■ 50 %  →  ■■|■■  →  
 
 from dataclasses import replace
 from datetime import datetime
+from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment
 from domain.model.waits import Waits, WaitsFor
+from domain.strategies.backoff import held_until
+from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.steps import percent
+from domain.strategies.canary.waiting import soonest
+from domain.strategies.converge import converge
 from domain.words.numbers import WHOLE, number_of
 
 
@@ -26,8 +31,9 @@ def weight_back(deployment: Deployment, given: int, budget: Budget) -> int:
     return 0 if old >= carry else min(given, WHOLE - WHOLE * old // carry)
 
 
-def going_back(deployment: Deployment, converging: Decision, budget: Budget, now: datetime) -> Decision:
-    """One cycle of the ladder above; `converging`: what line 2 begins with, and all where no canary has a weight."""
+def going_back(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:
+    """One cycle of the ladder above; where no canary has a weight it converges."""
+    converging = converge(deployment, target, budget, now)
     canary = deployment.rollout.canary if deployment.rollout else None
     if canary is None or not canary.weight:
         return converging
@@ -39,11 +45,12 @@ def going_back(deployment: Deployment, converging: Decision, budget: Budget, now
     changes = above_floor(deployment, canary, converging.changes, budget)
     if changes or not converging.changes:
         return replace(converging, changes=changes)
+    old = Buckets.of(deployment.routes, target, now)
+    recheck_at = soonest((converging.recheck_at, held_until(deployment), old.next_change_at(now)), now)
     if canary.weight_known_at is None:
         what = f"every live proxy to acknowledge {percent(given)} for the canary"
-        return Decision.wait(f"waiting: {what}", None, Waits(WaitsFor.PROXIES, f"waits for {what}"))
-    said = f"waiting: the canary answers {percent(given)} of the requests until old ones can"
-    return Decision.wait(said, converging.recheck_at)
+        return Decision.wait(f"waiting: {what}", recheck_at, Waits(WaitsFor.PROXIES, f"waits for {what}"))
+    return Decision.wait(f"waiting: the canary answers {percent(given)} of the requests until old ones can", recheck_at)
 
 
 def at_once(deployment: Deployment, given: int, harm: str, budget: Budget) -> str:
