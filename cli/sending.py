@@ -1,27 +1,20 @@
 """Sending a command: who asks, carry it out, say what it did, and with --wait show how it happens."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
 import typer
-from pydantic.fields import FieldInfo
 
 from cli.options import (
-    WAIT_SECONDS,
     Actor,
     AsJson,
-    DeploymentName,
     Reason,
     RequestId,
-    ThroughFreeze,
-    Timeout,
-    Wait,
-    Yes,
 )
 from cli.servers import Reader, send
 from cli.show.film import Film
@@ -29,10 +22,9 @@ from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_mi
 from cli.show.waiting import Goal, wait_until
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import deployment_named
-from domain.commands.base import Command, Starting, StartingCommand
+from db.views.deployments import DeploymentView, deployment_named
+from domain.commands.base import Command
 from domain.commands.messages import parse_command
-from domain.commands.registry import COMMANDS
 from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate
 
 _BEGIN = (ActivateRevision, Restart, RollingUpdate)
@@ -68,12 +60,22 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
+class OfAll:
+    """What --all of a verb means: `which` deployments in words, how they are known, and what each command says."""
+
+    which: str
+    is_meant: Callable[[DeploymentView], bool]
+    payload: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Verb:
     """A subcommand that sends one command to one deployment, such as `rollway pause web`.
 
     `sentence`: what was done, for people. `goal`: what --wait waits for; without a goal there is no --wait.
     `options`: what it takes besides the options of every verb, named like the fields of the command.
     `question`: asked first unless --yes is given; {deployment} and {replicas} stand for the name and the number.
+    `of_all`: what it does with --all in place of a name; None: it has no --all.
     """
 
     command: type[Command]
@@ -83,6 +85,7 @@ class Verb:
     goal: Goal | None = None
     options: tuple[Parameter, ...] = ()
     question: str = ""
+    of_all: OfAll | None = None
 
 
 def option(name: str, kind: object, default: object = Parameter.empty) -> Parameter:
@@ -110,43 +113,6 @@ def asking(run: Callable[..., None]) -> Callable[..., None]:
     return with_options
 
 
-def verb_of(name: str) -> Verb:
-    """A command as its class alone says it: needed fields are arguments, others options, and it says what was asked."""
-    command = next(command for command in COMMANDS.values() if command.door.verb == name)
-    own = (field for field in command.model_fields.items() if field[0] not in StartingCommand.model_fields)
-    through = [option("through_freeze", ThroughFreeze, default=False)] if issubclass(command, Starting) else []
-    return Verb(
-        command,
-        str(command.__doc__),
-        f"rollway {name} web",
-        lambda result: f"{result['deployment']}: {name}{' already' if result['already'] else ''}",
-        options=(*(_option_of(*field) for field in own), *through),
-    )
-
-
-def _option_of(name: str, field: FieldInfo) -> Parameter:
-    if field.is_required():
-        return option(name, Annotated[field.annotation, typer.Argument(metavar=name.upper(), show_default=False)])
-    return option(name, Annotated[field.annotation, typer.Option(show_default=False)], field.default)
-
-
-def subcommand(verb: Verb) -> Callable[..., None]:
-    """The function that Typer registers: it reads the options from the signature and the help from the docstring."""
-
-    def run(asker: Asker, **given: Any) -> None:  # noqa: ANN401 -- the options differ from verb to verb
-        carry_out(verb, asker, **given)
-
-    options = [
-        option("deployment", DeploymentName),
-        *verb.options,
-        *([option("yes", Yes, default=False)] if verb.question else []),
-        *([option("wait", Wait, default=False), option("timeout", Timeout, WAIT_SECONDS)] if verb.goal else []),
-    ]
-    run.__doc__ = verb.help
-    run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # functions have it, mypy does not know
-    return asking(run)
-
-
 def carry_out(
     verb: Verb,
     asker: Asker,
@@ -164,7 +130,7 @@ def carry_out(
         if verb.question and not yes:
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
         result = asker.send(verb.command, deployment=deployment, **payload)
-        console.print(_said(verb, result))
+        console.print(said(verb, result))
         warn_of_hosts_passed_over([result], console)
         if verb.command in _BEGIN:
             warn_of_doubts(reader, [deployment], console)
@@ -182,7 +148,8 @@ def carry_out(
         print_json(result)
 
 
-def _said(verb: Verb, result: Result) -> str:
+def said(verb: Verb, result: Result) -> str:
+    """What came of it, for people: done, or noted for when whoever holds the deployment lets go."""
     if noted := result.get("noted"):
         word = verb.command.door.verb
         return f"{noted}; '{word}' is noted, and comes first when that ends (seen within a second)"

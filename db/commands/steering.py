@@ -27,7 +27,8 @@ from domain.revisions.secret_checks import SecretCheck
 from domain.steering.activation import ActivationRequest, activate, restarted_revision
 from domain.steering.past import way_back
 from domain.steering.steered import Asking, Steered
-from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
+from domain.steering.trying_again import retry
+from domain.steering.verbs import abort, destroy, pause, promote, resume, scale, undo
 from domain.words.errors import RevisionNotFoundError
 
 # the revision of that name, and the one that is being deployed
@@ -176,7 +177,7 @@ RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
     Promote: lambda case: promote(case.deployment, full=case.command.full),
     Abort: lambda case: abort(case.deployment, case.asking),
     Undo: lambda case: undo(case.deployment, case.way_back(), case.asking),
-    Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking),
+    Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking, now=case.command.now),
     Scale: lambda case: scale(case.deployment, case.command.desired_replicas),
     Destroy: lambda case: destroy(case.deployment, case.asking, force=case.command.force),
 }

@@ -53,6 +53,12 @@ _BEGIN_ROLLOUT = f"""
     {_CHANGE}
 """
 
+_FORGET_FAILURES = """
+    UPDATE deployments
+       SET failed_revision_id = NULL, failed_starts = 0, last_failed_at = NULL, came_up_at = NULL, short_lives = 0
+     WHERE id = %s
+"""
+
 _GIVE_UP_REPLICAS = """
     UPDATE routes
        SET status = CASE status WHEN 'failed' THEN status ELSE 'terminated' END, traffic_status = 'inactive',
@@ -88,6 +94,8 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
         connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **_rollout_values(after, after.rollout), **changed})
     else:
         connection.execute(_BEGIN_ROLLOUT, {**values, **_begun_values(after, after.rollout, command)})
+    if before.start_failures is not None and after.start_failures is None:
+        connection.execute(_FORGET_FAILURES, (after.id,))
     if steered.gives_up_replicas:
         connection.execute(_GIVE_UP_REPLICAS, {"id": after.id, "now": now})
 

@@ -151,6 +151,13 @@ class Turned(SteeredAnswer):
     """Hosts that cannot have a secret of the revision, and why."""
 
 
+class Retried(Turned):
+    """A rollout begins once more, or what failed is tried again."""
+
+    forgotten: int | None = None
+    """How many failed starts no longer hold anything back."""
+
+
 class Scaled(SteeredAnswer):
     """A deployment gets another size."""
 

@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from domain.commands.answers import Activated, SteeredAnswer, Turned
+from domain.commands.answers import Activated, Retried, SteeredAnswer, Turned
 from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, StartingCommand
 from domain.installation.tokens import Role
 from domain.words.names import Name
@@ -119,8 +119,11 @@ class Undo(DeploymentCommand):
 
 
 class Retry(StartingCommand):
-    """Begin the last rollout that was rolled back once more; one that is just rolling back turns forward again."""
+    """Begin the last rollout that was rolled back once more; without one, try failed starts again at once."""
 
     task = "rollway.retry"
-    answer = Turned
+    answer = Retried
     door = Door("POST", f"{DEPLOYMENT}/retry", label="Retry", is_planned=True)
+
+    now: bool = False
+    """Begin nothing: forget the failed starts, so that what waits for its next try is tried at once."""

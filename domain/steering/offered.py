@@ -10,7 +10,8 @@ from domain.steering.activation import RUN_ALREADY, ActivationRequest, activate,
 from domain.steering.freezes import Frozen
 from domain.steering.past import EndedRollout, way_back
 from domain.steering.steered import Asking, Steered
-from domain.steering.verbs import abort, pause, promote, resume, retry, scale, undo
+from domain.steering.trying_again import retry
+from domain.steering.verbs import abort, pause, promote, resume, scale, undo
 from domain.words.errors import RollwayError
 
 _NOT_STORED_YET = UUID(int=0)

@@ -18,7 +18,7 @@ from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifec
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.sizes import resized
 from domain.steering.steered import Asking, Steered
-from domain.words.errors import NoRolloutError, WrongStateError
+from domain.words.errors import WrongStateError
 
 DESTROYING = DeploymentLifecycleStatus(Lifecycle.DESTROYING)
 
@@ -116,25 +116,6 @@ def undo(deployment: Deployment, back: ActivationRequest | None, asking: Asking)
     if deployment.paused_at is None:
         return Steered.unchanged(deployment)
     return Steered.to(unpaused(deployment, asking.at), "going back, no longer paused")
-
-
-def retry(
-    deployment: Deployment, last: ActivationRequest | None, outcome: RolloutOutcome | None, asking: Asking
-) -> Steered:
-    """Begin the last rollout once more, with the size that came with it. `outcome` is None while it runs.
-
-    there was none, or it ended otherwise than rolled back   -> error
-    it is rolling back                                       -> a new rollout takes its place
-    it is under way                                          -> the running rollout is the answer
-    it was rolled back                                       -> activate its revision
-    """
-    if last is None or outcome not in (None, RolloutOutcome.ROLLED_BACK):
-        raise NoRolloutError(
-            f"the last rollout of {deployment.name} is {outcome or 'none'}; "
-            "only one that was rolled back can be retried",
-            deployment=deployment.name,
-        )
-    return activate(deployment, replace(last, supersede=deployment.status == ROLLING_BACK), asking)
 
 
 def scale(deployment: Deployment, desired: int) -> Steered:

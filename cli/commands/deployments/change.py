@@ -7,12 +7,14 @@ import typer
 
 from cli.completing import revisions_offered
 from cli.options import Supersede, ThroughFreeze
-from cli.sending import Result, Verb, option
+from cli.sending import OfAll, Result, Verb, option
 from cli.show.waiting import destroyed, gone_back, rollout_completed, settled
+from db.views.deployments import DeploymentView
 from domain.commands.base import MAX_REPLICAS
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
 from domain.steering.activation import Activation
+from domain.words.numbers import number_of
 
 _ACTIVATED = {
     Activation.FIRST: "{revision} is the first revision of {deployment}",
@@ -48,11 +50,10 @@ _NewSize = Annotated[
     typer.Option("--replicas", min=0, max=MAX_REPLICAS, help="A new size; rolled back with it.", show_default=False),
 ]
 
+_Now = Annotated[bool, typer.Option("--now", help="Begin nothing: try failed starts again at once.")]
 _Full = Annotated[bool, typer.Option("--full", help="Past all weights of a canary; with --reason.")]
 
 _Force = Annotated[bool, typer.Option("--force", help="Take its replicas as stopped, at once.")]
-
-
 _THROUGH = option("through_freeze", ThroughFreeze, default=False)
 
 
@@ -70,6 +71,15 @@ def _undone(result: Result) -> str:
             return _activated(result)
 
 
+def _retried(result: Result) -> str:
+    if result.get("activation"):
+        return _activated(result)
+    if result["already"]:
+        return f"nothing of {result['deployment']} waits for its next try"
+    forgotten = number_of(result["forgotten"], "failed start")
+    return f"{result['deployment']} is tried again now; {forgotten} forgotten"
+
+
 def _restarted(result: Result) -> str:
     return f"{result['deployment']} restarts as {result['revision']}"
 
@@ -82,6 +92,14 @@ def _scaled(result: Result) -> str:
 
 def _already(result: Result) -> str:
     return " already" if result["already"] else ""
+
+
+def _is_tired(view: DeploymentView) -> bool:
+    return bool(view.failed_starts or view.degraded_reason or view.retry_at)
+
+
+def _is_under_way(view: DeploymentView) -> bool:
+    return view.rollout_id is not None and view.paused_at is None
 
 
 RESTART = Verb(
@@ -111,8 +129,9 @@ VERBS: Mapping[str, Verb] = {
     "pause": Verb(
         Pause,
         "Hold a rollout where it is. Nothing is created or drained, and its deadlines stand still.",
-        "rollway pause web --reason 'looking at the logs'",
+        "rollway pause web --reason 'looking at the logs'\nrollway pause --all --reason 'the network is down'",
         lambda result: f"{result['deployment']} is paused{_already(result)}",
+        of_all=OfAll("every rollout under way", _is_under_way),
     ),
     "resume": Verb(
         Resume,
@@ -150,11 +169,14 @@ VERBS: Mapping[str, Verb] = {
     ),
     "retry": Verb(
         Retry,
-        "Begin the rollout that was rolled back last once more. One that is just rolling back turns forward again.",
-        "rollway retry web --wait",
-        _activated,
+        "Begin the rollout that was rolled back last once more. One that is just rolling back turns forward again."
+        "\n\nWithout one, or with --now, nothing begins: failed starts are forgotten and tried again at once, as when a"
+        " database is back that they need. --all does that for all deployments.",
+        "rollway retry web --wait\nrollway retry --all",
+        _retried,
         rollout_completed,
-        options=(_THROUGH,),
+        options=(option("now", _Now, default=False), _THROUGH),
+        of_all=OfAll("every deployment with failed starts", _is_tired, {"now": True}),
     ),
     "scale": Verb(
         Scale,

@@ -113,6 +113,26 @@ def test_retrying_what_rolls_back_turns_it_forward_in_a_rollout_of_its_own(engin
     assert [row["outcome"] for row in outcomes] == ["superseded", None]
 
 
+@pytest.mark.parametrize("drawn", ["■■", "■■|◇"])
+def test_retrying_now_forgets_the_failed_starts_and_looks_at_once(engine: Engine, drawn: str) -> None:
+    made = make_deployment(engine, drawn, status=PROVISIONING if "|" in drawn else READY)
+    write(
+        engine,
+        """
+        UPDATE deployments SET failed_revision_id = %s, failed_starts = 9, last_failed_at = now(), short_lives = 2,
+                               degraded_reason = 'gave up', retry_at = now() + interval '1 h',
+                               due_at = now() + interval '9 min'
+        """,
+        made.v2,
+    )
+    done = ask(engine, "retry", deployment=made.name, now=True)
+    assert (done.result["forgotten"], done.result["already"]) == (9, False)
+    after = snapshot(engine, made.id)
+    assert (after.start_failures, after.degraded_reason, after.retry_at) == (None, None, None)
+    assert read(engine, "SELECT due_at <= clock_timestamp() AS due FROM deployments") == [{"due": True}]
+    assert ask(engine, "retry", deployment=made.name, now=True).result["already"]
+
+
 def test_a_policy_changed_in_the_middle_of_a_rollout_holds_for_the_next_one(engine: Engine) -> None:
     made = make_deployment(engine, "■■|◇", status=PROVISIONING)
     ask(engine, "set_policy", deployment=made.name, policy=BLUE_GREEN)

@@ -9,7 +9,7 @@ from domain.cycle.rollout import turned_back
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, StartFailures
-from domain.steering import verbs as steering
+from domain.steering import trying_again
 from domain.steering.activation import ActivationRequest
 from domain.steering.steered import Asking, Steered
 from domain.strategies.backoff import hold_back
@@ -21,7 +21,7 @@ from domain.strategies.canary.steps import CanarySpec
 from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStrategy
 from tests.prove.starts import QUICK_JUDGE, Start
 
-_WAVES, _GREEN, _RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, steering.retry
+_WAVES, _GREEN, _RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, trying_again.retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ FAULTS = (
     Fault(
         "what failed is never tried again", ("domain.strategies.converge.hold_back",), _never_again, rolling(1, 1, 0)
     ),
-    Fault("a retry loses the size", ("domain.steering.verbs.retry",), _size_lost, rolling(1, 1, 0, size=2)),
+    Fault("a retry loses the size", ("domain.steering.trying_again.retry",), _size_lost, rolling(1, 1, 0, size=2)),
     Fault(
         "the way back keeps the new size",
         ("domain.steering.verbs.turned_back",),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from domain.model.deployment import Deployment, RolloutOutcome
+from domain.steering import trying_again
 from domain.steering import verbs as steering
 from domain.steering.steered import Steered
 from domain.words.errors import RollwayError
@@ -40,7 +41,7 @@ def _retry(state: State) -> Steered:
     if last is None and state.rolled_back is not None:
         last, outcome = state.rolled_back, RolloutOutcome.ROLLED_BACK
     again = request(deployment, last[0], state.policy, desired=last[1]) if last else None
-    return steering.retry(deployment, again, outcome, asking(deployment, state.now))
+    return trying_again.retry(deployment, again, outcome, asking(deployment, state.now))
 
 
 COMMANDS: dict[str, Command] = {

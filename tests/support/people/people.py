@@ -10,7 +10,8 @@ from domain.model.policy import DeploymentPolicy
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.past import EndedRollout, KnownRevision, way_back
 from domain.steering.steered import Asking, Steered
-from domain.steering.verbs import abort, destroy, pause, promote, resume, retry, scale, undo
+from domain.steering.trying_again import retry
+from domain.steering.verbs import abort, destroy, pause, promote, resume, scale, undo
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import typer
 from typer.testing import CliRunner
 
 from cli.commands.deployments.change import VERBS
-from cli.sending import subcommand, verb_of
+from cli.subcommands import subcommand, verb_of
 
 
 def said_of(name: str) -> str:
