@@ -1,7 +1,7 @@
 """Whether a new revision answers nobody, by what proxies tell: a limit of every rollout, judged or not."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
@@ -10,6 +10,7 @@ LONGEST = 2
 """A request is unanswered once it has waited so many times as long as any answer of the old revision took to begin."""
 SHORTEST = timedelta(seconds=5)
 """No request is unanswered before it has waited so long, however quick the old revision is."""
+FIRST_BYTES_LATE = timedelta(seconds=3)
 
 
 def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
@@ -17,17 +18,22 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
 
     Those that failed count at once. Those under way count where the old revision answers: after `LONGEST` times as long
     as the slowest of its answers took. An answer that has begun is one; a 5xx is none.
+
+    Proxies add first bytes up to two seconds late, so in the beginning some are of answers from before the first look.
     """
-    told = sum((interval.of.get(new, Answers()) for interval in intervals), Answers())
-    if told.done > told.failed or sum(told.first_byte) > told.done:
+    told, late = (_told(intervals, new, since) for since in (intervals[0].at, intervals[0].at + FIRST_BYTES_LATE))
+    if told.done > told.failed or sum(late.first_byte) > told.done:
         return None
-    by = sum((interval.of.get(old, Answers()) for interval in intervals), Answers())
-    patience = _patience(by)
+    patience = _patience(_told(intervals, old, intervals[0].at))
     if patience is None:
         return told.failed
     sent_by = intervals[-1].at - patience
     sent = sum(interval.of[new].begun or 0 for interval in intervals if new in interval.of and interval.at <= sent_by)
-    return max(told.failed, sent)
+    return told.failed + max(0, sent - max(told.done, sum(told.first_byte)))
+
+
+def _told(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:
+    return sum((interval.of.get(revision, Answers()) for interval in intervals if interval.at >= since), Answers())
 
 
 def _patience(answers: Answers) -> timedelta | None:

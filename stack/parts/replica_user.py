@@ -24,7 +24,8 @@ def made_replica_user(say: Callable[[str], None]) -> str:
         return ""
     try:
         if not _is_known():
-            subprocess.run(_MAKE, capture_output=True, check=True)  # noqa: S603 -- the words of _MAKE
+            path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd stands there, and not on every PATH
+            subprocess.run(_MAKE, capture_output=True, check=True, env={"PATH": path})  # noqa: S603 -- the words of _MAKE
         account = pwd.getpwnam(REPLICA_USER)
         _run_as(account.pw_uid, account.pw_gid, ":")
     except (OSError, KeyError, subprocess.SubprocessError) as error:

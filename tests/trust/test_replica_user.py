@@ -28,7 +28,7 @@ def no_account() -> Iterator[None]:
     had = is_known()
     yield
     if not had and is_known():
-        subprocess.run(["userdel", REPLICA_USER], check=True)
+        subprocess.run(["/usr/sbin/userdel", REPLICA_USER], check=True)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_where_another_user_could_read_nothing_replicas_run_as_root(monkeypatch:
 def test_where_no_account_can_be_made_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     if is_known():
         pytest.skip("THE ACCOUNT IS HERE ALREADY")
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("stack.parts.replica_user._MAKE", ("/nowhere/useradd",))
     said: list[str] = []
     assert made_replica_user(said.append) == ""
     assert "no account of their own can be made for them" in said[0]

@@ -58,7 +58,11 @@ NONE = answers(0)
         # one good answer, or one that has begun, and it answers
         (told((1, QUICK, answers(7, 6))), None),
         (told((1, QUICK, answers(7, 7)), (2, QUICK, answers(1))), None),
-        (told((1, QUICK, answers(0, begun=9, ms_300=1))), None),
+        (told((1, QUICK, answers(0, begun=9)), (5, QUICK, answers(0, ms_300=1))), None),
+        # in the beginning a first byte may be that of an answer from before, which failed
+        (told((1, QUICK, answers(0)), (2, QUICK, answers(7, 7, ms_5=9))), 7),
+        # streams that began then are no failures either
+        (told((1, QUICK, answers(0, begun=9, ms_300=9)), (60, QUICK, NONE)), 0),
         # a 5xx has a first byte, and is none
         (told((1, QUICK, answers(7, 7, ms_5=7))), 7),
         # under way: after five seconds, or twice as long as the old revision's slowest

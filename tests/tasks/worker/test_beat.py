@@ -44,11 +44,6 @@ def test_a_tick_is_no_news(
     assert "alarm" not in capsys.readouterr().err
 
 
-def test_beat_subscribes_to_no_answer(beat: MemoryScheduler, client: redis.Redis) -> None:
-    eventually(lambda: beat.tick() is not None and client.llen(f"{KEY_PREFIX}{LIFECYCLE_QUEUE}") > 1)
-    assert client.pubsub_channels(f"*{beat.app.backend.task_keyprefix.decode()}*") == []
-
-
 def test_a_tick_is_sent_in_each_interval_but_not_to_a_queue_that_nobody_reads(
     beat: MemoryScheduler, client: redis.Redis
 ) -> None:

@@ -1,5 +1,6 @@
 """A plain rolling update to a revision that answers nobody, counted by a real Envoy: it goes back, without a judge."""
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -65,7 +66,7 @@ def test_a_rolling_update_to_what_answers_nobody_goes_back(edge: Edge, spoil: Ca
         eventually(is_back)
         row = told(edge, made)
         assert row["unanswered"] >= 20
-        assert row["back_reason"].startswith("the new revision answered none of 2")
+        assert re.fullmatch(r"the new revision answered none of \d+ requests", row["back_reason"])
 
 
 def test_one_that_answers_anybody_is_not_sent_back_by_what_it_left_before(edge: Edge) -> None:
