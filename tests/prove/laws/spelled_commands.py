@@ -122,13 +122,16 @@ def _back(state: State, size: int | None = None) -> Deployment | None:
 
 
 def _retried(state: State) -> Deployment | None:
-    """What runs is the answer; what returns, or has returned, begins again with the size that came with it."""
+    """What runs is the answer; what returns, or has returned, begins again with the size that came with it.
+
+    Where nothing was rolled back, failed starts are forgotten.
+    """
     rollout = state.deployment.rollout
     if rollout is not None:
         returns = state.deployment.status == ROLLING_BACK
         return _activated(state, rollout.to_revision_id, rollout.desired_with_revision, supersede=returns)
     if state.rolled_back is None:
-        return None
+        return replace(state.deployment, start_failures=None, degraded_reason=None, retry_at=None)
     revision, size = state.rolled_back
     return _activated(state, revision, size, supersede=False)
 
