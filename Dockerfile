@@ -12,7 +12,7 @@ RUN useradd --create-home --uid 10001 rollway && install -d -o rollway -g rollwa
 WORKDIR /app
 # Before the code, so that a change of the code does not install everything again.
 COPY requirements/base.txt requirements/
-RUN pip install --require-hashes -r requirements/base.txt
+RUN pip install --no-deps --require-hashes -r requirements/base.txt
 
 FROM pins AS wheel
 # .dockerignore lists what is let in.
@@ -23,6 +23,6 @@ FROM pins
 COPY examples examples
 COPY --from=wheel /wheel /wheel
 # A clone made under `umask 077` could be read by root only.
-RUN chmod -R a+rX /app && pip install --no-deps /wheel/*.whl
+RUN chmod -R a+rX /app && pip install --no-deps /wheel/*.whl && pip check
 
 USER rollway

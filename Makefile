@@ -4,6 +4,8 @@ ARGS ?=
 
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q
+# A list of pins is whole: what a package asks for beyond it is never looked up, whatever came out since, and `pip check` says what is missing.
+PINNED := --no-deps --require-hashes
 UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command 'make lock'
 
@@ -139,7 +141,8 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 
 envoy-api: .venv/bin/pip ## the descriptors of Envoy's messages anew, into api/proxies/
 	@$(BIN)/python -m venv --clear .venv/envoy-api
-	@.venv/envoy-api/bin/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/envoy-api.txt
+	@.venv/envoy-api/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/envoy-api.txt
+	@.venv/envoy-api/bin/python -m pip check -q
 	@.venv/envoy-api/bin/python requirements/envoy_api.py api/proxies/protobuf/envoy_api.binpb
 
 clean: ## remove .venv and caches; .rollway stays
@@ -148,26 +151,30 @@ clean: ## remove .venv and caches; .rollway stays
 # A stamp is written last: an install that fails half-way is repeated by the next make.
 .venv/.runtime: .venv/bin/pip requirements/runtime.txt pyproject.toml
 	@echo "installing requirements/runtime.txt into .venv"
-	@$(PIP_INSTALL) --require-hashes -r requirements/runtime.txt
+	@$(PIP_INSTALL) $(PINNED) -r requirements/runtime.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check -q
 	@touch $@
 
 # dev.txt holds all of runtime.txt in the same versions, so it makes both stamps.
 .venv/.dev: .venv/bin/pip requirements/dev.txt pyproject.toml
 	@echo "installing requirements/dev.txt into .venv"
-	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) $(PINNED) -r requirements/dev.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check -q
 	@touch .venv/.runtime $@
 
 # An environment of its own: Sphinx brings some thirty packages that nothing else needs.
 .venv/.docs: .venv/bin/pip requirements/docs.txt
 	@echo "installing requirements/docs.txt into .venv/docs"
 	@$(BIN)/python -m venv --clear .venv/docs
-	@.venv/docs/bin/python -m pip install --disable-pip-version-check -q --require-hashes -r requirements/docs.txt
+	@.venv/docs/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/docs.txt
+	@.venv/docs/bin/python -m pip check -q
 	@touch $@
 
 .venv/.lock: .venv/bin/pip requirements/lock.txt
-	@$(PIP_INSTALL) --require-hashes -r requirements/lock.txt
+	@$(PIP_INSTALL) $(PINNED) -r requirements/lock.txt
+	@$(BIN)/python -m pip check -q
 	@touch $@
 
 # pip is the last thing a venv gets: without it the venv is half made and --clear begins again.

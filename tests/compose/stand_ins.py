@@ -75,7 +75,7 @@ def build_stand_ins(url: str, python: Path, folder: Path) -> None:
 
 def download_wheels(python: Path, requirements: Path, folder: Path) -> None:
     """What the image of Rollway installs, by hash, into `folder`/wheels. Needs the package index."""
-    words = ("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--require-hashes")
+    words = ("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes")
     _output(python, *words, "--requirement", requirements, "--dest", folder / "wheels")
 
 

@@ -69,7 +69,7 @@ def _run(python: str, faults: list[str]) -> str:
         ]
         steps = (
             [f"python{python}", "-m", "venv", f"{folder}/venv"],
-            [*pip, "--require-hashes", "-r", str(ROOT / "requirements" / "runtime.txt")],
+            [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements" / "runtime.txt")],
             [*pip, "--no-deps", str(wheel)],
             [f"{program}rollway", "demo", "--json"],
         )
