@@ -1,4 +1,4 @@
-"""`make platforms`: whether each platform has a wheel of every pinned package; here they are installed and run."""
+"""`make platforms`: whether each platform has a wheel of every pin, and that pins are what is installed, on any day."""
 
 import os
 import platform
@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tests.platforms.any_day import installed_on_any_day
 from tests.platforms.table import PLATFORMS, PYTHONS, Oldest
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +30,12 @@ def main() -> int:
             cells = [_resolved(found.base, python, "base", faults), _resolved(found.runtime, python, "runtime", faults)]
             run = _run(python, faults) if found.name == OURS else "only resolved"
             table.add_row(found.name, python, *cells, run)
+    days = Table("list", "pip", "installed", title="beside a newer version of every package")
+    for row in installed_on_any_day(sys.executable, faults):
+        days.add_row(*row)
     console = Console(width=120)
     console.print(table)
+    console.print(days)
     for fault in faults:
         console.print(fault, style="red", markup=False)
     return 1 if faults else 0
@@ -39,7 +44,7 @@ def main() -> int:
 def _resolved(oldest: Oldest, python: str, pins: str, faults: list[str]) -> str:
     """How many wheels uv would install on that system; nothing is downloaded but what describes them."""
     with tempfile.TemporaryDirectory() as nowhere:
-        options = f"--no-config --dry-run --only-binary :all: --require-hashes --target {nowhere}"
+        options = f"--no-config --dry-run --only-binary :all: --no-deps --require-hashes --target {nowhere}"
         asked = f"--python-platform {oldest.uv} --python-version {python} -r requirements/{pins}.txt"
         command = [str(UV), "pip", "install", *options.split(), *asked.split()]
         said = _said(command, {"MACOSX_DEPLOYMENT_TARGET": oldest.macos} if oldest.macos else {})
