@@ -6,6 +6,7 @@ from domain.cycle.rollout import ROLLING_BACK
 from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
+from domain.strategies.backoff import is_proven
 from domain.words.errors import NoRolloutError, WrongStateError
 from domain.words.numbers import number_of
 
@@ -25,9 +26,13 @@ def retry(
     it is rolling back                                       -> a new rollout takes its place
     it is under way                                          -> the running rollout is the answer
     it was rolled back                                       -> activate its revision
+
+    Failed starts of before a replica that has been well for a minute are none.
     """
     has_none = last is None or outcome not in (None, RolloutOutcome.ROLLED_BACK)
-    tired = deployment.start_failures or deployment.degraded_reason or deployment.retry_at
+    failures = deployment.start_failures
+    failing = failures is not None and not is_proven(failures, asking.at)
+    tired = failing or deployment.degraded_reason or deployment.retry_at
     if now or (has_none and tired):
         return _try_now(deployment) if tired else Steered.unchanged(deployment)
     if last is None or has_none:

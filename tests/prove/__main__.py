@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic
 
-from tests.prove.film import film
+from tests.prove.film import beside, film
 from tests.prove.laws.pairs import first_unlike_pair
 from tests.prove.search import Found, Search
 from tests.prove.starts import SPECS, Start, starts
@@ -112,6 +112,8 @@ def main() -> int:
             if shown:
                 print(f"{job.start.name}\n{shown}\n")
         pairs = [pair for pair in unlike if pair]
+    for pair in pairs:
+        print(f"{beside(pair)}\n")
     print(table(results))
     print(
         f"\n{arguments.pairs:,} random pairs of states with equal keys: {len(pairs)} from which different things follow"

@@ -1,9 +1,10 @@
-"""A path through the states as a film: a line for each event, with the picture after it and what was said."""
+"""What a search has found, to be read: a path through the states as a film, and two states that were taken for one."""
 
 from collections.abc import Iterator
 
 from domain.model.deployment import RouteStatus
 from domain.model.picture import picture
+from tests.prove.key import key_of
 from tests.prove.search import Path, moves
 from tests.prove.state import State
 
@@ -20,6 +21,18 @@ def _lines(state: State, path: Path) -> Iterator[str]:
         move = moves(state)[number]
         state = move.state
         yield _line((state.now - began).total_seconds(), move.event, state, move.said)
+
+
+def beside(pair: tuple[State, State]) -> str:
+    """Two states with one key: both in full, and what follows from one of them alone."""
+    one, another = ({key_of(move.state): move for move in moves(state)} for state in pair)
+    alone = [
+        _line(0, f"only from the {which}", move.state, f"{move.event}: {move.said}")
+        for which, mine, others in (("first", one, another), ("second", another, one))
+        for key, move in mine.items()
+        if key not in others
+    ]
+    return "\n".join((*(f"{_line(0, 'one key', state, '')}\n{state}" for state in pair), *alone))
 
 
 def _line(seconds: float, event: str, state: State, said: str) -> str:

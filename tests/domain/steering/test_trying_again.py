@@ -7,7 +7,7 @@ import pytest
 
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome, StartFailures
 from domain.steering.trying_again import retry
-from domain.words.errors import WrongStateError
+from domain.words.errors import NoRolloutError, WrongStateError
 from tests.support.people.people import asking, request
 from tests.support.pictures.pictures import (
     DESTROYED,
@@ -47,6 +47,13 @@ def test_now_begins_no_rollout_whatever_the_last_one_came_to(deployment: Deploym
     assert steered.deployment == replace(deployment, version=2)
     again = retry(deployment, last, RolloutOutcome.ROLLED_BACK, asking(deployment, LATER), now=True)
     assert (again.already, again.deployment) == (True, deployment)
+
+
+def test_failures_from_before_a_replica_that_has_been_well_for_a_minute_are_none() -> None:
+    up = replace(resting("■■"), start_failures=replace(FAILURES, came_up_at=NOW))
+    assert retry(up, None, None, asking(up, NOW + timedelta(seconds=59))).details == {"forgotten": 9}
+    with pytest.raises(NoRolloutError, match="no start has failed"):
+        retry(up, None, None, asking(up, NOW + timedelta(seconds=60)))
 
 
 @pytest.mark.parametrize("status", [DESTROYING, DESTROYED], ids=str)

@@ -124,14 +124,19 @@ def _back(state: State, size: int | None = None) -> Deployment | None:
 def _retried(state: State) -> Deployment | None:
     """What runs is the answer; what returns, or has returned, begins again with the size that came with it.
 
-    Where nothing was rolled back, failed starts are forgotten.
+    Where nothing was rolled back, failed starts are forgotten, those that still count.
     """
     rollout = state.deployment.rollout
     if rollout is not None:
         returns = state.deployment.status == ROLLING_BACK
         return _activated(state, rollout.to_revision_id, rollout.desired_with_revision, supersede=returns)
     if state.rolled_back is None:
-        return replace(state.deployment, start_failures=None, degraded_reason=None, retry_at=None)
+        before = state.deployment
+        came_up_at = before.start_failures.came_up_at if before.start_failures else None
+        well = before.start_failures is None or (came_up_at and state.now >= came_up_at + timedelta(seconds=60))
+        if well and not before.degraded_reason and not before.retry_at:
+            return None
+        return replace(before, start_failures=None, degraded_reason=None, retry_at=None)
     revision, size = state.rolled_back
     return _activated(state, revision, size, supersede=False)
 
