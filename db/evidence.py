@@ -1,40 +1,76 @@
-"""What the judges of canaries have seen: the intervals of their rollouts, with the answers of both sides."""
+"""What the judges of canaries have seen: one row of sums for each, into which every interval is folded."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
+from pydantic import TypeAdapter
 
-from domain.model.answers import Answers, Copies
-from domain.model.canary import Evidence
+from domain.model.answers import Answers, Interval
+from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
+from domain.strategies import stored_policy
+from domain.strategies.canary.judge import is_judged, seen_of
 
-_EVIDENCE = """
-    SELECT i.rollout_id, i.at, i.reporting, i.live, i.copies, i.copies_failed, coalesce(p.failed, 0), i.youngest_at,
-           n.done, n.failed, n.first_byte, n.cut, n.begun, n.refused,
-           o.done, o.failed, o.first_byte, o.cut, o.begun, o.refused
-      FROM intervals i JOIN rollouts r ON r.id = i.rollout_id
-      LEFT JOIN answers n ON (n.rollout_id, n.interval_id, n.revision_id) = (i.rollout_id, i.id, r.to_revision_id)
-      LEFT JOIN answers o ON (o.rollout_id, o.interval_id) = (i.rollout_id, i.id)
-       AND o.revision_id = CASE WHEN r.spec #>> '{judge,baseline}' = 'fresh' THEN r.id ELSE r.from_revision_id END
-      LEFT JOIN answers p ON (p.rollout_id, p.interval_id, p.revision_id) = (i.rollout_id, i.id, r.from_revision_id)
-     WHERE i.rollout_id = ANY(%(ids)b)
-     ORDER BY i.rollout_id, i.id
+_SUMS = TypeAdapter(Sums)
+
+_EVIDENCE = "SELECT rollout_id, sums::text FROM evidence WHERE rollout_id = ANY(%(ids)b)"
+
+_CANARY = """
+    SELECT r.strategy, r.spec, r.stage, r.weight, r.weight_known_at, r.from_revision_id, r.to_revision_id,
+           (SELECT max(t.healthy_at) FROM routes t
+             WHERE t.deployment_id = r.deployment_id AND t.revision_id = r.to_revision_id), e.sums::text
+      FROM rollouts r LEFT JOIN evidence e ON e.rollout_id = r.id
+     WHERE r.id = %s AND r.weight IS NOT NULL
+"""
+
+_KEEP = """
+    INSERT INTO evidence (rollout_id, sums) VALUES (%s, %s)
+    ON CONFLICT (rollout_id) DO UPDATE SET sums = excluded.sums
 """
 
 
-def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[UUID, tuple[Evidence, ...]]:
-    """The evidence of these rollouts, by their ids, the oldest interval first."""
-    found: defaultdict[UUID, list[Evidence]] = defaultdict(list)
+class _Canary(NamedTuple):
+    strategy: str
+    spec: Any
+    stage: int
+    weight: int
+    weight_known_at: datetime | None
+    from_revision_id: UUID
+    to_revision_id: UUID
+    youngest_at: datetime | None
+    sums: str | None
+
+
+def evidence_of(connection: Connection[Any], rollouts: Sequence[UUID]) -> dict[UUID, Sums]:
+    """The evidence of these rollouts, by their ids; of those of which a proxy has told."""
     rows = connection.cursor(binary=True).execute(_EVIDENCE, {"ids": list(rollouts)}).fetchall()
-    for rollout_id, at, reporting, live, copies, copies_failed, old_failed, youngest_at, *sides in rows:
-        of_copies = Copies(copies, copies_failed)
-        both = _answers(sides[:6]), _answers(sides[6:])
-        found[rollout_id].append(Evidence(at, *both, reporting, live, of_copies, old_failed, youngest_at))
-    return {rollout_id: tuple(seen) for rollout_id, seen in found.items()}
+    return {rollout_id: _SUMS.validate_json(sums) for rollout_id, sums in rows}
 
 
-def _answers(counts: Sequence[Any]) -> Answers:
-    done, failed, first_byte, cut, begun, refused = counts
-    return Answers() if done is None else Answers(done, failed, tuple(first_byte), cut, begun, refused)
+def fold(connection: Connection[Any], rollout_id: UUID, interval: Interval) -> None:
+    """Add the interval to what the judge of this rollout goes by, if it has one."""
+    found = next((_Canary(*row) for row in connection.execute(_CANARY, (rollout_id,))), None)
+    spec = stored_policy({"strategy": found.strategy, "spec": found.spec, "limits": {}}).spec if found else None
+    if found is None or not is_judged(spec):
+        return
+    before = NOTHING_SEEN if found.sums is None else _SUMS.validate_json(found.sums)
+    canary = CanaryState(found.stage, found.weight, found.weight_known_at, before)
+    has_baseline = spec.judge is not None and spec.judge.baseline == "fresh"
+    control = rollout_id if has_baseline else found.from_revision_id
+    sums = seen_of(canary, spec, _told(found, control, interval))
+    connection.execute(_KEEP, (rollout_id, _SUMS.dump_json(sums).decode()))
+
+
+def _told(canary: _Canary, control: UUID, interval: Interval) -> Evidence:
+    return Evidence(
+        interval.at,
+        canary=interval.of.get(canary.to_revision_id, Answers()),
+        control=interval.of.get(control, Answers()),
+        reporting=interval.reporting,
+        live=interval.live,
+        copies=interval.copies,
+        old_failed=interval.of.get(canary.from_revision_id, Answers()).failed,
+        youngest_at=canary.youngest_at,
+    )

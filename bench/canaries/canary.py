@@ -13,6 +13,7 @@ import numpy as np
 
 from bench.plots import save_picture, start_picture
 from domain.judge.evalues import Counts, harm
+from domain.model.canary import EValue
 
 PAGE, PICTURE = Path("docs/canary.md"), Path("docs/pictures/canary.png")
 BEGIN, END = "<!-- canary -->\n", "<!-- /canary -->"
@@ -52,14 +53,13 @@ def _world(chance: np.random.Generator, control: float, canary: float) -> list[C
 
 def _end(world: Sequence[Counts]) -> tuple[int, int, int] | None:
     """The canary's requests and failures, and the seconds, until harm is found, if it is."""
-    if harm(world, 1) < LIMIT:
-        return None
-    low, high = 0, len(world)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if harm(world[:middle], 1) >= LIMIT else (middle, high)
-    seen = world[:high]
-    return sum(each.canary for each in seen), sum(each.canary_failed for each in seen), high
+    shown = EValue()
+    for seconds, counts in enumerate(world, start=1):
+        shown = harm(shown, counts, 1)
+        if shown.highest >= LIMIT:
+            seen = world[:seconds]
+            return sum(each.canary for each in seen), sum(each.canary_failed for each in seen), seconds
+    return None
 
 
 def table(differences: Sequence[Difference]) -> str:

@@ -68,7 +68,7 @@ def _with_evidence(connection: Connection, loaded: Sequence[Deployment]) -> Sequ
         return loaded
     evidence = evidence_of(connection, judged)
     return [
-        replace(each, rollout=with_evidence(each.rollout, evidence.get(each.rollout.id, ()))) if each.rollout else each
+        replace(each, rollout=with_evidence(each.rollout, evidence.get(each.rollout.id))) if each.rollout else each
         for each in loaded
     ]
 

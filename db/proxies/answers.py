@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from db.evidence import fold
 from db.locking.rows import columns
 from domain.model.answers import Answers, Copies, Counters, Interval
 
@@ -25,12 +26,9 @@ _GROW = """
 """
 
 _INTERVAL = """
-    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed, youngest_at)
+    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed)
     VALUES (%(rollout_id)s, %(id)s, %(at)s, %(seconds)s, %(reporting)s, %(live)s, %(refused)s, %(copies)s,
-            %(copies_failed)s,
-            (SELECT max(t.healthy_at) FROM rollouts r
-               JOIN routes t ON t.deployment_id = r.deployment_id AND t.revision_id = r.to_revision_id
-              WHERE r.id = %(rollout_id)s))
+            %(copies_failed)s)
 """
 
 _ANSWERS = """
@@ -66,7 +64,8 @@ def record_interval(
 ) -> bool:
     """Write the next interval of a rollout, and what each proxy's counters showed at its end, by node id.
 
-    Returns False, and writes nothing, when another server has written an interval with this id, or is about to.
+    A judge's sums grow by it. Returns False, and writes nothing, when another server has written an interval with this
+    id, or is about to.
     """
     ((is_alone,),) = connection.execute(_LOCK, (rollout_id,)).fetchall()
     ((last,),) = connection.execute(_LAST_ID, (rollout_id,)).fetchall() if is_alone else [(None,)]
@@ -84,6 +83,7 @@ def record_interval(
         "copies_failed": interval.copies.failed,
     }
     is_quiet = not interval.of and not interval.refused and not interval.copies.done
+    fold(connection, rollout_id, interval)
     if not (is_quiet and connection.execute(_GROW, values).rowcount):
         connection.execute(_INTERVAL, values)
     with connection.cursor() as cursor:

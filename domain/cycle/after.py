@@ -26,7 +26,7 @@ from domain.cycle.rollout import (
     with_clock_stopped,
 )
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.canary import CanaryState
+from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.changes import RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, TrafficStatus
 
@@ -99,7 +99,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
 
 def _canary_at(stage: Stage, before: CanaryState | None) -> CanaryState:
     """Begin a stage, whose weight no proxy knows yet."""
-    return CanaryState(stage.number, stage.weight, evidence=before.evidence if before else ())
+    return CanaryState(stage.number, stage.weight, evidence=before.evidence if before else NOTHING_SEEN)
 
 
 def turns_clock(decision: ClassifiedDecision) -> bool:

@@ -48,8 +48,7 @@ def inputs_from_json(raw: dict[str, Any]) -> tuple[Deployment, datetime]:
     """
     snapshot = _told_flat(raw["deployment"])
     if (rollout := snapshot["rollout"]) is not None:
-        policy = stored_policy(rollout["policy"])
-        snapshot["rollout"] = {"canary": _canary_told_flat(rollout), **rollout, "policy": policy}
+        snapshot["rollout"] = {**rollout, "policy": stored_policy(rollout["policy"])}
     return _DEPLOYMENT.validate_python(snapshot), _INSTANT.validate_python(raw["now"])
 
 
@@ -57,13 +56,6 @@ def _told_flat(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """The snapshot, with the autoscaling that the release before recorded beside the other fields."""
     known = {"rules": recorded.get("rules", ()), "metrics": recorded.get("metrics", ())}
     return {"autoscaling": {**known, "last_at": recorded.get("last_autoscaled_at")}, **recorded}
-
-
-def _canary_told_flat(rollout: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The canary that the release before recorded as fields of its rollout; None where it had none."""
-    if rollout.get("weight") is None and not rollout.get("stage"):
-        return None
-    return {name: rollout[name] for name in ("stage", "weight", "weight_known_at", "evidence") if name in rollout}
 
 
 def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.model.canary import CanaryState, Evidence
+from domain.model.canary import CanaryState, Sums
 from domain.model.changes import Stage
 from domain.model.deployment import (
     Deployment,
@@ -118,11 +118,11 @@ def past_all_weights(rollout: Rollout) -> Rollout | None:
     return replace(rollout, canary=replace(canary, weight=None, weight_known_at=None), promote_requested=False)
 
 
-def with_evidence(rollout: Rollout, evidence: tuple[Evidence, ...]) -> Rollout:
+def with_evidence(rollout: Rollout, evidence: Sums | None) -> Rollout:
     """The rollout, with what the judge of its canary has seen."""
-    return (
-        replace(rollout, canary=rollout.canary and replace(rollout.canary, evidence=evidence)) if evidence else rollout
-    )
+    if rollout.canary is None or evidence is None:
+        return rollout
+    return replace(rollout, canary=replace(rollout.canary, evidence=evidence))
 
 
 def is_judged(rollout: Rollout) -> bool:

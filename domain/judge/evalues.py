@@ -6,8 +6,10 @@ Everything is a sum of logarithms, in the order of the intervals, so that the sa
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from domain.model.canary import BothSides, EValue
 
 _HARM = (1.5, 2, 3, 5, 10, 30)
 _NO_WORSE = (1, 0.5)
@@ -37,9 +39,19 @@ class Counts:
         own = self.canary / (self.canary + self.control) if self.canary and self.control else 0.0
         return self.shares or (own, own)
 
+    def added_to(self, tally: BothSides) -> BothSides:
+        """The tally with this interval."""
+        return BothSides(
+            tally.canary + self.canary,
+            tally.canary_failed + self.canary_failed,
+            tally.control + self.control,
+            tally.control_failed + self.control_failed,
+            tally.answered + (self.canary if self.answered is None else self.answered),
+        )
 
-def harm(intervals: Iterable[Counts], worse_than: float) -> float:
-    """The log e-value against "the canary fails at most `worse_than` times as often as the control", at its highest.
+
+def harm(before: EValue, counts: Counts, worse_than: float) -> EValue:
+    """The log e-value against "the canary fails at most `worse_than` times as often as the control", one interval on.
 
     Of the failures of an interval each is the canary's with probability at most θ0 = w·r / (w·r + 1 - w), where r is
     `worse_than` and w the canary's share of the requests. Against it stand the shares θλ of a canary that fails λ times
@@ -57,58 +69,55 @@ def harm(intervals: Iterable[Counts], worse_than: float) -> float:
     that with the highest w of the time since then E stays a supermartingale for each of them. That holds for the
     weight; what is known here is the share that was sent, and simulated canaries show how near it comes.
     """
-    seen = ((*each.lowest_and_highest, each) for each in intervals)
-    split = ((highest, each.canary_failed, each.control_failed, 0) for _, highest, each in seen)
-    return max(_split(split, worse_than, [worse_than * times for times in _HARM]), default=0.0)
+    _, highest = counts.lowest_and_highest
+    logs = _split(before.logs, highest, counts, worse_than, [worse_than * times for times in _HARM])
+    return EValue(max(before.highest, _mean(logs)), logs)
 
 
-def good_enough(intervals: Sequence[Counts], worse_than: float, allowed: float) -> float:
+def good_enough(before: EValue, counts: Counts, here: BothSides, worse_than: float, allowed: float) -> EValue:
     """The log e-value against "it fails more often than `allowed`, and than twice `worse_than` times the control".
 
     The mean of two, for the null is that both are so: the split of the failures turned round, and the number of clean
     answers against the rate q that is allowed:  E = mean over q' < q of (q'/q)^failed · ((1 - q')/(1 - q))^clean
     The lowest share is taken here. Whoever waits for the canary longer than for the control counts as failed as long.
+    `here` has this interval.
     """
-    seen = ((*each.lowest_and_highest, each) for each in intervals)
-    split = ((lowest, each.canary_failed, each.control_failed, each.waiting) for lowest, _, each in seen)
-    relative = _split(split, 2 * worse_than, _NO_WORSE)
-    absolute = _below(intervals, allowed)
-    return max((_mean(both) for both in zip(absolute, relative, strict=True)), default=0.0)
+    lowest, _ = counts.lowest_and_highest
+    logs = _split(before.logs, lowest, counts, 2 * worse_than, _NO_WORSE)
+    waiting = _factors(lowest, 2 * worse_than, _NO_WORSE) if lowest else [(0.0, 0.0)] * len(logs)
+    relative = _mean([log + counts.waiting * for_canary for log, (for_canary, _) in zip(logs, waiting, strict=True)])
+    clean, lost = here.answered - here.canary_failed, here.canary_failed + counts.waiting
+    absolute = _mean([_clean(clean, lost, rate * allowed, allowed) for rate in _GOOD])
+    return EValue(max(before.highest, _mean((absolute, relative))), logs)
 
 
 def _split(
-    intervals: Iterable[tuple[float, int, int, int]], boundary: float, ratios: Sequence[float]
-) -> Iterator[float]:
-    """The log e-values over time, of intervals as (the canary's share, its failures, the control's, how many wait)."""
-    sums, now = [0.0] * len(ratios), 0.0
-    for share, failed, others, waiting in intervals:
-        if share and (failed or others or waiting):
-            null = _theta(share, boundary)
-            thetas = [_theta(share, ratio) for ratio in ratios]
-            for place, theta in enumerate(thetas):
-                sums[place] += failed * math.log(theta / null)
-                sums[place] += others * math.log((1 - theta) / (1 - null))
-            now = _mean([sum_ + waiting * math.log(theta / null) for sum_, theta in zip(sums, thetas, strict=True)])
-        yield now
+    logs: tuple[float, ...], share: float, counts: Counts, boundary: float, ratios: Sequence[float]
+) -> tuple[float, ...]:
+    """The logarithms after one interval, in which the canary had this share."""
+    logs = logs or (0.0,) * len(ratios)
+    if not share or not (counts.canary_failed or counts.control_failed):
+        return logs
+    return tuple(
+        log + counts.canary_failed * for_canary + counts.control_failed * for_control
+        for log, (for_canary, for_control) in zip(logs, _factors(share, boundary, ratios), strict=True)
+    )
 
 
-def split_of_all(share: float, worse_than: float, failed: int, others: int) -> float:
+def _factors(share: float, boundary: float, ratios: Sequence[float]) -> list[tuple[float, float]]:
+    """By how much a failure of the canary, and one of the control, adds to the logarithm of each alternative."""
+    null = _theta(share, boundary)
+    thetas = [_theta(share, ratio) for ratio in ratios]
+    return [(math.log(theta / null), math.log((1 - theta) / (1 - null))) for theta in thetas]
+
+
+def harm_at_once(share: float, worse_than: float, failed: int, others: int) -> float:
     """The log e-value of `harm` of one interval that has it all, where the canary has at most this share."""
-    *_, found = _split([(share, failed, others, 0)], worse_than, [worse_than * times for times in _HARM])
-    return found
+    return harm(EValue(), Counts(0, failed, 0, others, (share, share)), worse_than).highest
 
 
 def _theta(share: float, ratio: float) -> float:
     return share * ratio / (share * ratio + 1 - share)
-
-
-def _below(intervals: Iterable[Counts], allowed: float) -> Iterator[float]:
-    answered = failed = 0
-    for counts in intervals:
-        answered += counts.canary if counts.answered is None else counts.answered
-        failed += counts.canary_failed
-        lost = failed + counts.waiting
-        yield _mean([_clean(answered - failed, lost, rate * allowed, allowed) for rate in _GOOD])
 
 
 def _clean(clean: int, failed: int, rate: float, allowed: float) -> float:

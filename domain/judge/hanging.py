@@ -1,35 +1,22 @@
 """Requests that wait for longer than a slow answer takes: slow before their first byte comes, if it ever does."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from itertools import accumulate
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from domain.judge.evalues import split_of_all
-from domain.judge.evidence import first_slow, percentiles_of, sent, sent_of
+from domain.judge.evalues import harm_at_once
+from domain.judge.evidence import first_slow
 from domain.judge.settings import Slow, times
-from domain.model.answers import FIRST_BYTE_MS, Answers
-from domain.model.canary import Evidence
+from domain.model.answers import FIRST_BYTE_MS
+from domain.model.canary import Evidence, Sums, Waiting
 
 _TOLD_AFTER = timedelta(seconds=3)
 """By then a first byte is in the counts of its proxy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hanging:
-    """The log e-value against "the canary waits for no longer than allowed", when it was at its highest.
+def waited(sums: Sums, told: Evidence, bucket: int | None, highest_share: float, slow: Slow) -> Waiting:
+    """One interval on; the exposure of `sums` has it, and `bucket` is that of its percentile.
 
-    `canary`: of its at least so many had no first byte within `within_ms`; `control`: of its at most so many were slow.
-    """
-
-    shown: float = 0.0
-    canary: int = 0
-    control: int = 0
-    within_ms: int = 0
-
-
-def hanging(evidence: Sequence[Evidence], slow: Slow) -> Hanging:
-    """The highest so far. Its q and T are those of the first interval that is judged, and stay.
+    q and T are those of the first interval that is judged, and stay.
 
     Nobody counts for how long a request has waited. But of what the canary was sent until T before now, all that was
     not too late has come within T, or has ended without a first byte; so the late ones are at least
@@ -42,39 +29,39 @@ def hanging(evidence: Sequence[Evidence], slow: Slow) -> Hanging:
     supermartingale of `harm`. It grows with the late ones of the canary and falls with those of the control, so with
     fewer of those and more of these it stays below, at each moment, whenever they come to be known.
     """
-    buckets = list(percentiles_of(evidence, slow))
-    first = next((at for at, seen in enumerate(evidence) if seen.canary.is_any), len(evidence))
-    warm = ((at, its) for at, its in enumerate(buckets) if at >= first and its is not None)
-    begin, bucket = next(warm, (0, len(FIRST_BYTE_MS)))
-    if (late := first_slow(bucket, slow)) > len(FIRST_BYTE_MS):
-        return Hanging()
-    new, old = [seen.canary for seen in evidence], [seen.control for seen in evidence]
-    is_judged = [at > begin and its is not None for at, its in enumerate(buckets)]
-    asked = list(accumulate(sent(its) if judged else 0 for its, judged in zip(new, is_judged, strict=True)))
-    settled = list(accumulate(_settled(its, late) if at > begin else 0 for at, its in enumerate(new)))
-    others = list(accumulate(sent(its) - sum(its.first_byte[: bucket + 1]) for its in old))
-    came_late = list(accumulate(sum(its.first_byte[bucket + 1 :]) for its in old))
-    before = came_late[begin] + sum(its.failed - its.cut for its in old[: begin + 1])
-    found, share, within_ms = Hanging(), 0.0, FIRST_BYTE_MS[late - 1]
-    for now, (at, (shares, _)) in enumerate(zip(_until(evidence, within_ms), sent_of(evidence), strict=True)):
-        share = max(share, shares[1] if shares and now > begin else 0.0)
-        if at <= begin or not share or (waiting := asked[at] - settled[now]) <= 0:
-            continue
-        at_most = max(others[at] - before, came_late[at] - came_late[begin])
-        shown = split_of_all(share, times(slow.worse_than), waiting, at_most)
-        if shown > found.shown:
-            found = Hanging(shown, waiting, at_most, within_ms)
-    return found
+    before, exposure = sums.waiting, sums.exposure
+    if before.bucket is None:
+        under_way = exposure.control - sum(exposure.first_byte) - exposure.dropped
+        return before if bucket is None else Waiting(bucket=bucket, owed=under_way)
+    late = first_slow(before.bucket, slow)
+    if late > len(FIRST_BYTE_MS):
+        return before
+    new, old = told.canary, told.control
+    came_late = sum(old.first_byte[before.bucket + 1 :])
+    asked = 0 if bucket is None else new.begun
+    pending = (*before.pending, (told.at, asked, old.begun - sum(old.first_byte) + came_late, came_late))
+    within = timedelta(milliseconds=FIRST_BYTE_MS[late - 1]) + _TOLD_AFTER
+    now = _until(replace(before, pending=pending), told.at - within)
+    settled = before.settled + sum(new.first_byte[:late]) + new.failed - new.cut
+    share = max(before.share, highest_share)
+    canary, control = now.asked - settled, max(now.owed, now.late)
+    shown = harm_at_once(share, times(slow.worse_than), canary, control) if share and canary > 0 else 0.0
+    now = replace(now, settled=settled, share=share)
+    return replace(now, highest=shown, canary=canary, control=control) if shown > before.highest else now
 
 
-def _settled(its: Answers, late: int) -> int:
-    return sum(its.first_byte[:late]) + its.failed - its.cut
+def _until(waiting: Waiting, end: datetime) -> Waiting:
+    """With the intervals that had ended by then no longer pending."""
+    over = [each for each in waiting.pending if each[0] <= end]
+    return replace(
+        waiting,
+        asked=waiting.asked + sum(asked for _, asked, _, _ in over),
+        owed=waiting.owed + sum(owed for _, _, owed, _ in over),
+        late=waiting.late + sum(late for _, _, _, late in over),
+        pending=waiting.pending[len(over) :],
+    )
 
 
-def _until(evidence: Sequence[Evidence], within_ms: int) -> Iterator[int]:
-    """For each interval the last one before it in which what was sent, and is not late, has come and is told of."""
-    before, last = timedelta(milliseconds=within_ms) + _TOLD_AFTER, -1
-    for seen in evidence:
-        while evidence[last + 1].at <= seen.at - before:
-            last += 1
-        yield last
+def within_ms(waiting: Waiting, slow: Slow) -> int:
+    """For so long at least those of `waiting.canary` waited."""
+    return FIRST_BYTE_MS[first_slow(waiting.bucket or 0, slow) - 1]

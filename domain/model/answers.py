@@ -1,13 +1,14 @@
 """What proxies measure of the answers of revisions, and what came in between two looks at their counters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import add, sub
 from typing import Self
 from uuid import UUID
 
 _A_DECADE = (10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 27, 30, 33, 36, 40, 45, 50, 55, 60, 65, 70, 75, 82, 90)
-FIRST_BYTE_MS = (
+FIRST_BYTE_MS: tuple[int, ...] = (
     *range(1, 10),
     *(tens * edge for tens in (1, 10, 100, 1_000) for edge in _A_DECADE),
     *(100_000, 120_000, 150_000, 200_000, 300_000),
@@ -25,29 +26,26 @@ class Answers:
 
     `first_byte`: how many took how long to their first byte, by `FIRST_BYTE_MS`; proxies add it up to two seconds
     later. An answer that never began is in none. `cut`: of those failed, the ones that had begun. `begun`: requests
-    sent, answered or not. `refused`: of those done, the ones with a 4xx. None: a release before did not count them.
+    sent, answered or not. `refused`: of those done, the ones with a 4xx.
     """
 
     done: int = 0
     failed: int = 0
     first_byte: tuple[int, ...] = _NOBODY_WAITED
     cut: int = 0
-    begun: int | None = None
-    refused: int | None = None
+    begun: int = 0
+    refused: int = 0
 
     def __add__(self, other: Self) -> "Answers":
-        first_byte = tuple(map(sum, zip(self.first_byte, other.first_byte, strict=True)))
-        begun = None if self.begun is other.begun is None else (self.begun or 0) + (other.begun or 0)
-        refused = None if self.refused is other.refused is None else (self.refused or 0) + (other.refused or 0)
-        failed, cut = self.failed + other.failed, self.cut + other.cut
-        return Answers(self.done + other.done, failed, first_byte, cut, begun, refused)
+        return self._each(other, add)
 
     def __sub__(self, other: Self) -> "Answers":
-        first_byte = tuple(mine - its for mine, its in zip(self.first_byte, other.first_byte, strict=True))
-        begun = None if self.begun is None else self.begun - (other.begun or 0)
-        refused = None if self.refused is None else self.refused - (other.refused or 0)
-        failed, cut = self.failed - other.failed, self.cut - other.cut
-        return Answers(self.done - other.done, failed, first_byte, cut, begun, refused)
+        return self._each(other, sub)
+
+    def _each(self, other: Self, put: Callable[[int, int], int]) -> "Answers":
+        first_byte = tuple(map(put, self.first_byte, other.first_byte))
+        done, failed, cut = put(self.done, other.done), put(self.failed, other.failed), put(self.cut, other.cut)
+        return Answers(done, failed, first_byte, cut, put(self.begun, other.begun), put(self.refused, other.refused))
 
     @property
     def is_any(self) -> bool:
@@ -57,7 +55,7 @@ class Answers:
     @property
     def is_possible(self) -> bool:
         """Whether no count is below 0."""
-        return min(self.done, self.failed, self.cut, self.begun or 0, self.refused or 0, *self.first_byte) >= 0
+        return min(self.done, self.failed, self.cut, self.begun, self.refused, *self.first_byte) >= 0
 
 
 @dataclass(frozen=True, slots=True)

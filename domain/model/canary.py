@@ -1,4 +1,4 @@
-"""A canary as a rollout has it: how far its weights are, and what its judge has seen."""
+"""A canary as a rollout has it: how far its weights are, and what its judge has seen, in sums that do not grow."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +26,103 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class BothSides:
+    """Requests of both sides, and how many of them failed, by one measure. `answered`: of the canary's, those ended."""
+
+    canary: int = 0
+    canary_failed: int = 0
+    control: int = 0
+    control_failed: int = 0
+    answered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EValue:
+    """A log e-value when it was at its highest; `logs` go on, one for each alternative."""
+
+    highest: float = 0.0
+    logs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What one measure has come to: `harm` over all weights, whose tally is `total`, `good` at the present one."""
+
+    total: BothSides = BothSides()
+    harm: EValue = EValue()
+    here: BothSides = BothSides()
+    good: EValue = EValue()
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What each side was sent, and how much of it is done. `recent`: sent to (canary, control) in the last intervals.
+
+    `dropped`: of the control's, those that ended without a first byte. `first_byte`: the control's times.
+    """
+
+    recent: tuple[tuple[int, int], ...] = ()
+    canary: int = 0
+    canary_done: int = 0
+    control: int = 0
+    control_done: int = 0
+    dropped: int = 0
+    first_byte: tuple[int, ...] = Answers().first_byte
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Requests that wait for their first byte for longer than the control's percentile of the first interval judged.
+
+    `bucket`: where that percentile is; None before. `highest`: the log e-value against "the canary waits for no longer
+    than allowed", when `canary` of its requests had waited too long at least, and `control` of the others at most.
+
+    `asked`: sent to the canary by the time from which all has come that will in time. `settled`: of the canary's, what
+    is not late. `late`, `owed`: of the control's by that time, what came late, and what came late or not at all.
+    `pending`: the same of the intervals since, each with its end. `share`: the highest of the canary.
+    """
+
+    highest: float = 0.0
+    canary: int = 0
+    control: int = 0
+    bucket: int | None = None
+    asked: int = 0
+    settled: int = 0
+    late: int = 0
+    owed: int = 0
+    share: float = 0.0
+    pending: tuple[tuple[datetime, int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """All evidence until `at`, folded, so that a look at it costs the same after a day as after a minute.
+
+    `looks` at proxies, `requests` that the canary answered, `copies`, those of them that show harm, `copied`, and
+    `old_failed` are of the time since the present weight was known, `since`. `began_at`: the canary's first request.
+    """
+
+    at: datetime | None = None
+    reporting: int = 0
+    live: int = 0
+    since: datetime | None = None
+    looks: int = 0
+    requests: int = 0
+    copies: Copies = NO_COPIES
+    copied: EValue = EValue()
+    old_failed: int = 0
+    began_at: datetime | None = None
+    exposure: Exposure = Exposure()
+    failed: Compared = Compared()
+    refused: Compared = Compared()
+    slow: Compared = Compared()
+    waiting: Waiting = Waiting()
+
+
+NOTHING_SEEN = Sums()
+
+
+@dataclass(frozen=True, slots=True)
 class CanaryState:
     """How far a canary is.
 
@@ -37,7 +134,7 @@ class CanaryState:
     stage: int = 0
     weight: int | None = 0
     weight_known_at: datetime | None = None
-    evidence: tuple[Evidence, ...] = ()
+    evidence: Sums = NOTHING_SEEN
 
     @classmethod
     def stored(cls, stage: int, weight: int | None, weight_known_at: datetime | None) -> Self | None:

@@ -320,7 +320,6 @@ CREATE TABLE intervals (
     refused integer NOT NULL,
     copies integer NOT NULL, -- of requests, that a canary answered before its first weight
     copies_failed integer NOT NULL,
-    youngest_at timestamptz, -- when the youngest replica of the new revision came up
     CONSTRAINT intervals_pkey PRIMARY KEY (rollout_id, id),
     CONSTRAINT intervals_counts_check CHECK (id > 0 AND seconds >= 0 AND least(refused, copies, copies_failed) >= 0
         AND reporting BETWEEN 0 AND live),
@@ -335,12 +334,19 @@ CREATE TABLE answers (
     failed integer NOT NULL,
     cut integer NOT NULL, -- of those failed: they had begun
     first_byte integer[] NOT NULL,
-    begun integer, -- requests sent, answered or not; none: a proxy with an older bootstrap does not tell
-    refused integer, -- of those done: with a 4xx
+    begun integer NOT NULL, -- requests sent, answered or not
+    refused integer NOT NULL, -- of those done: with a 4xx
     CONSTRAINT answers_pkey PRIMARY KEY (rollout_id, interval_id, revision_id),
     CONSTRAINT answers_counts_check CHECK (least(done, failed, cut, begun, refused) >= 0 AND 0 <= ALL (first_byte)),
     CONSTRAINT answers_interval_id_fkey FOREIGN KEY(rollout_id, interval_id)
         REFERENCES intervals (rollout_id, id) ON DELETE CASCADE ON UPDATE CASCADE
+);
+-- What the judge of a canary goes by: all intervals in one row, Sums of domain/model/canary.py as JSON.
+CREATE TABLE evidence (
+    rollout_id uuid NOT NULL,
+    sums json NOT NULL,
+    CONSTRAINT evidence_pkey PRIMARY KEY (rollout_id),
+    CONSTRAINT evidence_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
 -- what each proxy's counters showed at the last look of a rollout: the next one counts from there
 -- of_revisions: {revision id: [done, failed, first_byte, cut, begun]}

@@ -14,7 +14,6 @@ EXPLAINED: dict[str, str] = {
     "drawn._change: 0.0 -> -1.0": "only what is above 0 is divided by",
     "errors.RollwayError.__init__: super().__init__(message) -> nothing": "an exception has its arguments before that",
     "errors: if TYPE_CHECKING -> if not": "what is imported there is for types alone",
-    "evidence._slow_ones: strict=True -> nothing": "both have a count for each bucket",
     "judging._judge: (to - desired) * rule.step -> (to - desired) / rule.step": "only the sign is asked for",
     "judging._judge: 0 -> 1": "no rule has a step of 0",
     "judging._judge: rule.step < 0 -> rule.step <= 0": "no rule has a step of 0",

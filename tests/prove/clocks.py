@@ -65,9 +65,11 @@ def told(rollout: Rollout, now: datetime) -> int:
     """What proxies have told its judge: 0 nothing that it goes by, 1 good of this weight, 2 harm of any."""
     if not is_judged(rollout):
         return 0
-    if any(seen.canary.failed for seen in canary_of(rollout).evidence):
+    canary = canary_of(rollout)
+    if canary.evidence.failed.total.canary_failed:
         return 2
-    return int(any(seen.at > (canary_of(rollout).weight_known_at or now) for seen in canary_of(rollout).evidence))
+    at, since = canary.evidence.at, canary.weight_known_at or now
+    return int(at is not None and at > since)
 
 
 def is_asked(rollout: Rollout | None, now: datetime) -> bool:

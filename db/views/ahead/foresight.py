@@ -14,7 +14,7 @@ from db.views.deployments import DeploymentView, deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
 from domain.cycle.rollout import is_judged, with_evidence
 from domain.foresight.rehearsal.learned import Learned
-from domain.model.canary import Evidence
+from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Route, StartFailures
 from domain.words.errors import RolloutNotFoundError
 
@@ -81,7 +81,7 @@ class LearnedView:
 
     learned: Learned
     start_failures: StartFailures | None
-    evidence: tuple[Evidence, ...] = ()
+    evidence: Sums | None = None
 
 
 def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Learned:
@@ -109,8 +109,8 @@ def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedV
     (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
     rollout = view.snapshot.rollout
     judged = [] if rollout is None or not is_judged(rollout) else [rollout.id]
-    evidence = [told for its in (evidence_of(connection, judged) if judged else {}).values() for told in its]
-    return LearnedView(learned_of(connection, view.id), start_failures(*failures), tuple(evidence))
+    evidence = next(iter((evidence_of(connection, judged) if judged else {}).values()), None)
+    return LearnedView(learned_of(connection, view.id), start_failures(*failures), evidence)
 
 
 def rollout_of_id(connection: Connection[Any], rollout_id: UUID) -> RolloutView:

@@ -2,14 +2,27 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeGuard
 
 from domain.judge.judged import Found, Judged, judge, judge_copies, over_at
 from domain.judge.settings import Judge
-from domain.model.canary import CanaryState
-from domain.strategies.canary.steps import CanarySpec, Mirror, weight_of
+from domain.judge.sums import seen
+from domain.model.canary import CanaryState, Evidence, Sums
+from domain.strategies.canary.steps import CanarySpec, weight_of
 from domain.words.numbers import duration
 
 EVERY_SECONDS = 1
+
+
+def is_judged(spec: object) -> TypeGuard[CanarySpec]:
+    """Whether what proxies tell of it is evidence: for its judge, or of its copies."""
+    return isinstance(spec, CanarySpec) and (spec.judge is not None or spec.mirror is not None)
+
+
+def seen_of(canary: CanaryState, spec: CanarySpec, told: Evidence) -> Sums:
+    """What the judge of a canary has seen, with one interval more."""
+    copied = weight_of(spec.mirror.share) if spec.mirror and not canary.weight else 0
+    return seen(canary.evidence, told, spec.judge, canary.weight_known_at, copied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +39,9 @@ class Judgement:
     next_at: datetime | None = None
 
 
-def _of_copies(canary: CanaryState, spec: CanarySpec, mirror: Mirror, now: datetime) -> Judgement:
+def _of_copies(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
     since, next_at = canary.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
-    found = judge_copies(spec.judge, canary.evidence, weight_of(mirror.share), since)
+    found = judge_copies(spec.judge, canary.evidence, since)
     if spec.judge is None or not spec.judge.dry_run:
         return Judgement(found.sentence, gives_up=found.found is Found.HARM, next_at=next_at)
     return _on_a_dry_run(found, next_at)
@@ -52,7 +65,7 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
     """
     settings = spec.judge
     if spec.mirror and canary.stage and not canary.weight:
-        return _of_copies(canary, spec, spec.mirror, now)
+        return _of_copies(canary, spec, now)
     if settings is None or not canary.weight:
         return Judgement()
     since = canary.weight_known_at or now

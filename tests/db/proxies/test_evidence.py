@@ -13,11 +13,11 @@ from domain.cycle.recording import inputs_json
 from domain.foresight.plan.world import cycle
 from domain.handlers.replay import replay_step
 from domain.model.answers import Answers, Copies, Interval
-from domain.model.canary import Evidence
+from domain.model.canary import NOTHING_SEEN, Evidence
 from domain.model.deployment import Verdict
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.policies import BASELINE
-from tests.support.pictures.values_within import canary_of
+from tests.support.pictures.values_within import canary_of, with_canary
 from tests.support.rows.deployments import make_deployment, write
 
 JUDGED = {"strategy": "canary", "spec": {"steps": ["5%", "50%"], "judge": {}}}
@@ -33,7 +33,7 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
     assert made.rollout_id
     with transaction(engine) as connection:
         claim = claim_these(connection, [made.id])
-        answers = {made.v1: Answers(90, 0, refused=7), made.v2: Answers(10, 10, refused=0)}
+        answers = {made.v1: Answers(90, 0, begun=90, refused=7), made.v2: Answers(10, 10, begun=10)}
         quiet, told = (
             Interval(number, claim.now + timedelta(seconds=number), 1.0, of, 1, 2)
             for number, of in ((1, {}), (2, answers))
@@ -42,10 +42,11 @@ def test_a_judge_sees_the_answers_of_both_revisions_and_a_harmful_canary_goes_ba
             record_interval(connection, made.rollout_id, interval, {})
         (deployment,) = load(connection, claim.deployments)
     assert deployment.rollout
-    assert canary_of(deployment.rollout).evidence == (
+    evidence = (
         Evidence(quiet.at, Answers(), Answers(), 1, 2, youngest_at=UP_AT),
-        Evidence(told.at, Answers(10, 10, refused=0), Answers(90, 0, refused=7), 1, 2, youngest_at=UP_AT),
+        Evidence(told.at, Answers(10, 10, begun=10), Answers(90, 0, begun=90, refused=7), 1, 2, youngest_at=UP_AT),
     )
+    assert deployment.rollout == with_canary(deployment.rollout, evidence=evidence)
     decision = cycle(deployment, claim.now)
     assert decision.verdict is Verdict.GIVE_UP
     assert decision.reason.startswith("canary 10 of 10 failed, control 0 of 90; if it were no worse, the chance")
@@ -60,14 +61,19 @@ def test_with_a_fresh_baseline_a_judge_compares_with_its_answers_alone(engine: E
     assert made.rollout_id
     with transaction(engine) as connection:
         claim = claim_these(connection, [made.id])
-        answers = {made.v1: Answers(90, 9), made.v2: Answers(10, 1), made.rollout_id: Answers(12, 2)}
+        answers = {
+            made.v1: Answers(90, 9, begun=90),
+            made.v2: Answers(10, 1, begun=10),
+            made.rollout_id: Answers(12, 2, begun=12),
+        }
         interval = Interval(1, claim.now, 1.0, answers, 1, 1, copies=Copies(7, 3))
         record_interval(connection, made.rollout_id, interval, {})
         (deployment,) = load(connection, claim.deployments)
     assert deployment.rollout
-    assert canary_of(deployment.rollout).evidence == (
-        Evidence(claim.now, Answers(10, 1), Answers(12, 2), 1, 1, Copies(7, 3), old_failed=9),
+    evidence = (
+        Evidence(claim.now, Answers(10, 1, begun=10), Answers(12, 2, begun=12), 1, 1, Copies(7, 3), old_failed=9),
     )
+    assert deployment.rollout == with_canary(deployment.rollout, evidence=evidence)
 
 
 def test_without_a_judge_nothing_is_read(engine: Engine) -> None:
@@ -77,4 +83,4 @@ def test_without_a_judge_nothing_is_read(engine: Engine) -> None:
     with transaction(engine) as connection:
         (deployment,) = load(connection, claim_these(connection, [made.id]).deployments)
     assert deployment.rollout
-    assert canary_of(deployment.rollout).evidence == ()
+    assert canary_of(deployment.rollout).evidence == NOTHING_SEEN

@@ -115,7 +115,7 @@ def test_its_replicas_are_waited_for_in_words() -> None:
 
 def test_the_judge_compares_with_the_baseline_and_says_so() -> None:
     at = NOW - timedelta(seconds=1)
-    harmful = (Evidence(at, Answers(50, 40), Answers(50, 0), 1, 1),)
+    harmful = (Evidence(at, Answers(50, 40, begun=50), Answers(50, begun=50), 1, 1),)
     decision = decide(beside("■■■/■|■", **FIRST, evidence=harmful))
     assert decision.verdict is Verdict.GIVE_UP
     assert decision.reason.startswith("canary 40 of 50 failed, baseline 0 of 50; ")

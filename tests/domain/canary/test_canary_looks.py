@@ -19,7 +19,7 @@ from tests.support.pictures.policies import canary
 
 JUDGED = canary(steps=["5%", "50%"], judge={})
 SECOND_LATER = NOW + timedelta(seconds=1)
-HARM = Evidence(NOW - timedelta(seconds=1), Answers(50, 40), Answers(950), 1, 1)
+HARM = Evidence(NOW - timedelta(seconds=1), Answers(50, 40, begun=50), Answers(950, begun=950), 1, 1)
 FROZEN = Hold("held by the freeze f; then it goes on by itself", NOW + timedelta(hours=1))
 
 

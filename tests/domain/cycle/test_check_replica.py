@@ -14,8 +14,7 @@ from domain.handlers.reconcile import ReconcileHandler
 from domain.model.autoscaling import NO_AUTOSCALING
 from domain.model.deployment import DeploymentLifecycleStatus, Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
-from tests.support.pictures.pictures import NOW, READY, SCALING, V3, deploying, resting
-from tests.support.pictures.policies import canary
+from tests.support.pictures.pictures import NOW, READY, SCALING, V3, resting
 
 NEW = {"autoscaling", "rules", "metrics", "last_autoscaled_at"}
 """What snapshots of before there were rules do not hold."""
@@ -103,13 +102,3 @@ def test_a_snapshot_with_rules_survives_json() -> None:
     assert inputs_from_json(stored) == (ready, NOW)
     without = {key: value for key, value in stored["deployment"].items() if key not in NEW}
     assert inputs_from_json({"deployment": without, "now": NOW})[0] == replace(ready, autoscaling=NO_AUTOSCALING)
-
-
-def test_a_canary_told_flat_by_the_release_before_is_read_into_one_value() -> None:
-    deployment = deploying("■■|■", policy=canary(), rollout={"weight": 5})
-    stored = json.loads(inputs_json(deployment, NOW))
-    within = stored["deployment"]["rollout"].pop("canary")
-    stored["deployment"]["rollout"] |= within
-    read = inputs_from_json(stored)[0].rollout
-    assert within["weight"] == 5
-    assert read == deployment.rollout

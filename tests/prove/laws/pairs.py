@@ -7,6 +7,7 @@ from itertools import islice
 from random import Random
 from uuid import UUID
 
+from domain.model.canary import NOTHING_SEEN, Sums
 from domain.model.deployment import Rollout, Route, RouteStatus, StartFailures
 from tests.prove.clocks import SICK, ages, failures
 from tests.prove.key import NEVER, baseline_since, key_of
@@ -64,7 +65,9 @@ def _left_out(state: State, rollout: Rollout, chance: Random) -> Rollout:
         deadline = state.now + timedelta(seconds=chance.randint(-999, 999))
         return with_canary(passed, failed_routes=chance.randint(0, 9), stage=chance.randint(0, 9), deadline=deadline)
     return (
-        with_canary(rollout, stage=chance.randint(0, 9), evidence=()) if canary_of(rollout).weight is None else rollout
+        with_canary(rollout, stage=chance.randint(0, 9), evidence=NOTHING_SEEN)
+        if canary_of(rollout).weight is None
+        else rollout
     )
 
 
@@ -104,10 +107,16 @@ def twin(state: State, chance: Random) -> State:
                 steps=chance.randint(0, 99),
                 clock_stopped_at=_moved(rollout.clock_stopped_at, ago),
                 weight_known_at=_moved(canary_of(rollout).weight_known_at, ago),
-                evidence=tuple(replace(seen, at=seen.at + ago) for seen in canary_of(rollout).evidence),
+                evidence=_told(canary_of(rollout).evidence, ago),
             ),
         ),
     )
+
+
+def _told(sums: Sums, ago: timedelta) -> Sums:
+    waiting = replace(sums.waiting, pending=tuple((seen[0] + ago, *seen[1:]) for seen in sums.waiting.pending))
+    at, since, began_at = (_moved(at, ago) for at in (sums.at, sums.since, sums.began_at))
+    return replace(sums, waiting=waiting, at=at, since=since, began_at=began_at)
 
 
 def _moved(at: datetime | None, ago: timedelta) -> datetime | None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.canary import CanaryState
+from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, Rollout, Route, RouteStatus, StartFailures, TrafficStatus, Verdict
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
 from tests.support.worlds.promised import WHOLE, promised
@@ -86,7 +86,7 @@ def _rollout_after(before: Rollout, decision: ClassifiedDecision, now: datetime,
             rollout = replace(rollout, failed_routes=rollout.failed_routes + 1)
     rollout, stage = replace(rollout, steps=before.steps + 1), decision.changes.stage
     if stage is not None:
-        seen = before.canary.evidence if before.canary else ()
+        seen = before.canary.evidence if before.canary else NOTHING_SEEN
         canary = CanaryState(stage.number, stage.weight, None, seen)
         rises = before.canary is not None and before.canary.stage == stage.number
         rollout = replace(rollout, canary=canary, promote_requested=rises and rollout.promote_requested)

@@ -4,8 +4,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 from domain.model.autoscaling import AutoscalingState
-from domain.model.canary import CanaryState
+from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, Rollout
+from domain.strategies.canary.judge import seen_of
+from domain.strategies.canary.steps import CanarySpec
 
 CANARY_FIELDS = [field.name for field in fields(CanaryState)]
 AUTOSCALING_FIELDS = [field.name for field in fields(AutoscalingState)]
@@ -17,11 +19,17 @@ def canary_of(rollout: Rollout | None) -> CanaryState:
 
 
 def with_canary(rollout: Rollout, **changed: Any) -> Rollout:
-    """With fields of the rollout, or of its canary, changed."""
+    """With fields of the rollout, or of its canary, changed; `evidence` may be what proxies tell, in order."""
     its = {name: changed.pop(name) for name in CANARY_FIELDS if name in changed}
-    if its:
-        changed["canary"] = replace(canary_of(rollout), **its)
-    return replace(rollout, **changed)
+    told = its.pop("evidence") if isinstance(its.get("evidence"), tuple) else None
+    canary = replace(canary_of(rollout), **its)
+    if told is not None:
+        canary = replace(canary, evidence=NOTHING_SEEN)
+    spec = rollout.policy.spec
+    for seen in told or ():
+        assert isinstance(spec, CanarySpec)
+        canary = replace(canary, evidence=seen_of(canary, spec, seen))
+    return replace(rollout, canary=canary if its or told is not None else rollout.canary, **changed)
 
 
 def with_autoscaling(deployment: Deployment, **changed: Any) -> Deployment:

@@ -17,6 +17,7 @@ from tests.support.proxies.edge import Edge, api_process
 from tests.support.rows.deployments import write
 from tests.support.stack.server_process import running
 from tests.support.stack.waiting import eventually
+from tests.support.worlds.folding import folded
 from tests.support.worlds.rolling import Rolling, rolling, served
 
 
@@ -74,7 +75,7 @@ def judged(this: Rolling) -> Judged:
     """What a judge of slow answers finds of all intervals."""
     found, old, new = this.intervals(), this.made.v1, this.made.v2
     evidence = [Evidence(seen.at, seen.of.get(new, NOTHING), seen.of.get(old, NOTHING), 1, 1) for seen in found]
-    return judge(SLOW, evidence, found[0].at, found[-1].at)
+    return judge(SLOW, folded(SLOW, evidence, found[0].at), found[0].at, found[-1].at)
 
 
 def test_a_stream_is_as_fast_as_its_first_byte_to_the_judge_too(edge: Edge) -> None:

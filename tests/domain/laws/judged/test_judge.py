@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from domain.judge.evalues import Counts, good_enough, harm
+from domain.judge.evalues import Counts
 from tests.support.people.soak_report import leave, size
+from tests.support.worlds.folding import good_of, harm_of
 
 RUNS = size("judge", 60)
 INTERVALS = 300
@@ -39,7 +40,7 @@ def share(name: str, found: Callable[[np.random.Generator], bool], runs: int = R
 @pytest.mark.parametrize("how", ["plain", "bursts", "steps", "uneven"])
 @pytest.mark.parametrize("rate", [0, 0.001, 0.01, 0.05, 0.3])
 def test_a_canary_that_is_no_worse_is_hardly_ever_aborted(rate: float, how: str) -> None:
-    aborted = share(f"{how} {rate}", lambda chance: harm(world(chance, rate, rate, **{how: True}), 1) >= LIMIT_ABORT)
+    aborted = share(f"{how} {rate}", lambda chance: harm_of(world(chance, rate, rate, **{how: True}), 1) >= LIMIT_ABORT)
     leave(f"judge-{how}-{rate}", false_aborts=aborted, rollouts=RUNS)
     # 1 % by the theory; of few runs one more than that may be
     assert aborted <= max(0.013, 1.5 / RUNS)
@@ -59,12 +60,12 @@ def copied(chance: np.random.Generator, rate: float, canary: float, *, alike: bo
 @pytest.mark.parametrize("rate", [0.001, 0.05, 0.5])
 def test_a_canary_whose_copies_are_no_worse_is_hardly_ever_aborted(rate: float, alike: bool) -> None:  # noqa: FBT001
     name = f"copies {rate} {alike}"
-    aborted = share(name, lambda chance: harm(copied(chance, rate, rate, alike=alike), 1) >= LIMIT_ABORT)
+    aborted = share(name, lambda chance: harm_of(copied(chance, rate, rate, alike=alike), 1) >= LIMIT_ABORT)
     assert aborted <= max(0.013, 1.5 / RUNS)
 
 
 def test_a_canary_that_fails_its_copies_is_aborted_before_any_caller_meets_it() -> None:
-    found = share("copies", lambda chance: harm(copied(chance, 0.01, 0.2, alike=True), 1) >= LIMIT_ABORT, 20)
+    found = share("copies", lambda chance: harm_of(copied(chance, 0.01, 0.2, alike=True), 1) >= LIMIT_ABORT, 20)
     assert found > 0.9
 
 
@@ -79,24 +80,24 @@ def callers(chance: np.random.Generator, *, sticky: bool) -> list[Counts]:
 
 
 def test_failures_that_follow_a_sticky_caller_are_more_than_the_chances_say() -> None:
-    shared, kept = (
-        share(f"sticky {sticky}", lambda chance, sticky=sticky: harm(callers(chance, sticky=sticky), 1) >= LIMIT_ABORT)  # type: ignore[misc]
-        for sticky in (False, True)
-    )
+    def aborts(*, sticky: bool) -> float:
+        return share(f"sticky {sticky}", lambda chance: harm_of(callers(chance, sticky=sticky), 1) >= LIMIT_ABORT)
+
+    shared, kept = aborts(sticky=False), aborts(sticky=True)
     leave("judge-sticky", shared=shared, kept=kept, rollouts=RUNS)
     assert shared <= max(0.013, 1.5 / RUNS)
     assert kept > 0.1, "docs/canary.md says how often, and to whom that happens"
 
 
 def test_a_canary_that_fails_beside_a_control_that_does_not_is_aborted() -> None:
-    found = share("0 and 2 %", lambda chance: harm(world(chance, 0.02, 0), 1) >= LIMIT_ABORT, max(RUNS // 4, 20))
+    found = share("0 and 2 %", lambda chance: harm_of(world(chance, 0.02, 0), 1) >= LIMIT_ABORT, max(RUNS // 4, 20))
     assert found > 0.99
 
 
 def test_a_canary_that_is_just_worse_than_allowed_is_seldom_found_good() -> None:
-    found = share("1 % of 0", lambda chance: good_enough(world(chance, 0.01, 0), 1, 0.01) >= LIMIT_PROMOTE)
+    found = share("1 % of 0", lambda chance: good_of(world(chance, 0.01, 0), 1, 0.01) >= LIMIT_PROMOTE)
     assert found <= max(0.065, 4.5 / RUNS)
-    found = share("twice", lambda chance: good_enough(world(chance, 0.06, 0.03), 1, 0.01) >= LIMIT_PROMOTE)
+    found = share("twice", lambda chance: good_of(world(chance, 0.06, 0.03), 1, 0.01) >= LIMIT_PROMOTE)
     assert found <= max(0.065, 4.5 / RUNS)
 
 
@@ -104,6 +105,6 @@ def test_a_canary_that_is_as_good_is_found_good() -> None:
     for rate in (0, 0.001, 0.05):
 
         def is_found(chance: np.random.Generator, rate: float = rate) -> bool:
-            return good_enough(world(chance, rate, rate), 1.2, 0.01) >= LIMIT_PROMOTE
+            return good_of(world(chance, rate, rate), 1.2, 0.01) >= LIMIT_PROMOTE
 
         assert share(f"good {rate}", is_found, min(RUNS, 500)) > 0.9, rate

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from domain.judge.evalues import good_enough, harm
-from domain.judge.evidence import failures
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
 from tests.support.people.soak_report import leave, size
+from tests.support.worlds.folding import failures_of, good_of, harm_of
 
 RUNS = size("judge_durations", 6)
 SECONDS = 300
@@ -66,13 +65,13 @@ def world(
 
 
 def is_aborted(evidence: Sequence[Evidence]) -> bool:
-    return harm(failures(evidence), 1) >= LIMIT_ABORT
+    return harm_of(failures_of(evidence), 1) >= LIMIT_ABORT
 
 
 def is_promoted(evidence: Sequence[Evidence], after: int = 90) -> bool:
     """Whether it ever is found good enough once it had its first weight for half a minute, as it is by default."""
-    counts = failures(evidence)[60:]
-    return any(good_enough(counts[: at - 60], 1, 0.01) >= LIMIT_PROMOTE for at in range(after, SECONDS, 15))
+    counts = failures_of(evidence)[60:]
+    return any(good_of(counts[: at - 60], 1, 0.01) >= LIMIT_PROMOTE for at in range(after, SECONDS, 15))
 
 
 ALIKE = [

@@ -8,11 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from domain.judge.evalues import harm
-from domain.judge.evidence import slow_ones
-from domain.judge.hanging import hanging
-from domain.judge.settings import Slow, times
+from domain.judge.settings import Judge, Slow, times
 from tests.support.people.soak_report import leave, size
+from tests.support.worlds.folding import folded, harm_of, slow_of
 from tests.support.worlds.streams import BEFORE, Side, stream
 
 RUNS = size("judge_slow", 4)
@@ -23,7 +21,7 @@ def aborted(canary: Side, control: Side, slow: Slow, runs: int = RUNS) -> float:
     """The share of canaries that show harm at any look."""
     chance = np.random.default_rng([round(10_000 * each) for each in (canary.median, canary.spread, canary.later)])
     seen = (stream(chance, canary, control).evidence() for _ in range(runs))
-    return sum(harm(slow_ones(evidence, slow), times(slow.worse_than)) >= LIMIT for evidence in seen) / runs
+    return sum(harm_of(slow_of(evidence, slow), times(slow.worse_than)) >= LIMIT for evidence in seen) / runs
 
 
 @pytest.mark.parametrize(
@@ -62,7 +60,7 @@ def test_a_canary_that_is_later_by_much_more_is_aborted(median: float, factor: f
 
 
 FOR_EVER = 1_000_000.0
-AT_ONCE = Slow(warm_up="0s")
+WAITING = Judge(slow=Slow(warm_up="0s"))
 
 
 def aborted_for_waiting(canary: Side, control: Side, *, bursts: bool = False) -> float:
@@ -72,7 +70,7 @@ def aborted_for_waiting(canary: Side, control: Side, *, bursts: bool = False) ->
     """
     chance = np.random.default_rng([round(1000 * each) for each in (canary.hangs, canary.median, canary.spread)])
     seen = (stream(chance, canary, control, bursts=bursts, patience=FOR_EVER).evidence() for _ in range(RUNS))
-    return sum(hanging(evidence[30:], AT_ONCE).shown >= LIMIT for evidence in seen) / RUNS
+    return sum(folded(WAITING, evidence[30:]).waiting.highest >= LIMIT for evidence in seen) / RUNS
 
 
 @pytest.mark.parametrize("hangs", [0.0, 0.02, 0.2, 0.7, 1.0])
@@ -87,11 +85,11 @@ def test_an_identical_canary_is_hardly_ever_aborted_for_what_waits(hangs: float,
 def test_a_canary_that_answers_nobody_is_aborted_though_nobody_leaves(hangs: float, seconds: int) -> None:
     found = stream(np.random.default_rng(6), Side(hangs=hangs), Side(), patience=FOR_EVER)
     evidence = found.evidence(BEFORE + seconds)
-    assert hanging(evidence, AT_ONCE).shown >= math.log(3 * 2 / 0.01), (
+    assert folded(WAITING, evidence).waiting.highest >= math.log(3 * 2 / 0.01), (
         "beside two measures more, and its own slow answers"
     )
 
 
 def test_so_is_one_that_answers_after_half_a_minute_where_the_control_takes_20_ms() -> None:
     found = stream(np.random.default_rng(7), Side(median=30), Side())
-    assert hanging(found.evidence(BEFORE + 25), AT_ONCE).shown >= math.log(3 * 2 / 0.01)
+    assert folded(WAITING, found.evidence(BEFORE + 25)).waiting.highest >= math.log(3 * 2 / 0.01)

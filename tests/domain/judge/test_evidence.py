@@ -6,14 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from domain.judge.evidence import slow_ones
-from domain.judge.hanging import Hanging, hanging
 from domain.judge.judged import Found, judge
 from domain.judge.settings import Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
 from tests.domain.foresight.test_answered import first_byte
 from tests.support.pictures.pictures import NOW
+from tests.support.worlds.folding import folded, slow_of
 
 SLOW = Slow(by_at_least="1ms", warm_up="0s")
 BUCKETS = len(FIRST_BYTE_MS) + 1
@@ -42,7 +41,7 @@ def test_what_is_slow_is_beyond_the_bucket_of_the_percentile(
     before: tuple[int, ...], percentile: str, slow_above_ms: float
 ) -> None:
     slow = SLOW.model_copy(update={"of": percentile})
-    _, counts = slow_ones([seen(before), seen((1,) * BUCKETS)], slow)
+    _, counts = slow_of([seen(before), seen((1,) * BUCKETS)], slow)
     assert counts.canary == counts.control == BUCKETS
     assert counts.control_failed == sum(edge > slow_above_ms for edge in EDGES)
     next_edge = min(edge for edge in EDGES if edge >= slow_above_ms + 2)
@@ -63,7 +62,7 @@ def test_what_is_slow_is_beyond_the_bucket_of_the_percentile(
 )
 def test_how_much_later_the_canary_must_be(edge: int, by_at_least: str, slow_above_ms: float) -> None:
     slow = Slow(by_at_least=by_at_least, warm_up="0s")
-    _, counts = slow_ones([seen(first_byte(**{f"ms{edge}": 100})), seen(NOBODY_WAITED)], slow)
+    _, counts = slow_of([seen(first_byte(**{f"ms{edge}": 100})), seen(NOBODY_WAITED)], slow)
     assert counts.canary_failed == sum(each > slow_above_ms for each in EDGES if slow_above_ms < math.inf)
 
 
@@ -74,12 +73,13 @@ def test_who_waits_for_longer_than_a_slow_answer_takes_is_slow_before_it_comes()
         new = Answers(answered, 0, first_byte(ms20=answered), begun=10)
         return Evidence(NOW + timedelta(seconds=second), new, old, 1, 1)
 
-    slow = Slow(warm_up="0s")
-    assert hanging([waiting(second, 10) for second in range(20)], slow) == Hanging()
+    settings = Judge(slow=Slow(warm_up="0s"))
+    assert not folded(settings, [waiting(second, 10) for second in range(20)]).waiting.canary
     told = [waiting(second, 0) for second in range(20)]
     # 27 ms and 3 s before the twentieth interval ended the sixteenth; in the first nothing was known of the control
-    assert (hanging(told, slow).canary, hanging(told, slow).control, hanging(told, slow).within_ms) == (140, 0, 27)
-    found = judge(Judge(slow=slow), told, NOW, told[-1].at)
+    sums = folded(settings, told, NOW)
+    assert (sums.waiting.canary, sums.waiting.control) == (140, 0)
+    found = judge(settings, sums, NOW, told[-1].at)
     assert found.found is Found.HARM
     assert found.sentence.startswith("canary at least 140 waited for longer than 27 ms, control at most 0; if it were")
 
@@ -90,16 +90,16 @@ def test_what_comes_while_a_replica_warms_up_is_not_compared() -> None:
         return replace(
             seen(first_byte(ms1=100)),
             at=NOW + timedelta(seconds=seconds),
-            canary=Answers(canary, 0, (canary // BUCKETS,) * BUCKETS),
+            canary=Answers(canary, 0, (canary // BUCKETS,) * BUCKETS, begun=canary),
             youngest_at=youngest_at,
         )
 
     # no request yet; its first; one is over; a replica comes; it is warm
     told = [at(0, canary=0), at(20, 10), at(49, 10), at(51, 10), at(60, 55), at(86, 55)]
-    assert [bool(counts.canary) for counts in slow_ones(told, Slow())] == [False, False, False, True, False, True]
-    assert [counts.canary for counts in slow_ones(told, Slow(warm_up="0s"))] == [0, *[BUCKETS] * 5]
+    assert [bool(counts.canary) for counts in slow_of(told, Slow())] == [False, False, False, True, False, True]
+    assert [counts.canary for counts in slow_of(told, Slow(warm_up="0s"))] == [0, *[BUCKETS] * 5]
 
 
 def test_before_a_hundred_answers_of_the_control_nothing_is_called_slow() -> None:
-    judged = [slow_ones([seen(first_byte(ms1=known)), seen(NOBODY_WAITED)], SLOW)[1].canary for known in (99, 100)]
+    judged = [slow_of([seen(first_byte(ms1=known)), seen(NOBODY_WAITED)], SLOW)[1].canary for known in (99, 100)]
     assert judged == [0, BUCKETS]

@@ -1,8 +1,9 @@
 """The judge of a canary: what numbers come to which verdict, and how it is said."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,8 +14,7 @@ from domain.cycle.rollout import is_judged
 from domain.foresight.why import why
 from domain.handlers import HANDLERS
 from domain.handlers.replay import replay_step
-from domain.judge.evidence import slow_ones
-from domain.judge.judged import Found, judge
+from domain.judge.judged import Found, Judged, judge
 from domain.judge.settings import Errors, Judge, Slow
 from domain.model.answers import FIRST_BYTE_MS, Answers
 from domain.model.canary import Evidence
@@ -22,6 +22,7 @@ from domain.model.deployment import Deployment, Verdict
 from domain.strategies import parse_policy
 from tests.support.pictures.pictures import NOW, deploying
 from tests.support.pictures.values_within import with_canary
+from tests.support.worlds.folding import folded, slow_of
 
 SINCE = NOW - timedelta(seconds=60)
 BUCKETS = len(FIRST_BYTE_MS) + 1
@@ -36,7 +37,8 @@ def seen(
 ) -> Evidence:
     """Each side as (done, failed). `late`: how many first bytes of each side took two seconds; the others 1 ms."""
     new, old = (
-        Answers(*given, _first_byte(given[0], slow)) for given, slow in zip((canary, control), late, strict=True)
+        Answers(*given, _first_byte(given[0], slow), begun=given[0])
+        for given, slow in zip((canary, control), late, strict=True)
     )
     return Evidence(NOW, new, old, reporting, live)
 
@@ -46,12 +48,16 @@ def _first_byte(done: int, slow: int) -> tuple[int, ...]:
     return tuple(slow if place == late else done - slow if place == 0 else 0 for place in range(BUCKETS))
 
 
-ONLY_ERRORS = Judge(errors=Errors(worse_than="1x"))
+def found(settings: Judge, told: Iterable[Evidence], since: datetime = SINCE) -> Judged:
+    return judge(settings, folded(settings, told, since), since, NOW)
+
+
+ONLY_ERRORS = Judge(errors=Errors(worse_than="1x"), refused=None)
 AT_ONCE = Slow(warm_up="0s")
 
 
 @pytest.mark.parametrize(
-    ("evidence", "found"),
+    ("evidence", "verdict"),
     [
         # nothing is no evidence, and neither is one side alone
         ([], Found.UNDECIDED),
@@ -69,13 +75,13 @@ AT_ONCE = Slow(warm_up="0s")
         ([seen((1000, 60), (19_000, 570))], Found.HARM),
     ],
 )
-def test_the_verdict_on_errors(evidence: list[Evidence], found: Found) -> None:
-    assert judge(ONLY_ERRORS, evidence, SINCE, NOW).found is found
+def test_the_verdict_on_errors(evidence: list[Evidence], verdict: Found) -> None:
+    assert found(ONLY_ERRORS, evidence).found is verdict
 
 
 def test_the_sentence_has_the_numbers() -> None:
     evidence = [seen((206, 4), (3915, 6)), seen((206, 5), (3915, 5))]
-    assert judge(ONLY_ERRORS, evidence, SINCE, NOW).sentence == (
+    assert found(ONLY_ERRORS, evidence).sentence == (
         "canary 9 of 412 failed, control 11 of 7,830: 16 times as often; "
         "if it were no worse, the chance of seeing this would be below 1 in 100,000"
     )
@@ -92,33 +98,33 @@ def test_the_sentence_has_the_numbers() -> None:
     ],
 )
 def test_what_is_missing_is_said(evidence: list[Evidence], said: str) -> None:
-    assert said in judge(ONLY_ERRORS, evidence, SINCE, NOW).sentence
+    assert said in found(ONLY_ERRORS, evidence).sentence
 
 
 def test_a_weight_needs_its_own_evidence_and_its_own_time() -> None:
     before = replace(seen((1000, 0), (9000, 0)), at=SINCE)
-    assert judge(ONLY_ERRORS, [before], SINCE, NOW).found is Found.UNDECIDED
-    assert judge(ONLY_ERRORS, [before, seen((1000, 0))], SINCE, NOW).found is Found.GOOD
-    early = judge(ONLY_ERRORS, [seen((1000, 0))], NOW - timedelta(seconds=5), NOW)
+    assert found(ONLY_ERRORS, [before]).found is Found.UNDECIDED
+    assert found(ONLY_ERRORS, [before, seen((1000, 0))]).found is Found.GOOD
+    early = found(ONLY_ERRORS, [seen((1000, 0))], NOW - timedelta(seconds=5))
     assert (early.found, early.sentence.rpartition("; ")[2]) == (Found.UNDECIDED, "5 of at least 30 s")
     harmful = [replace(seen((10, 10), (90, 0)), at=SINCE), seen((1000, 0))]
-    assert judge(ONLY_ERRORS, harmful, SINCE, NOW).found is Found.HARM, "harm at an earlier weight is harm"
+    assert found(ONLY_ERRORS, harmful).found is Found.HARM, "harm at an earlier weight is harm"
 
 
 def test_slow_first_bytes_are_measured_by_what_the_control_did_before() -> None:
     settings = Judge(errors=None, slow=AT_ONCE)
     usual = seen((50, 0), (950, 0), late=(0, 10))
     worse = seen((50, 0), (950, 0), late=(25, 10))
-    assert judge(settings, [usual] * 20, SINCE, NOW).found is Found.GOOD
-    assert judge(settings, [usual, worse, worse], SINCE, NOW).found is Found.HARM
+    assert found(settings, [usual] * 20).found is Found.GOOD
+    assert found(settings, [usual, worse, worse]).found is Found.HARM
     assert "canary 50 of 100 were slow, control 20 of 1,900: 48 times as often" in (
-        judge(settings, [usual, worse, worse], SINCE, NOW).sentence
+        found(settings, [usual, worse, worse]).sentence
     )
     # the first interval shows what is slow, and is not judged by it itself
-    assert [counts.canary for counts in slow_ones([worse, worse], AT_ONCE)] == [0, 50]
+    assert [counts.canary for counts in slow_of([worse, worse], AT_ONCE)] == [0, 50]
     # an answer that takes a minute and begins after 50 ms is a fast one: only first bytes are looked at
     both = Judge(slow=AT_ONCE)
-    assert judge(both, [usual] * 20, SINCE, NOW).found is Found.GOOD
+    assert found(both, [usual] * 20).found is Found.GOOD
 
 
 def at_weight(spec: dict[str, Any], evidence: list[Evidence], seconds: float = 60) -> Deployment:

@@ -1,0 +1,36 @@
+"""A canary that refuses what the control does not is harmful, whatever callers get wrong."""
+
+import pytest
+
+from domain.judge.judged import Found
+from domain.judge.settings import Errors, Judge
+from domain.model.answers import Answers
+from domain.model.canary import Evidence
+from tests.domain.judge.test_judged import found, seen
+from tests.support.pictures.pictures import NOW
+
+
+def refused(canary: tuple[int, int], control: tuple[int, int]) -> Evidence:
+    """Each side as (done, refused)."""
+    new, old = (Answers(done, begun=done, refused=its) for done, its in (canary, control))
+    return Evidence(NOW, new, old, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "verdict"),
+    [
+        ([refused((20, 20), (380, 0))], Found.HARM),
+        ([refused((50, 50), (950, 950))] * 20, Found.GOOD),  # what callers get wrong is nobody's fault
+        ([refused((50, 1), (950, 19))] * 20, Found.GOOD),
+        ([refused((1000, 0), (0, 0))], Found.GOOD),
+        ([seen((1, 1), (19, 0))] * 3, Found.HARM),
+    ],
+)
+def test_the_verdict_on_refusals(evidence: list[Evidence], verdict: Found) -> None:
+    assert found(Judge(errors=Errors(worse_than="1x")), evidence).found is verdict
+
+
+def test_a_refusal_is_no_failure() -> None:
+    said = found(Judge(), [refused((20, 20), (380, 0))]).sentence
+    assert said.startswith("canary 20 of 20 were refused, control 0 of 380; if it were no worse")
+    assert found(Judge(errors=None), [refused((1000, 0), (0, 0))]).found is Found.GOOD
