@@ -19,19 +19,25 @@ def sources() -> dict[str, str]:
 
 @cache
 def nodes() -> dict[str, list[ast.AST]]:
-    """Of every file: what functions and names are defined by, looked for once."""
+    """Of every file: what imports, functions and names are made by, looked for once."""
     return {
         path: [node for node in ast.walk(ast.parse(source)) if isinstance(node, _DEFINES)]
         for path, source in sources().items()
     }
 
 
-_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name, *_IMPORTS)
 
 
 def long_files() -> dict[str, int]:
-    lengths = {path: len(source.splitlines()) for path, source in sources().items()}
+    lengths = {path: len(source.splitlines()) - _imported(path) for path, source in sources().items()}
     return {path: length for path, length in lengths.items() if length > FILE}
+
+
+def _imported(path: str) -> int:
+    """Lines of the imports: who moves a function elsewhere splits no file that tells of it."""
+    return sum((each.end_lineno or 0) - each.lineno + 1 for each in nodes()[path] if isinstance(each, _IMPORTS))
 
 
 def long_functions() -> dict[str, int]:
@@ -52,7 +58,7 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or 0) - function.lineno + 1 - drawn
 
 
-def test_no_file_has_more_than_200_lines() -> None:
+def test_no_file_has_more_than_200_lines_below_its_imports() -> None:
     assert long_files() == {}
 
 

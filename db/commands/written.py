@@ -10,7 +10,7 @@ from db.commands.repeated import KEEP_ANSWER, answered
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.cycle.rollout import guard_of
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout
 from domain.steering.steered import Asking, Steered
 

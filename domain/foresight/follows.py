@@ -6,7 +6,7 @@ from datetime import datetime
 from domain.cycle.after import after, turns_back
 from domain.cycle.rollout import with_clock_running
 from domain.cycle.transitions import ClassifiedDecision
-from domain.foresight.plan.world import cycle, handler_of
+from domain.handlers.cycle import cycle, handler_of
 from domain.model.bounds import passed
 from domain.model.deployment import Deployment, Lifecycle, Verdict
 from domain.model.waits import Waits, WaitsFor

@@ -8,6 +8,7 @@ from typing import Any
 from domain.cycle.recording import decision_json, inputs_from_json
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers import HANDLERS
+from domain.handlers.cycle import cycle
 from domain.model.bounds import MAX_ATTEMPTS
 from domain.model.deployment import Deployment, Verdict
 from domain.words.errors import InvalidInputError
@@ -34,8 +35,7 @@ def decided_again(deployment: Deployment, now: datetime, phase: str) -> Classifi
     if handler is None:
         names = ", ".join(known.name for known in HANDLERS.values())
         raise InvalidInputError(f"phase must be one of {names}, not {phase!r}", field="phase")
-    (classified,) = handler.execute([deployment], now).decisions
-    return classified
+    return cycle(deployment, now, handler)
 
 
 def is_same_decision(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> bool:

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from domain.cycle.after import after, routes_after
 from domain.cycle.rollout import is_judged, weight_known
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Rollout, Route, RouteStatus

@@ -14,8 +14,8 @@ from uuid import UUID
 from domain.cycle.after import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
-from domain.handlers import HANDLERS, woken_by
-from domain.handlers.base import DeploymentHandler
+from domain.handlers import woken_by
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Route, RouteStatus
 from domain.replicas.reported import reported
 
@@ -165,20 +165,6 @@ class World:
     def _stops(self, route: Route) -> datetime | None:
         takes = self._fate(route).stop_seconds
         return None if takes is None else route.status_changed_at + _seconds(takes)
-
-
-def handler_of(deployment: Deployment) -> DeploymentHandler:
-    """The handler that looks at a marked deployment of this status. Raises ValueError where nobody does."""
-    event = woken_by(deployment.status)
-    if event is None:
-        raise ValueError(f"{deployment.name} is {deployment.status}, and nobody looks at it")
-    return HANDLERS[event]
-
-
-def cycle(deployment: Deployment, now: datetime, handler: DeploymentHandler | None = None) -> ClassifiedDecision:
-    """One look of the handler of the deployment's status, or of this one."""
-    (decision,) = (handler or handler_of(deployment)).execute([deployment], now).decisions
-    return decision
 
 
 def with_status(

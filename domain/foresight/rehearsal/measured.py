@@ -13,7 +13,7 @@ from domain.cycle.rollout import guard_of
 from domain.cycle.transitions import ClassifiedDecision
 from domain.foresight.follows import waits_of
 from domain.foresight.plan.course import Stand
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.handlers.replay import as_recorded, decided_again, is_same_decision, records_a_failed_write
 from domain.model.changes import RouteChanges
 from domain.model.deployment import Deployment, Verdict

@@ -10,7 +10,7 @@ from db.cycle.claim import claim_these
 from db.cycle.load import load
 from db.proxies.answers import record_interval
 from domain.cycle.recording import inputs_json
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.handlers.replay import replay_step
 from domain.model.answers import Answers, Copies, Interval
 from domain.model.canary import NOTHING_SEEN, Evidence

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model.deployment import RouteStatus, StartFailures, Verdict
 from domain.model.policy import RolloutLimits

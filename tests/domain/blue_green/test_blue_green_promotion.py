@@ -6,7 +6,8 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import RevisionMove
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.model.deployment import RouteStatus, TrafficStatus, Verdict
 from domain.model.picture import picture as drawn
 from tests.support.pictures.blue_green import AUTO, DELAYED, IN_GRACE, MANUAL, PAST_GRACE, asked, step

@@ -7,8 +7,9 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import weight_known
-from domain.foresight.plan.world import Fates, World, cycle
+from domain.foresight.plan.world import Fates, World
 from domain.foresight.why import why
+from domain.handlers.cycle import cycle
 from domain.model.canary import CanaryState
 from domain.model.changes import Stage
 from domain.model.deployment import Deployment

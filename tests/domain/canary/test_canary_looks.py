@@ -8,7 +8,7 @@ import pytest
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import ROLLING_BACK
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Deployment, Verdict

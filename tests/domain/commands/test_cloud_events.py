@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.foretold import foretold
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment
 from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy

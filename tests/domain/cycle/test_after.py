@@ -7,7 +7,8 @@ import pytest
 
 from domain.cycle.after import after, back_reason_of, outcome_of
 from domain.cycle.rollout import with_clock_running
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, RouteStatus, StartFailures, TrafficStatus

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.recording import inputs_from_json, inputs_json
-from domain.foresight.plan.world import cycle
 from domain.handlers.check_replica import CheckReplicaHandler, is_settled
+from domain.handlers.cycle import cycle
 from domain.handlers.reconcile import ReconcileHandler
 from domain.model.autoscaling import NO_AUTOSCALING
 from domain.model.deployment import DeploymentLifecycleStatus, Verdict

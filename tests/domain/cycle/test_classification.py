@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove, classify
-from domain.foresight.plan.world import Fates, cycle
+from domain.foresight.plan.world import Fates
 from domain.handlers import HANDLERS
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.handlers.scaling import ScalingHandler
 from domain.model.bounds import MAX_ATTEMPTS

@@ -9,8 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
 from domain.handlers.check_replica import CheckReplicaHandler
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.handlers.reconcile import ReconcileHandler

@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from domain.cycle.history import HistoryKey, history_key
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Verdict
 from tests.support.pictures.pictures import NOW, ROLLOUT, deploying, resting
 

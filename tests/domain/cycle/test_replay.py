@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from domain.cycle.recording import decision_json, inputs_from_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision
-from domain.foresight.plan.world import cycle, handler_of
 from domain.handlers import HANDLERS
+from domain.handlers.cycle import cycle, handler_of
 from domain.handlers.replay import replay_step
 from domain.model.deployment import Deployment, RouteStatus, Verdict
 from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec

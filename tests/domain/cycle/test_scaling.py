@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.deployment import Deployment, RouteStatus
 from tests.support.pictures.pictures import NOW, READY, V2, happens, resting, route_id

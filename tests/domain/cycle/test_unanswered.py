@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.after import after
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.judge.unanswered import unanswered
 from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
 from domain.model.deployment import Deployment

@@ -8,7 +8,7 @@ import pytest
 from domain.cycle.after import turns_back
 from domain.cycle.evaluator import EVALUATOR
 from domain.foresight.plan.supposed import Supposing, supposed
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.picture import picture
 from domain.strategies import parse_policy
 from domain.words.errors import InvalidInputError, NoRolloutError

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from domain.foresight.follows import waits_of
 from domain.foresight.plan.around import Around
-from domain.foresight.plan.world import cycle
 from domain.foresight.why import why
+from domain.handlers.cycle import cycle
 from domain.model.deployment import StartFailures
 from domain.model.hold import Hold
 from domain.strategies import parse_policy

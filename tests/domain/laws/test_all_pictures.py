@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hypothesis import given
 
-from domain.foresight.plan.world import cycle
 from domain.foresight.why import why
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Lifecycle, StartFailures, Verdict
 from domain.model.waits import WaitsFor
 from tests.support.pictures.pictures import (

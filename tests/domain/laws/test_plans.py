@@ -12,9 +12,10 @@ from domain.foresight.plan.course import Stand
 from domain.foresight.plan.drawn import LearnedFates
 from domain.foresight.plan.foreseen import plan
 from domain.foresight.plan.subject import Subject
-from domain.foresight.plan.world import cycle, with_status, without
+from domain.foresight.plan.world import with_status, without
 from domain.foresight.rehearsal.learned import Learned
 from domain.foresight.rehearsal.rehearse import Band
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, RouteStatus
 from domain.model.policy import DeploymentPolicy
 from tests.support.pictures.pictures import NOW, READY, deploying

@@ -6,7 +6,7 @@ from hypothesis import example, given
 
 from domain.cycle.after import turns_clock
 from domain.cycle.transitions import Wait
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.bounds import Glimpse, RouteCounts
 from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus

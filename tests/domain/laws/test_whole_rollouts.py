@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Lifecycle, RouteStatus
 from domain.steering.verbs import scale
 from tests.support.pictures.pictures import DESTROYED, DESTROYING, NOW, READY

@@ -13,8 +13,8 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.evaluator import DeploymentStrategyEvaluator
-from domain.foresight.plan.world import cycle
 from domain.foresight.why import Why, why
+from domain.handlers.cycle import cycle
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, StartFailures, Verdict
 from domain.model.hold import Hold

@@ -7,7 +7,7 @@ import pytest
 
 from domain.cycle.after import turns_clock
 from domain.cycle.transitions import ClassifiedDecision, classify
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, StartFailures, Verdict

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.cycle.rollout import rollout_of
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Verdict
 from domain.steering.activation import activate
 from domain.steering.verbs import scale

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, RolloutOutcome
 from domain.model.policy import DeploymentPolicy

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.foresight.plan.world import Fates, World, cycle, with_status
+from domain.foresight.plan.world import Fates, World, with_status
+from domain.handlers.cycle import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, RouteStatus, StartFailures, Verdict

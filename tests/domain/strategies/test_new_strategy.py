@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR, DeploymentStrategyEvaluator, contained
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Verdict
 from domain.model.hold import Hold
 from domain.model.policy import UnreadableSpec

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model.deployment import Deployment, RouteStatus, Verdict
 from domain.strategies import parse_policy

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.handlers.deploying_rolling_back import DeployingRollingBackHandler
 from domain.model.deployment import Deployment, RouteStatus, Verdict
 from tests.support.pictures.pictures import NOW, READY, ROLLING_BACK, V1, deploying, happens, rolling_back

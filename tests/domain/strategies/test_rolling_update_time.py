@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.foresight.plan.world import Fate, Fates, cycle, with_status
+from domain.foresight.plan.world import Fate, Fates, with_status
+from domain.handlers.cycle import cycle
 from domain.model.deployment import RouteStatus, StartFailures, Verdict
 from domain.model.policy import RolloutLimits
 from tests.domain.strategies.test_rolling_update import IN_GRACE

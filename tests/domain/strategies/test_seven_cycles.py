@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.transitions import RevisionMove
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.changes import RouteChanges
 from domain.model.deployment import Verdict
 from domain.model.picture import picture

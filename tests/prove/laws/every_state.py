@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from domain.foresight.plan.world import cycle
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Lifecycle, Rollout, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Steered
 from tests.prove.state import State

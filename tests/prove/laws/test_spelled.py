@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.cycle.after import after
-from domain.foresight.plan.world import cycle, with_status
+from domain.foresight.plan.world import with_status
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, RouteStatus, StartFailures
 from domain.model.policy import DeploymentPolicy
 from domain.words.errors import RollwayError

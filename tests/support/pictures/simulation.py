@@ -6,7 +6,8 @@ from datetime import datetime
 from domain.cycle.after import after
 from domain.cycle.rollout import weight_known
 from domain.cycle.transitions import ClassifiedDecision
-from domain.foresight.plan.world import Fate, Fates, World, cycle, with_status
+from domain.foresight.plan.world import Fate, Fates, World, with_status
+from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, RouteStatus
 from tests.support.pictures.pictures import NOW
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from domain.foresight.plan.world import handler_of
+from domain.handlers.cycle import handler_of
 from domain.model import deployment as model
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Route, RouteStatus, TrafficStatus

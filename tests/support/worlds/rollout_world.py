@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from domain.cycle.recording import decision_json, inputs_json
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.foresight.plan.world import handler_of
+from domain.handlers.cycle import handler_of
 from domain.handlers.replay import replay_step
 from domain.model.deployment import Deployment, RolloutOutcome, Verdict
 from domain.model.policy import DeploymentPolicy
