@@ -86,7 +86,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         desired_at_start=before.desired_at_start,
         desired_with_revision=before.desired_with_revision,
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
-        steps=before.steps + 1,
+        steps=before.steps + decision.is_step,
         clock_stopped_at=clock.clock_stopped_at,
         promote_requested=still_requested(before, stage),
         is_undo=before.is_undo,

@@ -15,6 +15,7 @@ from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.kept import meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,14 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
-            return Decision.wait_for_person("paused; 'rollway resume' goes on", "it is paused", "resume")
+            paused = Decision.wait_for_person("paused; 'rollway resume' goes on", "it is paused", "resume")
+            return self.standing(deployment, paused, now)
         policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
         if unanswered >= (policy.limits.unanswered or math.inf):
             return Decision.give_up(f"the new revision answered none of {unanswered} requests")
-        strategy = self.strategy_of(policy)
         if deployment.hold is not None:
-            held = strategy and strategy.evaluate_held(deployment, policy.spec, deployment.hold, now)
-            return held or Decision.held(deployment.hold)
+            return self.standing(deployment, Decision.held(deployment.hold), now)
+        strategy = self.strategy_of(policy)
         if strategy is None:
             raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
@@ -57,6 +58,14 @@ class DeploymentStrategyEvaluator:
             verb = decision.waits.verb or ("promote" if strategy.promotion else "abort")
             decision = replace(decision, waits=replace(decision.waits, verb=verb))
         return hold_back(decision, deployment, now)
+
+    def standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
+        """Return what a rollout that is held or paused does meanwhile: no more than to keep its replicas whole."""
+        if deployment.rollout is None:
+            raise ValueError(f"{deployment.name} has no rollout that could stand still")
+        policy = deployment.rollout.policy
+        strategy = self.strategy_of(policy)
+        return meanwhile(wait, strategy.keep_whole(deployment, policy.spec, now)) if strategy else wait
 
     def budget(self, deployment: Deployment) -> Budget:
         """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""

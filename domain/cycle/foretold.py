@@ -74,7 +74,7 @@ def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime)
 
 
 def steps_of(left: Iterable[Foretold], now: datetime) -> list[StepRecord]:
-    """The step of each decision that changed something in a rollout."""
+    """The step of each decision that took its rollout further, or back."""
     return [
         StepRecord(
             each.rollout.id,
@@ -84,7 +84,7 @@ def steps_of(left: Iterable[Foretold], now: datetime) -> list[StepRecord]:
             decision_json(each.decision),
         )
         for each in left
-        if each.key and each.rollout
+        if each.decision.is_step and each.rollout
     ]
 
 

@@ -86,6 +86,11 @@ class ClassifiedDecision:
         return self.verdict is not Verdict.SKIPPED or self.desired_replicas != self.deployment.desired_replicas
 
     @property
+    def is_step(self) -> bool:
+        """Whether it takes its rollout further, or back; what only keeps a held or paused one whole does not."""
+        return self.changes_anything and not (self.deployment.stands_still and self.verdict is Verdict.NEED_RETRY)
+
+    @property
     def awaited_verb(self) -> str | None:
         """What a person must type before the rollout goes on; None where nobody is waited for."""
         waits = self.waits if self.clock_stopped else None

@@ -1,5 +1,6 @@
 """deploying/rolling_back: the way back replaces the deploying revision with the current one, within the same budget.
 
+it is paused                             -> stays; what dies is replaced
 routes of another revision are live, or
 the current revision is incomplete       -> stays; it converges step by step, and no deadline ends that
 only the current revision is live, and
@@ -33,7 +34,7 @@ class DeployingRollingBackHandler(DeploymentHandler):
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
         if deployment.paused_at is not None:
             said = "paused on the way back; 'rollway resume' goes on"
-            return Decision.wait_for_person(said, "it is paused", "resume")
+            return EVALUATOR.standing(deployment, Decision.wait_for_person(said, "it is paused", "resume"), now)
         if deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
         return going_back(deployment, deployment.current_revision_id, EVALUATOR.budget(deployment), now)

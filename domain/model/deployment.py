@@ -187,6 +187,11 @@ class Deployment:
     count_stopping: bool = False
 
     @property
+    def stands_still(self) -> bool:
+        """Whether its rollout is held or paused: what dies is replaced, and nothing goes forward."""
+        return self.paused_at is not None or self.hold is not None
+
+    @property
     def active_routes(self) -> tuple[Route, ...]:
         """All live routes, healthy or not."""
         return tuple(route for route in self.routes if route.is_active)

@@ -9,9 +9,9 @@ from uuid import UUID
 from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment
-from domain.model.hold import Hold
 from domain.model.policy import StrategySpec
 from domain.strategies.budget import Budget
+from domain.strategies.kept import kept_whole
 
 SpecT = TypeVar("SpecT", bound=StrategySpec)
 
@@ -36,9 +36,11 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """The next step of the deployment's rollout: success, moved, wait or give up."""
 
-    def evaluate_held(self, deployment: Deployment, spec: SpecT, hold: Hold, now: datetime) -> StrategyCycleResult:  # noqa: ARG002
-        """What a hold leaves of a cycle: nothing, unless something leads out of trouble."""
-        return Decision.held(hold)
+    def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
+        """What is left of a cycle while the rollout is held or paused: what dies is replaced, nothing goes forward."""
+        before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
+        at_start = replace(deployment, desired_replicas=before)
+        return kept_whole(deployment, self.budget_of(deployment, spec), self.budget_of(at_start, spec), now)
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""

@@ -28,7 +28,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, TrafficStatus, Verdict
+from domain.model.deployment import Deployment, DeploymentSubStep, TrafficStatus, Verdict
 from domain.model.policy import StrategySpec
 from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
@@ -80,6 +80,17 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
         blue = _keep_blue(deployment, buckets, budget, now)
         if complete:
             return _together(blue, _wait_to_promote(deployment, spec, promote_at, now), buckets, now)
+        room = max(0, buckets.room(budget) - blue.changes.created)
+        return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
+
+    def keep_whole(self, deployment: Deployment, spec: BlueGreenSpec, now: datetime) -> Decision:
+        """Blue by itself, and green once there is one and the rollout goes forward."""
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
+        budget = self.budget_of(deployment, spec)
+        blue = _keep_blue(deployment, buckets, budget, now)
+        has_green = buckets.target and deployment.status.sub_step is DeploymentSubStep.PROVISIONING
+        if not has_green or len(buckets.ready) >= budget.desired:
+            return blue
         room = max(0, buckets.room(budget) - blue.changes.created)
         return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
 

@@ -20,6 +20,9 @@ from domain.strategies.budget import Budget
 SICK_GRACE_SECONDS = 30.0
 """How long an unhealthy or degraded replica may take to come back before it is replaced."""
 
+_WELL = (RouteStatus.HEALTHY, RouteStatus.PROVISIONING)
+"""A live route in any other state is sick."""
+
 _WORST_FIRST = {
     RouteStatus.UNHEALTHY: 0,
     RouteStatus.DEGRADED: 1,
@@ -107,7 +110,7 @@ class Buckets:
 
     def replaceable(self, now: datetime) -> tuple[Route, ...]:
         """Routes of the target that have been sick for longer than the grace."""
-        return tuple([route for route in self.sick if grace_ends_at(route) <= now])
+        return sick_too_long(self.sick, now)
 
     def next_change_at(self, now: datetime) -> datetime | None:
         """When time alone moves a route to another bucket or makes it replaceable; None if that will not happen."""
@@ -133,6 +136,17 @@ def _is_parked(route: Route, now: datetime) -> bool:
 def grace_ends_at(route: Route) -> datetime:
     """When a sick route may be replaced."""
     return route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
+
+
+def sick_too_long(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
+    """Live routes, of any revision, that have been sick for longer than the grace."""
+    return tuple([route for route in routes if route.status not in _WELL and grace_ends_at(route) <= now])
+
+
+def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | None:
+    """When the first of these live routes may have been sick for too long; None if none will."""
+    ends = (grace_ends_at(route) for route in routes if route.status not in _WELL)
+    return min((at for at in ends if at > now), default=None)
 
 
 def worst_first(routes: Iterable[Route]) -> list[Route]:

@@ -74,7 +74,7 @@ def _facts(decision: ClassifiedDecision, names: Mapping[UUID | None, str]) -> di
     deployment, changes = decision.deployment, decision.changes
     rollout = {}
     if deployment.rollout is not None:
-        rollout = {"rollout": str(deployment.rollout.id), "step": deployment.rollout.steps + 1}
+        rollout = {"rollout": str(deployment.rollout.id), "step": deployment.rollout.steps + decision.is_step}
     return {
         "deployment": deployment.name,
         "revision": names.get(_revision_id(deployment)),

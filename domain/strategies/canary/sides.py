@@ -15,12 +15,12 @@ from datetime import datetime
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, RouteStatus
+from domain.model.deployment import Deployment, Route, RouteStatus
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.canary.shares import carried, needed
-from domain.strategies.canary.steps import CanarySpec, baseline, size_at, weight_at
+from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
 from domain.words.numbers import WHOLE
 
@@ -41,6 +41,8 @@ class Sizes:
 def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) -> Sizes:
     """The sizes of both sides, as near to those of this stage as the present weight lets them come."""
     shares, given, weight = 1 + spec.has_baseline, canary.weight or 0, weight_at(spec, stage)
+    if not budget.desired:
+        return Sizes(0, 0, 0, weight)
 
     def beside(weight: int) -> int:
         return (budget.ceiling - needed(budget, WHOLE - shares * weight)) // shares
@@ -52,12 +54,31 @@ def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) 
     return Sizes(size, size if spec.has_baseline else 0, elder, reached)
 
 
+def sizes_kept(
+    deployment: Deployment, spec: CanarySpec, canary: CanaryState, buckets: Buckets, budget: Budget
+) -> Sizes:
+    """The sizes while the rollout stands still: those of its stage, and nobody leaves who came for the next one.
+
+    A weight that is on its way to that of its stage keeps the replicas that it needs by now.
+    """
+    sizes = sizes_at(spec, canary, canary.stage, budget)
+    if buckets.live > budget.ceiling or not budget.desired:
+        return sizes
+    given, new = canary.weight or 0, len(buckets.target)
+    wanted = needed(budget, given) if is_rising(canary, spec) else sizes.canary
+    kept = max(new, wanted if canary.stage else 0)
+    young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
+    elder = min(budget.desired, max(sizes.elder, len(buckets.foreign) - len(young)))
+    return replace(sizes, canary=kept, fresh=sizes.fresh if canary.stage else len(young), elder=elder)
+
+
 def sides(
     deployment: Deployment, buckets: Buckets, budget: Budget, sizes: Sizes, now: datetime
 ) -> tuple[Decision, Decision]:
     """What the canary and the old side need to be complete. The canary's place in the ceiling is its own.
 
-    What another canary left goes first: until then the place is the old side's.
+    What another canary left goes first: until then the place is the old side's. Where no old one serves but some are on
+    their way, they come first: alone a canary would answer everything.
     """
     if deployment.current_revision_id is None or deployment.rollout is None:
         raise ValueError(f"{deployment.name} is deploying without a current revision")
@@ -75,8 +96,14 @@ def sides(
         elders = worst_first(route for route in buckets.foreign if route not in young)
         kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
     live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
-    room = Budget(sizes.canary, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
+    old_first = not any(route.is_serving for route in old) and (kept.changes.created or any(map(_starts, old)))
+    size = min(sizes.canary, len(buckets.target)) if old_first else sizes.canary
+    room = Budget(size, budget.ceiling - live - kept.changes.created, 0, budget.count_stopping)
     return converge(replace(deployment, routes=new), target, room, now), kept
+
+
+def _starts(route: Route) -> bool:
+    return route.status is RouteStatus.PROVISIONING
 
 
 def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChanges, budget: Budget) -> RouteChanges:

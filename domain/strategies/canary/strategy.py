@@ -4,7 +4,7 @@ The share of step k is `weight`; its replicas are ceil(n x weight), at least 1, 
 and each is kept complete, within the budget of a rolling update: n + surge live, n - unavailable serving.
 
     0  its judge finds harm                             -> give up: back at once
-    1  past the last step, an undo, or none wanted      -> the rest, as a rolling update does it
+    1  past the last step, or an undo                   -> the rest, as a rolling update does it
     2  old not n, or n + surge - canary where that is
        less; or canary not as many as its step wants    -> create, bring in, drain: both from one snapshot
     3  canary, or its baseline, not ready               -> wait
@@ -14,6 +14,7 @@ and each is kept complete, within the budget of a rolling update: n + surge live
        enough, or promote was asked                     -> the next weight; after the last one: the rest
     6  otherwise                                        -> look on: until then, or until a person says so
 
+At size 0 both sides leave and the stage stays: a canary that nobody promoted waits on, and comes back as one.
 Where it has a mirror, its first stage has the weight 0: it gets copies of requests for some time.
 What comes with the next weight is created before the weight: line 2 asks for the replicas of the step that follows as
 soon as line 5 holds. Where the surge has no room for them, the weight rises as they come: `sides` has the formula.
@@ -38,15 +39,14 @@ from typing import ClassVar
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
-from domain.model.deployment import Deployment
-from domain.model.hold import Hold
+from domain.model.deployment import Deployment, DeploymentSubStep
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.back import at_once
 from domain.strategies.canary.judge import Judgement, judgement
-from domain.strategies.canary.sides import above_floor, sides, sizes_at
+from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, percent, weight_at
 from domain.strategies.canary.waiting import for_a_look, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.rolling_update import RollingUpdateStrategy
@@ -66,13 +66,26 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
 
-    def evaluate_held(self, deployment: Deployment, spec: CanarySpec, hold: Hold, now: datetime) -> Decision:
-        """The requests of a canary go on, so its judge does: harm leads back at once."""
+    def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
+        """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.
+
+        A person who paused it looks on instead of the judge.
+        """
         canary = deployment.rollout.canary if deployment.rollout else None
-        judged = judgement(canary, spec, now) if canary and canary.weight else Judgement()
+        goes_back = deployment.status.sub_step is DeploymentSubStep.ROLLING_BACK
+        if canary is None or canary.weight is None or goes_back:
+            return super().keep_whole(deployment, spec, now)
+        judged = judgement(canary, spec, now) if canary.weight and not deployment.paused_at else Judgement()
         if judged.gives_up:
             return self._harmed(deployment, spec, judged)
-        return replace(Decision.held(hold), recheck_at=min(hold.until, judged.next_at or hold.until))
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
+        budget = self.budget_of(deployment, spec)
+        both = sides(deployment, buckets, budget, sizes_kept(deployment, spec, canary, buckets, budget), now)
+        changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
+        times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
+        if changes:
+            return Decision.moved(_said(deployment, changes, budget), changes, now)
+        return Decision.wait("both sides are whole", soonest(times, now))
 
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
@@ -83,11 +96,9 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         judged = judgement(canary, spec, now)
         if judged.gives_up:
             return self._harmed(deployment, spec, judged)
-        if not deployment.desired_replicas:
-            return _looked_at_again(_REST.evaluate_cycle(deployment, spec, now), judged)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         over_at, budget = ends_at(canary, spec), self.budget_of(deployment, spec)
-        rising = is_rising(canary, spec)
+        rising = is_rising(canary, spec) and budget.desired > 0
         is_over = not rising and (judged.is_over or ends(rollout, canary, over_at, now))
         sizes = sizes_at(spec, canary, canary.stage + is_over, budget)
         both = sides(deployment, buckets, budget, sizes, now)
@@ -116,12 +127,6 @@ class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
         canary = deployment.rollout.canary if deployment.rollout else None
         budget, given = self.budget_of(deployment, spec), (canary.weight or 0) if canary else 0
         return Decision.give_up(at_once(deployment, given, judged.sentence, budget))
-
-
-def _looked_at_again(decision: Decision, judged: Judgement) -> Decision:
-    """While the last of it leave they have requests, and a judge."""
-    times = (decision.recheck_at, judged.next_at)
-    return replace(decision, recheck_at=min((at for at in times if at is not None), default=None))
 
 
 def _next(canary: CanaryState, spec: CanarySpec, stage: Stage, because: str, now: datetime) -> Decision:

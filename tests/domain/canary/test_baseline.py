@@ -127,7 +127,7 @@ def test_the_judge_compares_with_the_baseline_and_says_so() -> None:
         # on the way back, and for a rollout that takes its place, they are old ones as the others are
         (lambda canary: abort(canary, asking(canary, NOW)).deployment, "■■■"),
         (lambda canary: scale(canary, 2).deployment, "■■■|■"),
-        (lambda canary: scale(canary, 0).deployment, ""),
+        (lambda canary: scale(canary, 0).deployment, "|"),
         (lambda canary: promote(canary, full=True).deployment, "■■|■◇◇"),
         (lambda canary: activate_revision(canary, V3, canary.rollout.policy, NOW, supersede=True).deployment, "■■■■|◇"),
     ],

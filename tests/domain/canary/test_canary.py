@@ -93,7 +93,7 @@ def step(deployment: Deployment) -> str:
         # a size from somebody in the middle: both sides follow
         ("■■■|■", 5, FIRST, "create 2"),
         ("■■■■■|■", 3, FIRST, "drain ■■"),
-        ("■■■|■", 0, FIRST, "drain ■■■"),
+        ("■■■|■", 0, FIRST, "drain ■■■■"),
         # as many canary replicas as the weight needs, rounded up
         ("■■■■■■■■■■|■", 10, {**FIRST, "promote_requested": True}, "10 %"),
         ("■■■■■■■■■■|■", 10, {**SECOND, "weight": 1000}, "drain ■"),

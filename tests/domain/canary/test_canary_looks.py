@@ -38,9 +38,9 @@ def test_a_judge_looks_once_a_second_from_the_first_request_whatever_else_is_wai
     assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, SECOND_LATER)
 
 
-@pytest.mark.parametrize("picture", ["■|■◇", "|■◇"])
-def test_a_canary_that_is_scaled_to_nothing_has_its_judge_as_long_as_it_has_requests(picture: str) -> None:
-    leaving = at_stage(picture, 0, JUDGED, **FIRST)
+@pytest.mark.parametrize("picture", ["■|■", "|■"])
+def test_a_canary_that_is_scaled_to_nothing_has_its_judge_as_long_as_proxies_may_send_requests(picture: str) -> None:
+    leaving = at_stage(picture, 0, JUDGED, **{**FIRST, "weight_known_at": None})
     decision = EVALUATOR.evaluate_one(leaving, NOW)
     assert (decision.verdict, decision.recheck_at) == (Verdict.SKIPPED, SECOND_LATER)
     harmful = at_stage(picture, 0, JUDGED, **FIRST, evidence=(HARM,))

@@ -11,6 +11,7 @@ from domain.strategies.backoff import next_start_at
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
 from tests.prove.laws.limits import broken_by_limits
+from tests.prove.laws.standing import broken_by_standing
 from tests.prove.laws.weights import broken_by_weight
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
@@ -25,6 +26,7 @@ def broken_by_decision(state: State, decision: ClassifiedDecision, after: State)
     for sentence in (
         *_by_changes(state, decision),
         *broken_by_weight(state, decision),
+        *broken_by_standing(state, decision),
         *broken_by_limits(state, decision),
         *_by_end(decision, after),
         *_by_next_look(state, after, decision),
@@ -70,11 +72,13 @@ def _within_budgets(state: State, decision: ClassifiedDecision) -> Iterator[str]
 def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Promised, now: datetime) -> Iterator[str]:
     live, target, created = counted(before, now), target_of(before), decision.changes.created
     guard = guard_of(before) if before.rollout else budget
-    if live + created > min(budget.ceiling, guard.ceiling):
-        yield f"{live} + {created} replicas are more than the {min(budget.ceiling, guard.ceiling)} allowed"
+    allowed = guard.ceiling if decision.deployment.stands_still else min(budget.ceiling, guard.ceiling)
+    if live + created > allowed:
+        yield f"{live} + {created} replicas are more than the {allowed} allowed"
     if any(spec.revision_id != target for spec in decision.changes.rollout_specs) and not _keeps_blue(before, decision):
         yield "only replicas of the revision that should run are created"
-    others = (route.revision_id != target and _runs(route) for route in before.routes)
+    made = {spec.revision_id for spec in decision.changes.rollout_specs}
+    others = (made - {route.revision_id} and _runs(route) for route in before.routes)
     if budget.alone and any(others):
         yield "no replica starts before every one of another revision has stopped"
     failures = before.start_failures
@@ -88,10 +92,12 @@ def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Prom
 
 
 def _keeps_blue(before: Deployment, decision: ClassifiedDecision) -> bool:
-    """Blue-green: what blue loses before the promotion is replaced."""
+    """What blue, or the old side of a canary, loses is replaced, and what anybody loses while it stands still."""
     known = (before.current_revision_id, before.deploying_revision_id)
     replaces = before.rollout is not None and before.rollout.policy.strategy in ("blue_green", "canary")
-    return replaces and all(spec.revision_id in known for spec in decision.changes.rollout_specs)
+    return (replaces or decision.deployment.stands_still) and all(
+        spec.revision_id in known for spec in decision.changes.rollout_specs
+    )
 
 
 def _runs(route: Route) -> bool:

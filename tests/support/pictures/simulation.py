@@ -62,6 +62,6 @@ def next_to_happen(
             return None
         deployment, now = after(decision, now), decision.due_at
         decision = cycle(deployment, now)
-        if decision.changes_anything or (decision.clock_stopped and decision.due_at is None):
+        if decision.changes_anything or decision.awaited_verb is not None:
             return now, decision
     raise AssertionError(f"looked at {most} times, and it still waits: {decision.reason}")

@@ -1,0 +1,72 @@
+"""A rollout that is held or paused goes nowhere, but what dies is replaced, and a new size is followed.
+
+n = desired; "new" are live replicas of the deploying revision, "old" those of any other.
+
+    1  no new one yet                             -> converge to the revision from before, as at rest
+    2  no old one any more                        -> converge to the new revision, as at rest
+    3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
+    4  fewer than n that are not sick too long    -> create old ones, as far as the ceiling leaves room
+       no room, and one is sick too long          -> drain it
+    5  otherwise                                  -> wait
+
+n=3 surge=1, paused:   ■■|■  →  ■|■ two of them died  →  ■◇|■  →  ■■|■
+
+So new ones never become more. Who is missing between old and new is started of the old revision, which is proven.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from domain.model.changes import Decision, RouteChanges
+from domain.model.deployment import Deployment, Route, Verdict
+from domain.strategies.backoff import hold_back
+from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, worst_first
+from domain.strategies.budget import Budget
+from domain.strategies.converge import converge
+from domain.strategies.sentences import creating, draining, steps
+
+
+def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: datetime) -> Decision:
+    """One cycle of the ladder above. `before`: the budget for the size from before the rollout."""
+    current, target = deployment.current_revision_id, deployment.deploying_revision_id
+    if current is None or target is None:
+        raise ValueError(f"{deployment.name} is deploying without two revisions")
+    buckets = Buckets.of(deployment.routes, target, now)
+    if not buckets.target:
+        return converge(deployment, current, before, now)
+    if not buckets.foreign:
+        return converge(deployment, target, budget, now)
+    live = (*buckets.target, *buckets.foreign)
+    sick = sick_too_long(live, now)
+    missing = min(budget.desired, before.desired) - (len(live) - len(sick))
+    create = max(0, min(missing, buckets.room(budget)))
+    drained = _above(live, target, budget)
+    if missing > 0 and not (create or drained or buckets.starting):
+        drained = worst_first(sick)[:1]
+    changes = RouteChanges.create(current, create, drain=ids(drained))
+    recheck_at = next_replaceable_at(live, now)
+    if not changes:
+        return Decision.wait("what stands still is whole", recheck_at)
+    said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
+    return hold_back(Decision.moved(said, changes, now if drained else recheck_at), deployment, now)
+
+
+def meanwhile(wait: Decision, kept: Decision) -> Decision:
+    """Return the wait, with what keeps the replicas whole; or what gives up, since that leads out of trouble."""
+    if kept.verdict is Verdict.GIVE_UP:
+        return kept
+    recheck_at = min((at for at in (wait.recheck_at, kept.recheck_at) if at is not None), default=None)
+    if not kept.changes:
+        return replace(wait, recheck_at=recheck_at)
+    reason = f"{wait.reason}; meanwhile {kept.reason}"
+    return replace(wait, verdict=Verdict.NEED_RETRY, reason=reason, changes=kept.changes, recheck_at=recheck_at)
+
+
+def _above(live: Iterable[Route], target: UUID, budget: Budget) -> list[Route]:
+    """Choose those above the ceiling: who serves goes last, new before old, and only as many as the floor can spare."""
+    ordered = sorted(worst_first(live), key=lambda route: (route.is_serving, route.revision_id != target))
+    above = ordered[: max(0, len(ordered) - budget.ceiling)]
+    spare = max(0, sum(route.is_serving for route in ordered) - budget.keep)
+    return [route for route in above if not route.is_serving] + [route for route in above if route.is_serving][:spare]
