@@ -25,10 +25,10 @@ def _lines(state: State, path: Path) -> Iterator[str]:
 
 def beside(pair: tuple[State, State]) -> str:
     """Two states with one key: both in full, and what follows from one of them alone."""
-    one, another = ({key_of(move.state): move for move in moves(state)} for state in pair)
+    first, second = ({key_of(move.state): move for move in moves(state)} for state in pair)
     alone = [
         _line(0, f"only from the {which}", move.state, f"{move.event}: {move.said}")
-        for which, mine, others in (("first", one, another), ("second", another, one))
+        for which, mine, others in (("first", first, second), ("second", second, first))
         for key, move in mine.items()
         if key not in others
     ]
