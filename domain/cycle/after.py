@@ -21,12 +21,11 @@ from domain.cycle.rollout import (
     PROVISIONING,
     ROLLING_BACK,
     sent_back,
-    still_requested,
     with_clock_running,
     with_clock_stopped,
 )
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.canary import NOTHING_SEEN, CanaryState
+from domain.model.canary import CanaryState
 from domain.model.changes import RouteChanges, Stage
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, TrafficStatus
 
@@ -72,7 +71,6 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
     clock = with_clock_stopped(before, now) if decision.clock_stopped else with_clock_running(before, now)
     if not decision.changes_anything:
         return clock
-    stage = decision.changes.stage
     drained = {route_id.int for route_id in decision.changes.drain_route_ids}  # numbers are found faster than ids
     routes = [route for route in decision.deployment.routes if route.id.int in drained] if drained else []
     rollout = Rollout(  # named field by field: `replace` takes twice as long, in each cycle of a fleet
@@ -88,18 +86,22 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         failed_routes=before.failed_routes + _replaced(routes, decision.deployment),
         steps=before.steps + decision.is_step,
         clock_stopped_at=clock.clock_stopped_at,
-        promote_requested=still_requested(before, stage),
+        promote_requested=before.promote_requested,
         is_undo=before.is_undo,
         last_failure=before.last_failure,
         unanswered=before.unanswered,
-        canary=_canary_at(stage, before.canary) if stage else before.canary,
+        canary=before.canary,
     )
+    if stage := decision.changes.stage:
+        rollout = _at_stage(rollout, stage)
     return sent_back(decision.deployment, rollout, decision.found) if turns_back(decision) else rollout
 
 
-def _canary_at(stage: Stage, before: CanaryState | None) -> CanaryState:
-    """Begin a stage, whose weight no proxy knows yet."""
-    return CanaryState(stage.number, stage.weight, evidence=before.evidence if before else NOTHING_SEEN)
+def _at_stage(rollout: Rollout, stage: Stage) -> Rollout:
+    """Begin a stage. A promotion is for the next one, not for a weight on the way to the end of the present one."""
+    canary = rollout.canary or CanaryState()
+    requested = rollout.promote_requested and canary.is_at(stage.number)
+    return replace(rollout, canary=canary.at(stage.number, stage.weight), promote_requested=requested)
 
 
 def turns_clock(decision: ClassifiedDecision) -> bool:

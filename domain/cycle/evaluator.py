@@ -11,10 +11,10 @@ from domain.model.changes import Decision
 from domain.model.deployment import Deployment
 from domain.model.policy import DeploymentPolicy
 from domain.model.waits import WaitsFor
-from domain.strategies import STRATEGIES, DeploymentStrategyRegistry
+from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
 from domain.strategies.backoff import hold_back
 from domain.strategies.base import AbstractDeploymentStrategy
-from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.budget import Budget
 from domain.strategies.kept import meanwhile
 
 
@@ -32,10 +32,10 @@ class DeploymentStrategyEvaluator:
 
     strategies: DeploymentStrategyRegistry
 
-    def strategy_of(self, policy: DeploymentPolicy) -> AbstractDeploymentStrategy[Any] | None:
-        """Return the strategy that the policy names; None if this release lacks it or cannot read its settings."""
+    def strategy_of(self, policy: DeploymentPolicy) -> AbstractDeploymentStrategy[Any]:
+        """Return the strategy that the policy names; UNKNOWN if this release lacks it or cannot read its settings."""
         strategy = self.strategies.get(policy.strategy)
-        return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else None
+        return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else UNKNOWN
 
     def evaluate_one(self, deployment: Deployment, now: datetime) -> Decision:
         """Return the strategy's decision, with fewer creations while starts fail. Raises ValueError without one."""
@@ -50,8 +50,6 @@ class DeploymentStrategyEvaluator:
         if deployment.hold is not None:
             return self.standing(deployment, Decision.held(deployment.hold), now)
         strategy = self.strategy_of(policy)
-        if strategy is None:
-            raise ValueError(f"this release has no strategy {policy.strategy!r} that knows these settings")
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         if decision.waits_for_person and decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
             # never tell a person to type a command that would be refused
@@ -64,19 +62,21 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout that could stand still")
         policy = deployment.rollout.policy
-        strategy = self.strategy_of(policy)
-        return meanwhile(wait, strategy.keep_whole(deployment, policy.spec, now)) if strategy else wait
+        return meanwhile(wait, self.strategy_of(policy).keep_whole(deployment, policy.spec, now))
+
+    def evaluate_back(self, deployment: Deployment, now: datetime) -> Decision:
+        """Return the next step of the way back, as the strategy has it. Raises ValueError without a revision."""
+        if deployment.rollout is None or deployment.current_revision_id is None:
+            raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
+        policy = deployment.rollout.policy
+        return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
 
     def budget(self, deployment: Deployment) -> Budget:
         """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
-        strategy = self.strategy_of(policy)
-        # a rollout must find its way back even if this release does not know its strategy or its settings
-        if strategy is None:
-            return resting_budget(deployment.desired_replicas, count_stopping=policy.spec.count_stopping)
-        return strategy.budget_of(deployment, policy.spec)
+        return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
 
 EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.model.canary import CanaryState, Sums
-from domain.model.changes import Stage
 from domain.model.deployment import (
     Deployment,
     DeploymentLifecycleStatus,
@@ -17,7 +16,6 @@ from domain.model.deployment import (
 )
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
-from domain.strategies.canary.back import weight_back
 from domain.words.errors import NoRolloutError
 
 READY = DeploymentLifecycleStatus(Lifecycle.READY)
@@ -50,8 +48,7 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} has no revision that a rollout could begin from")
     before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
-    strategy = EVALUATOR.strategy_of(begin.policy)
-    weighs = strategy is not None and strategy.weighs and not begin.is_undo
+    weighs = EVALUATOR.strategy_of(begin.policy).weighs and not begin.is_undo
     rollout = Rollout(
         id=begin.rollout_id,
         from_revision_id=deployment.current_revision_id,
@@ -95,27 +92,18 @@ def turned_back(deployment: Deployment, now: datetime) -> Deployment:
 
 
 def sent_back(deployment: Deployment, rollout: Rollout, found: Verdict | None = None) -> Rollout:
-    """On the way back a canary gets only what the old side cannot answer yet; after harm nothing at all."""
-    canary = rollout.canary
-    if canary is None or not canary.weight:
-        return rollout
-    budget = EVALUATOR.budget(replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start))
-    weight = 0 if found is Verdict.GIVE_UP else weight_back(deployment, canary.weight, budget)
-    known_at = canary.weight_known_at if weight == canary.weight else None
-    return replace(rollout, canary=replace(canary, weight=weight, weight_known_at=known_at))
-
-
-def still_requested(rollout: Rollout, stage: Stage | None) -> bool:
-    """A promotion is for the next step, not for a weight on the way to the present one."""
-    return rollout.promote_requested and (stage is None or (rollout.canary or CanaryState()).stage == stage.number)
+    """The rollout as its strategy turns it back; `found`: what a cycle found, if one turns it."""
+    policy = rollout.policy
+    turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
+    at_once = found is Verdict.GIVE_UP
+    canary = EVALUATOR.strategy_of(policy).turned_back(turned, policy.spec, at_once=at_once)
+    return replace(rollout, canary=canary)
 
 
 def past_all_weights(rollout: Rollout) -> Rollout | None:
     """The rollout once the last weight of its canary has passed; None where no weight is left to pass."""
-    canary = rollout.canary
-    if canary is None or canary.weight is None:
-        return None
-    return replace(rollout, canary=replace(canary, weight=None, weight_known_at=None), promote_requested=False)
+    canary = rollout.canary and rollout.canary.with_weight(None)
+    return replace(rollout, canary=canary, promote_requested=False) if canary != rollout.canary else None
 
 
 def with_evidence(rollout: Rollout, evidence: Sums | None) -> Rollout:
@@ -127,31 +115,25 @@ def with_evidence(rollout: Rollout, evidence: Sums | None) -> Rollout:
 
 def is_judged(rollout: Rollout) -> bool:
     """Whether a judge looks at what proxies count, or copies of requests are answered."""
-    canary = rollout.canary
-    if canary is None:
-        return False
-    looks = "judge" if canary.weight else "mirror" if canary.weight == 0 and canary.stage else None
-    return looks is not None and getattr(rollout.policy.spec, looks, None) is not None
+    return EVALUATOR.strategy_of(rollout.policy).is_judged(rollout, rollout.policy.spec)
 
 
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:
     """No longer paused. The time of a canary's weight goes on where it stood still."""
     rollout, paused_at = deployment.rollout, deployment.paused_at
     canary = rollout.canary if rollout else None
-    if rollout is None or paused_at is None or canary is None or canary.weight_known_at is None:
+    if rollout is None or paused_at is None or canary is None:
         return replace(deployment, paused_at=None)
-    stood_still = now - max(paused_at, canary.weight_known_at)
-    canary = replace(canary, weight_known_at=canary.weight_known_at + stood_still)
-    return replace(deployment, paused_at=None, rollout=replace(rollout, canary=canary))
+    return replace(deployment, paused_at=None, rollout=replace(rollout, canary=canary.paused(paused_at, now)))
 
 
 def weight_known(deployment: Deployment, now: datetime) -> Deployment:
     """Every live proxy has acknowledged a table with the weight of its canary; nothing to know elsewhere."""
     rollout = deployment.rollout
     canary = rollout.canary if rollout else None
-    if rollout is None or canary is None or canary.weight is None or canary.weight_known_at is not None:
+    if rollout is None or canary is None or (known := canary.known(now)) is canary:
         return deployment
-    return replace(deployment, rollout=replace(rollout, canary=replace(canary, weight_known_at=now)))
+    return replace(deployment, rollout=replace(rollout, canary=known))
 
 
 def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:

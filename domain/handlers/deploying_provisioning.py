@@ -37,8 +37,8 @@ class DeployingProvisioningHandler(DeploymentHandler):
 
     def glance(self, seen: Glimpse, now: datetime) -> Wait | None:
         policy = seen.policy
-        strategy = None if seen.stands else EVALUATOR.strategy_of(policy)
-        wait = strategy.wait_by_counts(policy.spec, seen.desired, seen.counts) if strategy else None
+        strategy = EVALUATOR.strategy_of(policy)
+        wait = None if seen.stands else strategy.wait_by_counts(policy.spec, seen.desired, seen.counts)
         return wait_of(wait, bounds_of(seen.rollout, policy.limits, seen.desired), now) if wait else None
 
     def bounds(self, deployment: Deployment) -> Bounds:

@@ -1,8 +1,8 @@
-"""deploying/rolling_back: the way back replaces the deploying revision with the current one, within the same budget.
+"""deploying/rolling_back: the strategy leads back to the current revision, within the same budget.
 
 it is paused                             -> stays; what dies is replaced
 routes of another revision are live, or
-the current revision is incomplete       -> stays; it converges step by step, and no deadline ends that
+the current revision is incomplete       -> stays; it goes back step by step, and no deadline ends that
 only the current revision is live, and
 it is complete                           -> ready; the deploying revision is cleared
 """
@@ -16,7 +16,6 @@ from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, DeploymentSubStep
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
-from domain.strategies.canary.back import going_back
 
 
 class DeployingRollingBackHandler(DeploymentHandler):
@@ -35,6 +34,4 @@ class DeployingRollingBackHandler(DeploymentHandler):
         if deployment.paused_at is not None:
             said = "paused on the way back; 'rollway resume' goes on"
             return EVALUATOR.standing(deployment, Decision.wait_for_person(said, "it is paused", "resume"), now)
-        if deployment.current_revision_id is None:
-            raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
-        return going_back(deployment, deployment.current_revision_id, EVALUATOR.budget(deployment), now)
+        return EVALUATOR.evaluate_back(deployment, now)

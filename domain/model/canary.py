@@ -1,6 +1,6 @@
 """A canary as a rollout has it: how far its weights are, and what its judge has seen, in sums that do not grow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
@@ -140,3 +140,25 @@ class CanaryState:
     def stored(cls, stage: int, weight: int | None, weight_known_at: datetime | None) -> Self | None:
         """The canary of a rollout that is stored with these; None where it never had a weight."""
         return cls(stage, weight, weight_known_at) if stage or weight is not None else None
+
+    def is_at(self, stage: int) -> bool:
+        """Say whether it is at this stage."""
+        return self.stage == stage
+
+    def at(self, stage: int, weight: int | None) -> Self:
+        """Begin a stage, whose weight no proxy knows yet."""
+        return type(self)(stage, weight, evidence=self.evidence)
+
+    def with_weight(self, weight: int | None) -> Self:
+        """Change the weight within its stage; proxies know it if it is the one that they knew."""
+        return replace(self, weight=weight, weight_known_at=self.weight_known_at if weight == self.weight else None)
+
+    def known(self, now: datetime) -> Self:
+        """Remember that every live proxy has acknowledged a table with the weight."""
+        return self if self.weight is None or self.weight_known_at else replace(self, weight_known_at=now)
+
+    def paused(self, since: datetime, now: datetime) -> Self:
+        """Let the time of the weight go on where it stood still while the rollout was paused."""
+        if self.weight_known_at is None:
+            return self
+        return replace(self, weight_known_at=self.weight_known_at + (now - max(since, self.weight_known_at)))

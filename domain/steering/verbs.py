@@ -66,7 +66,7 @@ def promote(deployment: Deployment, *, full: bool = False) -> Steered:
     """
     rollout = rollout_of(deployment, "promote")
     strategy = EVALUATOR.strategy_of(rollout.policy)
-    if strategy is None or strategy.promotion is None:
+    if strategy.promotion is None:
         raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; blue_green and canary do not")
     if full and not strategy.weighs:
         raise WrongStateError(f"a {rollout.policy.strategy} has no weights to pass by; promote it without --full")

@@ -11,6 +11,7 @@ from domain.strategies.blue_green import BlueGreenStrategy
 from domain.strategies.canary.strategy import CanaryStrategy
 from domain.strategies.recreate import RecreateStrategy
 from domain.strategies.rolling_update import RollingUpdateStrategy
+from domain.strategies.unknown import UnknownStrategy
 from domain.words.errors import InvalidInputError
 
 DeploymentStrategyRegistry = Mapping[str, AbstractDeploymentStrategy[Any]]
@@ -21,6 +22,7 @@ STRATEGIES: dict[str, AbstractDeploymentStrategy[Any]] = {
     "recreate": RecreateStrategy(),
     "canary": CanaryStrategy(),
 }
+UNKNOWN = UnknownStrategy()
 
 
 class _PolicyInput(BaseModel):

@@ -7,10 +7,12 @@ from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from domain.model.bounds import RouteCounts
+from domain.model.canary import CanaryState
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment
+from domain.model.deployment import Deployment, Rollout
 from domain.model.policy import StrategySpec
 from domain.strategies.budget import Budget
+from domain.strategies.converge import converge
 from domain.strategies.kept import kept_whole
 
 SpecT = TypeVar("SpecT", bound=StrategySpec)
@@ -41,6 +43,18 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
         before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
         at_start = replace(deployment, desired_replicas=before)
         return kept_whole(deployment, self.budget_of(deployment, spec), self.budget_of(at_start, spec), now)
+
+    def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> StrategyCycleResult:
+        """Take the next step of the way back to the revision `target`, within the same budget."""
+        return converge(deployment, target, self.budget_of(deployment, spec), now)
+
+    def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:  # noqa: ARG002
+        """Say what state the way back begins with; `at_once`: the strategy gave the rollout up."""
+        return deployment.rollout.canary if deployment.rollout else None
+
+    def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002
+        """Say whether a judge looks at what proxies count, or copies of requests are answered."""
+        return False
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""

@@ -1,4 +1,4 @@
-"""The way back of a canary: it loses requests as fast as the old side can answer them, or all at once for harm.
+"""The way back from a weight: the new side loses requests as fast as the old one can answer them, or all for harm.
 
     1  the old side carries more than it gets  -> the canary gets the rest, as soon as proxies know
     2  otherwise converge, but who is needed for a weight stays: what the canary's no longer asks for is drained,
@@ -9,18 +9,20 @@ n=4 surge=1, aborted at 75 %:   ■■|■■■ 50 %  →  ■■|■■  →  
 
 from dataclasses import replace
 from datetime import datetime
+from typing import ClassVar
 from uuid import UUID
 
+from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
+from domain.strategies.base import AbstractDeploymentStrategy, SpecT
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.steps import percent
 from domain.strategies.canary.waiting import soonest
-from domain.strategies.converge import converge
 from domain.words.numbers import WHOLE, number_of
 
 
@@ -31,13 +33,32 @@ def weight_back(deployment: Deployment, given: int, budget: Budget) -> int:
     return 0 if old >= carry else min(given, WHOLE - WHOLE * old // carry)
 
 
-def going_back(deployment: Deployment, target: UUID, budget: Budget, now: datetime) -> Decision:
-    """One cycle of the ladder above; where no canary has a weight it converges."""
-    converging = converge(deployment, target, budget, now)
-    canary = deployment.rollout.canary if deployment.rollout else None
-    if canary is None or not canary.weight:
-        return converging
-    given = canary.weight
+class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
+    """A strategy whose new revision gets a share of the requests by weight, with the way back from there."""
+
+    weighs: ClassVar[bool] = True
+
+    def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:
+        """Take one step of the ladder above; where no weight is left it converges."""
+        converging = super().go_back(deployment, spec, target, now)
+        canary = deployment.rollout.canary if deployment.rollout else None
+        if canary is None or not canary.weight:
+            return converging
+        return _from_weight(deployment, canary, target, converging, self.budget_of(deployment, spec), now)
+
+    def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:
+        """Leave only what the old side cannot answer yet; after harm nothing at all."""
+        canary = super().turned_back(deployment, spec, at_once=at_once)
+        if canary is None or not canary.weight:
+            return canary
+        budget = self.budget_of(deployment, spec)
+        return canary.with_weight(0 if at_once else weight_back(deployment, canary.weight, budget))
+
+
+def _from_weight(  # noqa: PLR0913
+    deployment: Deployment, canary: CanaryState, target: UUID, converging: Decision, budget: Budget, now: datetime
+) -> Decision:
+    given = canary.weight or 0
     weight = weight_back(deployment, given, budget)
     if weight < given:
         said = f"the canary gets {percent(weight)} of the requests, on the way back to none"

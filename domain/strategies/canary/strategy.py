@@ -39,12 +39,12 @@ from typing import ClassVar
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
-from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.deployment import Deployment, DeploymentSubStep, Rollout
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
+from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary.back import at_once
+from domain.strategies.canary.back import WeighingStrategy, at_once
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, percent, weight_at
@@ -55,16 +55,22 @@ from domain.strategies.sentences import counted, draining, steps
 _REST = RollingUpdateStrategy()
 
 
-class CanaryStrategy(AbstractDeploymentStrategy[CanarySpec]):
+class CanaryStrategy(WeighingStrategy[CanarySpec]):
     """The ladder above."""
 
     spec_model: ClassVar[type[CanarySpec]] = CanarySpec
     promotion: ClassVar[str | None] = "goes on to the next weight as soon as its replicas are healthy"
-    weighs: ClassVar[bool] = True
 
     def budget(self, spec: CanarySpec, desired: int, before: int) -> Budget:  # noqa: ARG002  (one size for all)
         """That of a rolling update."""
         return surge_budget(desired, spec.max_surge, spec.max_unavailable)
+
+    def is_judged(self, rollout: Rollout, spec: CanarySpec) -> bool:
+        """Look at answers while it has a weight and a judge, and before its first weight at those to copies."""
+        canary = rollout.canary
+        if canary is None or canary.weight is None:
+            return False
+        return bool(spec.judge if canary.weight else canary.stage and spec.mirror)
 
     def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.

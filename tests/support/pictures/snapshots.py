@@ -128,6 +128,15 @@ FAILURES = st.one_of(
     st.none(), st.none(), st.builds(model.StartFailures, st.sampled_from([V1, V2]), st.integers(0, 12), st.just(NOW))
 )
 
+WEIGHTS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "stage": st.integers(0, 3),
+        "weight": st.sampled_from([None, 0, 500, 500, 9990]),
+        "weight_known_at": st.sampled_from([None, NOW, NOW - timedelta(seconds=10)]),
+    }
+)
+"""What proxies are told of a rollout that has weights; others never get one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -182,14 +191,13 @@ def cases(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES) -> Case:
     )
     if status == SCALING:
         return Case(deployment)
+    policy = draw(policies())
     rollout = rollout_of(
-        draw(policies()),
+        policy,
         desired_at_start=deployment.desired_replicas if status == ROLLING_BACK else draw(REPLICAS),
         started_at=NOW - timedelta(seconds=draw(st.sampled_from([0, 10]))),
         failed_routes=draw(st.sampled_from([0, 0, 0, 1, 3])),
         promote_requested=draw(st.booleans()),
-        stage=draw(st.integers(0, 3)),
-        weight=draw(st.sampled_from([None, 0, 500, 500, 9990])),
-        weight_known_at=draw(st.sampled_from([None, NOW, NOW - timedelta(seconds=10)])),
+        **(draw(WEIGHTS) if STRATEGIES[policy.strategy].weighs else {}),
     )
     return Case(replace(deployment, deploying_revision_id=V2, rollout=rollout))
