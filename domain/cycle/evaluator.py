@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment
+from domain.model.deployment import ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
@@ -59,8 +59,23 @@ class DeploymentStrategyEvaluator:
         """Return the next step of the way back, as the strategy has it. Raises ValueError without a revision."""
         if deployment.rollout is None or deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
+        if deployment.paused_at is not None:
+            said = "paused on the way back; 'rollway resume' goes on"
+            return Decision.wait_for_person(said, "it is paused", "resume")
         policy = deployment.rollout.policy
         return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
+
+    def sent_back(self, deployment: Deployment, rollout: Rollout, *, at_once: bool = False) -> Rollout:
+        """Return the rollout as its strategy begins the way back; `at_once`: the strategy itself gave it up."""
+        turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
+        canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
+        return replace(rollout, canary=canary)
+
+    def awaited_verb(self, deployment: Deployment, now: datetime) -> str | None:
+        """Return what a person must type before the rollout goes on; None where nobody is waited for."""
+        decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
+        found = contained(decide, (deployment,), now).assignments.get(deployment.id)
+        return found.awaited_verb if found else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""
