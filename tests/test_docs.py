@@ -113,17 +113,6 @@ def test_every_room_stands_in_the_architecture() -> None:
     assert sorted(table) == sorted(rooms)
 
 
-def test_a_rolling_update_is_read_in_half_an_hour() -> None:
-    """At the pace of prose, 250 words a minute, its examples and pictures included."""
-    section = ARCHITECTURE.partition("## Read a rolling update")[2].partition("\n## ")[0]
-    rows = [row for row in rows_of(section) if row[0].isdigit()]
-    files = [file for row in rows for file in re.findall(r"\[(domain/[\w/]+\.py)\]", row[1])]
-    assert sum(int(minutes) for minutes, _, _ in rows) <= 30
-    assert sum(len((ROOT / file).read_text(encoding="utf-8").split()) for file in files) <= 30 * 250
-    rooms = ("domain/model/", "domain/strategies/", "domain/cycle/", "domain/handlers/")
-    assert [file for file in files if not file.startswith(rooms)] == []
-
-
 def floors() -> dict[str, list[set[str]]]:
     """What import-linter holds: the floors of the house, and those of each package, from the top."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from db.commands.steering import RULES, Case
+from db.commands.steering import Case
 from db.views.ahead.foresight import foreseeable
 from db.views.ahead.planned import Planned, activated
 from db.views.deployments import DeploymentView, deployment_named
@@ -43,7 +43,7 @@ def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
         after, runs = _restarted(known.deployment, view, asking), view.current_revision_id
     else:
         case = Case(connection, known.deployment, command, asking, None, is_heard=False)
-        after = RULES[type(command)](case).deployment
+        after = case.steered().deployment
         runs = after.deploying_revision_id or after.current_revision_id
     row = connection.execute(_SPEC, (runs,)).fetchone()
     return Planned(Subject(after, row is None or says_when_healthy(row[0])), known.learned, known.now)

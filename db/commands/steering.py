@@ -54,7 +54,7 @@ def steer(
     Raises what its rule raises, and what `case_of` raises. `asked`: as in `db.commands.execute`.
     """
     case = case_of(connection, claim, command, asked)
-    steered = RULES[type(command)](case)
+    steered = case.steered()
     rollout = steered.deployment.rollout
     result = {
         "deployment": command.deployment,
@@ -91,6 +91,10 @@ class Case:
     asking: Asking
     asked: Collection[str] | None
     is_heard: bool
+
+    def steered(self) -> Steered:
+        """Ask the rule of the command, and what follows of it. Raises its refusals."""
+        return RULES[type(self.command)](self).finished(self.asking.at)
 
     def activation(
         self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False

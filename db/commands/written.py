@@ -9,8 +9,6 @@ from db.commands.locked import RECORD, record
 from db.commands.repeated import KEEP_ANSWER, answered
 from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from domain.commands.base import DeploymentCommand, StartingCommand
-from domain.cycle.rollout import guard_of
-from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Rollout
 from domain.steering.steered import Asking, Steered
 
@@ -80,29 +78,26 @@ def write_steered(  # noqa: PLR0913  (all that a command leaves behind)
 ) -> None:
     """Write what the command made of the locked deployment `before`, mark it, and keep `result` as the answer."""
     after, now = steered.deployment, asking.at
+    rollout, guard = after.rollout, steered.guard
     if before.rollout is not None and steered.ended is not None:
         connection.execute(_END_ROLLOUT, (steered.ended.value, now, before.rollout.id))
     verb = command.task.rpartition(".")[2].removesuffix("_revision")
-    told = {**record(command, verb, steered.said), **answered(command, result)}
-    stands = after.rollout is not None and after.rollout.clock_stopped_at is not None
-    told["waits_for"] = cycle(after, now).awaited_verb if stands else None  # as the next look will find it
+    told = {**record(command, verb, steered.said), **answered(command, result), "waits_for": steered.waits_for}
     values = DEPLOYMENT.arrays([deployment_values(after)], version=after.version, now=now, **told)
-    if after.rollout is None:
+    if rollout is None or guard is None:
         connection.execute(_CHANGE_WITHOUT_ROLLOUT, values)
-    elif before.rollout is not None and before.rollout.id == after.rollout.id:
-        changed = {"back_reason": steered.back_reason, "limits": _changed_limits(before.rollout, after.rollout)}
-        connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **_rollout_values(after, after.rollout), **changed})
     else:
-        connection.execute(_BEGIN_ROLLOUT, {**values, **_begun_values(after, after.rollout, command)})
+        values |= _OF_ROLLOUT.arrays([rollout_values(rollout)], ceiling=guard.ceiling, floor=guard.keep)
+        if before.rollout is not None and before.rollout.id == rollout.id:
+            changed = {"back_reason": steered.back_reason, "limits": _changed_limits(before.rollout, rollout)}
+            connection.execute(_CHANGE_WITH_ROLLOUT, {**values, **changed})
+        else:
+            whole = {"deployment_id": after.id, "count_stopping": guard.count_stopping}
+            connection.execute(_BEGIN_ROLLOUT, {**values, **whole, **_begun_values(rollout, command)})
     if before.start_failures is not None and after.start_failures is None:
         connection.execute(_FORGET_FAILURES, (after.id,))
     if steered.gives_up_replicas:
         connection.execute(_GIVE_UP_REPLICAS, {"id": after.id, "now": now})
-
-
-def _rollout_values(after: Deployment, rollout: Rollout) -> dict[str, object]:
-    guard = guard_of(after)
-    return _OF_ROLLOUT.arrays([rollout_values(rollout)], ceiling=guard.ceiling, floor=guard.keep)
 
 
 def _changed_limits(before: Rollout, after: Rollout) -> Jsonb | None:
@@ -111,17 +106,14 @@ def _changed_limits(before: Rollout, after: Rollout) -> Jsonb | None:
     return None if limits == before.policy.limits else Jsonb(limits.model_dump(mode="json"))
 
 
-def _begun_values(after: Deployment, rollout: Rollout, command: DeploymentCommand) -> dict[str, object]:
+def _begun_values(rollout: Rollout, command: DeploymentCommand) -> dict[str, object]:
     policy = rollout.policy.as_json()
     return {
-        **_rollout_values(after, rollout),
-        "deployment_id": after.id,
         "from": rollout.from_revision_id,
         "to": rollout.to_revision_id,
         "strategy": policy["strategy"],
         "spec": Jsonb(policy["spec"]),
         "limits": Jsonb(policy["limits"]),
-        "count_stopping": guard_of(after).count_stopping,
         "is_undo": rollout.is_undo,
         "through_freeze": isinstance(command, StartingCommand) and command.through_freeze,
         "reason": command.reason,

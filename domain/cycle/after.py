@@ -17,17 +17,22 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from domain.cycle.rollout import (
-    PROVISIONING,
-    ROLLING_BACK,
-    sent_back,
-    with_clock_running,
-    with_clock_stopped,
-)
+from domain.cycle.clock import with_clock_running, with_clock_stopped
+from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.model.canary import CanaryState
 from domain.model.changes import RouteChanges, Stage
-from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, TrafficStatus
+from domain.model.deployment import (
+    PROVISIONING,
+    ROLLING_BACK,
+    Deployment,
+    Rollout,
+    RolloutOutcome,
+    Route,
+    RouteStatus,
+    TrafficStatus,
+    Verdict,
+)
 
 
 def after(decision: ClassifiedDecision, now: datetime) -> Deployment:
@@ -94,7 +99,9 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
     )
     if stage := decision.changes.stage:
         rollout = _at_stage(rollout, stage)
-    return sent_back(decision.deployment, rollout, decision.found) if turns_back(decision) else rollout
+    if not turns_back(decision):
+        return rollout
+    return EVALUATOR.sent_back(decision.deployment, rollout, at_once=decision.found is Verdict.GIVE_UP)
 
 
 def _at_stage(rollout: Rollout, stage: Stage) -> Rollout:

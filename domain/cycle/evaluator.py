@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment
+from domain.model.deployment import ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.model.waits import WaitsFor
 from domain.strategies import STRATEGIES, UNKNOWN, DeploymentStrategyRegistry
@@ -43,12 +43,12 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
             paused = Decision.wait_for_person("paused; 'rollway resume' goes on", "it is paused", "resume")
-            return self.standing(deployment, paused, now)
+            return self._standing(deployment, paused, now)
         policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
         if unanswered >= (policy.limits.unanswered or math.inf):
             return Decision.give_up(f"the new revision answered none of {unanswered} requests")
         if deployment.hold is not None:
-            return self.standing(deployment, Decision.held(deployment.hold), now)
+            return self._standing(deployment, Decision.held(deployment.hold), now)
         strategy = self.strategy_of(policy)
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
         if decision.waits_for_person and decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
@@ -57,19 +57,27 @@ class DeploymentStrategyEvaluator:
             decision = replace(decision, waits=replace(decision.waits, verb=verb))
         return hold_back(decision, deployment, now)
 
-    def standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
-        """Return what a rollout that is held or paused does meanwhile: no more than to keep its replicas whole."""
-        if deployment.rollout is None:
-            raise ValueError(f"{deployment.name} has no rollout that could stand still")
-        policy = deployment.rollout.policy
-        return meanwhile(wait, self.strategy_of(policy).keep_whole(deployment, policy.spec, now))
-
     def evaluate_back(self, deployment: Deployment, now: datetime) -> Decision:
         """Return the next step of the way back, as the strategy has it. Raises ValueError without a revision."""
         if deployment.rollout is None or deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
+        if deployment.paused_at is not None:
+            said = "paused on the way back; 'rollway resume' goes on"
+            return self._standing(deployment, Decision.wait_for_person(said, "it is paused", "resume"), now)
         policy = deployment.rollout.policy
         return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
+
+    def sent_back(self, deployment: Deployment, rollout: Rollout, *, at_once: bool = False) -> Rollout:
+        """Return the rollout as its strategy begins the way back; `at_once`: the strategy itself gave it up."""
+        turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
+        canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
+        return replace(rollout, canary=canary)
+
+    def awaited_verb(self, deployment: Deployment, now: datetime) -> str | None:
+        """Return what a person must type before the rollout goes on; None where nobody is waited for."""
+        decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
+        found = contained(decide, (deployment,), now).assignments.get(deployment.id)
+        return found.awaited_verb if found else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""
@@ -77,6 +85,13 @@ class DeploymentStrategyEvaluator:
             raise ValueError(f"{deployment.name} has no rollout")
         policy = deployment.rollout.policy
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
+
+    def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
+        """Return what a rollout that is held or paused does meanwhile: no more than to keep its replicas whole."""
+        if deployment.rollout is None:
+            return wait
+        policy = deployment.rollout.policy
+        return meanwhile(wait, self.strategy_of(policy).keep_whole(deployment, policy.spec, now))
 
 
 EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)

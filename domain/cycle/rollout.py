@@ -1,4 +1,4 @@
-"""A rollout from its first clock to its end: begun, turned back, its clock stopped and going on."""
+"""A rollout that somebody steers: begun, turned back, paused no longer, past its weights, of another size."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -6,21 +6,10 @@ from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
 from domain.model.canary import CanaryState, Sums
-from domain.model.deployment import (
-    Deployment,
-    DeploymentLifecycleStatus,
-    DeploymentSubStep,
-    Lifecycle,
-    Rollout,
-    Verdict,
-)
+from domain.model.deployment import PROVISIONING, ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
 from domain.words.errors import NoRolloutError
-
-READY = DeploymentLifecycleStatus(Lifecycle.READY)
-PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
-ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +76,8 @@ def turned_back(deployment: Deployment, now: datetime) -> Deployment:
         paused_at=None,
         phase_attempts=0,
         phase_started_at=deployment.phase_started_at if deployment.status == ROLLING_BACK else now,
-        rollout=sent_back(deployment, replace(rollout, clock_stopped_at=None)),
+        rollout=EVALUATOR.sent_back(deployment, replace(rollout, clock_stopped_at=None)),
     )
-
-
-def sent_back(deployment: Deployment, rollout: Rollout, found: Verdict | None = None) -> Rollout:
-    """The rollout as its strategy turns it back; `found`: what a cycle found, if one turns it."""
-    policy = rollout.policy
-    turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
-    at_once = found is Verdict.GIVE_UP
-    canary = EVALUATOR.strategy_of(policy).turned_back(turned, policy.spec, at_once=at_once)
-    return replace(rollout, canary=canary)
 
 
 def past_all_weights(rollout: Rollout) -> Rollout | None:
@@ -134,30 +114,6 @@ def weight_known(deployment: Deployment, now: datetime) -> Deployment:
     if rollout is None or canary is None or (known := canary.known(now)) is canary:
         return deployment
     return replace(deployment, rollout=replace(rollout, canary=known))
-
-
-def with_clock_stopped(rollout: Rollout, now: datetime) -> Rollout:
-    """The rollout waits for a person, or is held: no deadline comes nearer."""
-    return rollout if rollout.clock_stopped_at else replace(rollout, clock_stopped_at=now)
-
-
-def with_clock_running(rollout: Rollout, now: datetime) -> Rollout:
-    """The clock goes on: what it counts moves by the time that it stood still.
-
-    Progress that came while it stood still, at p, leaves less of that time to move by:
-
-        progress ──10 s── stopped ──60 s── now             the last progress is still 10 s ago
-        stopped ──20 s── progress at p ──40 s── now        the last progress is now, and not 20 s ahead
-    """
-    stopped_at = rollout.clock_stopped_at
-    if stopped_at is None:
-        return rollout
-    return replace(
-        rollout,
-        deadline=rollout.deadline + (now - stopped_at),
-        last_progress_at=rollout.last_progress_at + (now - max(stopped_at, rollout.last_progress_at)),
-        clock_stopped_at=None,
-    )
 
 
 def rollout_of(deployment: Deployment, verb: str) -> Rollout:

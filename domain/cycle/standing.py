@@ -2,8 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from domain.cycle.rollout import ROLLING_BACK
-from domain.model.deployment import DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import ROLLING_BACK, DeploymentLifecycleStatus, Lifecycle
 
 Tone = Literal["good", "moves", "warn", "rests"]
 

@@ -142,7 +142,7 @@ def classify(
         desired_replicas=_desired(decision, deployment, to),
         degraded_reason=degraded_reason,
         retry_at=retry_at,
-        waits=decision.waits if verdict is Verdict.SKIPPED else None,
+        waits=decision.waits if verdict is Verdict.SKIPPED or decision.waits_for_person else None,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from domain.cycle.after import after, turns_back
-from domain.cycle.rollout import with_clock_running
+from domain.cycle.clock import with_clock_running
 from domain.cycle.transitions import ClassifiedDecision
 from domain.handlers.cycle import cycle, handler_of
 from domain.model.bounds import passed

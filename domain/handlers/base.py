@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Self
 
+from domain.cycle.clock import with_clock_running
 from domain.cycle.evaluator import contained
-from domain.cycle.rollout import with_clock_running
 from domain.cycle.transitions import ClassifiedDecision, DeploymentStatusTransitions, Wait, classify
 from domain.model.bounds import Bounds, Glimpse
 from domain.model.changes import Decision

@@ -9,12 +9,11 @@ or the strategy gives up                                -> deploying/rolling_bac
 from datetime import datetime
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.rollout import PROVISIONING, READY, ROLLING_BACK
 from domain.cycle.transitions import DeploymentStatusTransitions, RevisionMove, Transition, Wait, wait_of
 from domain.handlers.base import DeploymentHandler
 from domain.model.bounds import Bounds, Glimpse, bounds_of
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.deployment import PROVISIONING, READY, ROLLING_BACK, Deployment, DeploymentSubStep
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 
 _BACK = Transition(ROLLING_BACK)

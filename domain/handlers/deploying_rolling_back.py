@@ -10,11 +10,10 @@ it is complete                           -> ready; the deploying revision is cle
 from datetime import datetime
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.rollout import READY, ROLLING_BACK
 from domain.cycle.transitions import STAY, DeploymentStatusTransitions, RevisionMove, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentSubStep
+from domain.model.deployment import READY, ROLLING_BACK, Deployment, DeploymentSubStep
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 
 
@@ -31,7 +30,4 @@ class DeployingRollingBackHandler(DeploymentHandler):
     )
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:
-        if deployment.paused_at is not None:
-            said = "paused on the way back; 'rollway resume' goes on"
-            return EVALUATOR.standing(deployment, Decision.wait_for_person(said, "it is paused", "resume"), now)
         return EVALUATOR.evaluate_back(deployment, now)

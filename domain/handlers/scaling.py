@@ -7,12 +7,11 @@ it took too long, or was given up                           -> ready, but degrad
 
 from datetime import datetime, timedelta
 
-from domain.cycle.rollout import READY
 from domain.cycle.transitions import DeploymentStatusTransitions, Transition
 from domain.handlers.base import DeploymentHandler
 from domain.model.bounds import Bounds, Deadline
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle
+from domain.model.deployment import READY, Deployment, DeploymentLifecycleStatus, Lifecycle
 from domain.model.events import DeploymentLifecycleType, DeploymentTaskSpec, DoDeploymentLifecycleEvent
 from domain.strategies.budget import resting_budget
 from domain.strategies.converge import converge

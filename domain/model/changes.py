@@ -107,6 +107,12 @@ class Decision:
     desired_replicas: int | None = None
     waits: Waits | None = None
 
+    @property
+    def awaited_verb(self) -> str | None:
+        """What a person must type before the rollout goes on; None where nobody is waited for."""
+        waits = self.waits if self.waits_for_person else None
+        return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
+
     @classmethod
     def success(cls, reason: str, changes: RouteChanges = RouteChanges()) -> Self:
         """The phase has reached its end, with these last changes."""

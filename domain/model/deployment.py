@@ -40,6 +40,11 @@ class DeploymentLifecycleStatus:
         return f"{self.lifecycle}/{self.sub_step}" if self.sub_step else str(self.lifecycle)
 
 
+READY = DeploymentLifecycleStatus(Lifecycle.READY)
+PROVISIONING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+ROLLING_BACK = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.ROLLING_BACK)
+
+
 class RouteStatus(StrEnum):
     """The health of one replica, or how far its stop has come."""
 

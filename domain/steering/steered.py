@@ -6,7 +6,10 @@ from datetime import datetime
 from typing import Self
 from uuid import UUID
 
+from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import guard_of
 from domain.model.deployment import Deployment, RolloutOutcome
+from domain.strategies.budget import Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Steered:
 
     `already`: it was so before, and nothing is written. `ended`: how the rollout ended that ran until now.
     `back_reason`: why the rollout turned back. `gives_up_replicas`: those that are left are taken as stopped.
-    `details`: what else the one who asked is told.
+    `details`: what else the one who asked is told. `waits_for`: what a person must type before the rollout goes on, as
+    the next look will find it. `guard`: what Postgres holds the rollout to; None where none runs.
     """
 
     deployment: Deployment
@@ -34,6 +38,8 @@ class Steered:
     back_reason: str | None = None
     gives_up_replicas: bool = False
     details: Mapping[str, object] = field(default_factory=dict)
+    waits_for: str | None = None
+    guard: Budget | None = None
 
     @classmethod
     def to(
@@ -55,3 +61,11 @@ class Steered:
     def with_details(self, **details: object) -> Self:
         """The answer with more details."""
         return replace(self, details={**self.details, **details})
+
+    def finished(self, now: datetime) -> Self:
+        """Add what follows for the rollout that runs from now on: whoever writes this copies it, and asks nothing."""
+        rollout = self.deployment.rollout
+        if self.already or rollout is None:
+            return self
+        waits_for = EVALUATOR.awaited_verb(self.deployment, now) if rollout.clock_stopped_at else None
+        return replace(self, waits_for=waits_for, guard=guard_of(self.deployment))

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from domain.cycle.rollout import ROLLING_BACK
-from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome
+from domain.model.deployment import ROLLING_BACK, Deployment, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.strategies.backoff import is_proven

@@ -5,16 +5,10 @@ Each gets the deployment and, where it matters, who asks, why and when. Raises t
 
 from dataclasses import replace
 
+from domain.cycle.clock import with_clock_stopped
 from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.rollout import (
-    ROLLING_BACK,
-    past_all_weights,
-    rollout_of,
-    turned_back,
-    unpaused,
-    with_clock_stopped,
-)
-from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
+from domain.cycle.rollout import past_all_weights, rollout_of, turned_back, unpaused
+from domain.model.deployment import ROLLING_BACK, Deployment, DeploymentLifecycleStatus, Lifecycle, RolloutOutcome
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.sizes import resized
 from domain.steering.steered import Asking, Steered

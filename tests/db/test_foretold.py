@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from db.commands.steering import RULES, case_of
+from db.commands.steering import case_of
 from db.commands.written import write_steered
 from db.connection.engine import transaction
 from db.cycle.claim import claim_named, claim_these
@@ -86,7 +86,7 @@ class Fleet:
         before = self.read()
         try:
             case = case_of(self.connection, claim_named(self.connection, command.deployment), command)
-            steered = RULES[kind](case)
+            steered = case.steered()
         except RollwayError:
             assert self.read() == before
             return
@@ -150,7 +150,7 @@ class Fleet:
     def would_come_to(self, kind: type[DeploymentCommand]) -> object:
         command = kind.model_validate({"request_id": "r", "actor": "ann", "deployment": self.name})
         try:
-            steered = RULES[kind](case_of(self.connection, claim_named(self.connection, command.deployment), command))
+            steered = case_of(self.connection, claim_named(self.connection, command.deployment), command).steered()
         except RollwayError as error:
             return error.message
         return steered.already, steered.details, steered.back_reason, steered.deployment.deploying_revision_id

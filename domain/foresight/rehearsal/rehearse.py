@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from domain.cycle.rollout import READY
 from domain.foresight.plan.course import Course, course
 from domain.foresight.plan.drawn import Draw, LearnedFates
 from domain.foresight.plan.subject import Subject
 from domain.foresight.rehearsal.learned import Learned, Span, quantile
+from domain.model.deployment import READY
 
 _SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _REASONS = 3

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.cycle.rollout import ROLLING_BACK
 from domain.handlers.cycle import cycle
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
-from domain.model.deployment import Deployment, Verdict
+from domain.model.deployment import ROLLING_BACK, Deployment, Verdict
 from domain.model.hold import Hold
 from tests.domain.canary.test_canary import FIRST, SECOND, TIMED, at_stage
 from tests.support.pictures.pictures import NOW, deploying

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.cycle.rollout import ROLLING_BACK
-from domain.model.deployment import Deployment
+from domain.model.deployment import ROLLING_BACK, Deployment
 from domain.model.picture import picture
 from domain.steering.steered import Steered
 from domain.steering.verbs import promote

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.cycle.after import after, back_reason_of, outcome_of
-from domain.cycle.rollout import with_clock_running
+from domain.cycle.clock import with_clock_running
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler

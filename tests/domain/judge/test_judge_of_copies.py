@@ -79,4 +79,8 @@ def test_what_proxies_count_is_looked_at_while_copies_are_answered() -> None:
     policy = parse_policy({"strategy": "canary", "spec": {"mirror": "10%", "steps": ["5%"]}})
     stages = [{}, {"stage": 1}, {"stage": 2, "weight": 500}]
     rollouts = [deploying("■■■|■", policy=policy, rollout={"weight": 0, **stage}).rollout for stage in stages]
-    assert [isinstance(rollout, Rollout) and is_judged(rollout) for rollout in rollouts] == [False, True, False]
+    assert [isinstance(rollout, Rollout) and is_judged(rollout) for rollout in rollouts] == [
+        False,
+        True,
+        False,
+    ]
