@@ -32,8 +32,9 @@ _INTERVAL = """
 """
 
 _ANSWERS = """
-    INSERT INTO answers (rollout_id, interval_id, revision_id, done, failed, first_byte, cut, begun, refused)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+    INSERT INTO answers
+           (rollout_id, interval_id, revision_id, done, failed, first_byte, cut, begun, refused, again, again_failed)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 _COUNTED = columns("node_id text, uptime int4, refused int8, copies int8, copies_failed int8, of_revisions jsonb")
@@ -52,7 +53,8 @@ _COUNTERS = """
 
 _INTERVALS = """
     SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, i.copies, i.copies_failed,
-           a.revision_id, a.done, a.failed, a.first_byte, a.cut, a.begun, a.refused
+           a.revision_id, a.done, a.failed, a.first_byte, a.cut, a.begun, a.refused,
+           a.again, a.again_failed
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
      WHERE i.rollout_id = %s
      ORDER BY i.id, a.revision_id
@@ -105,14 +107,13 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
 
     A quiet interval may have grown out of quiet ones before it, whose ids are gone then: its seconds are those of all.
     """
+    rows = connection.execute(_INTERVALS, (rollout_id,))
     found: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
-    for number, *fields, revision, done, failed, first_byte, cut, begun, refused in connection.execute(
-        _INTERVALS, (rollout_id,)
-    ):
+    for number, *fields, revision, done, failed, first_byte, cut, begun, refused, again, again_failed in rows:
         found[number] = tuple(fields)
         if revision is not None:
-            of[number][revision] = Answers(done, failed, tuple(first_byte), cut, begun, refused)
+            of[number][revision] = Answers(done, failed, tuple(first_byte), cut, begun, refused, again, again_failed)
     return [
         Interval(number, at, seconds, of[number], reporting, live, refused, Copies(*copies))
         for number, (at, seconds, reporting, live, refused, *copies) in found.items()
@@ -132,7 +133,7 @@ def _to_json(counters: Counters) -> dict[str, Any]:
 
 
 def _counts(its: Answers) -> list[Any]:
-    return [its.done, its.failed, list(its.first_byte), its.cut, its.begun, its.refused]
+    return [its.done, its.failed, list(its.first_byte), its.cut, its.begun, its.refused, its.again, its.again_failed]
 
 
 def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:

@@ -75,9 +75,9 @@ def _owed(exposure: Exposure) -> int:
 
 
 def failures(told: Evidence, sent: Sent) -> Counts:
-    """The failures, of all requests that were sent."""
+    """The first tries that failed, of all requests that were sent: what is sent again is no better on either side."""
     new, old = told.canary, told.control
-    return Counts(new.begun, new.failed, old.begun, old.failed, sent.shares, sent.owed, new.done)
+    return Counts(new.begun, new.failed_first, old.begun, old.failed_first, sent.shares, sent.owed, new.done)
 
 
 def refusals(told: Evidence, sent: Sent) -> Counts:

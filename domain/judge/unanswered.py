@@ -22,14 +22,14 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
     Proxies add first bytes up to two seconds late, so in the beginning some are of answers from before the first look.
     """
     told, late = (_told(intervals, new, since) for since in (intervals[0].at, intervals[0].at + FIRST_BYTES_LATE))
-    if told.done > told.failed or sum(late.first_byte) > told.done:
+    if told.done > told.failed_first or sum(late.first_byte) > told.done:
         return None
     patience = _patience(_told(intervals, old, intervals[0].at))
     if patience is None:
-        return told.failed
+        return told.failed_first
     sent_by = intervals[-1].at - patience
     sent = sum(interval.of[new].begun or 0 for interval in intervals if new in interval.of and interval.at <= sent_by)
-    return told.failed + max(0, sent - max(told.done, sum(told.first_byte)))
+    return told.failed_first + max(0, sent - max(told.done, sum(told.first_byte)))
 
 
 def _told(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:

@@ -26,7 +26,9 @@ class Answers:
 
     `first_byte`: how many took how long to their first byte, by `FIRST_BYTE_MS`; proxies add it up to two seconds
     later. An answer that never began is in none. `cut`: of those failed, the ones that had begun. `begun`: requests
-    sent, answered or not. `refused`: of those done, the ones with a 4xx.
+    sent, answered or not. `refused`: of those done, the ones with a 4xx. `again`: of those done, the ones that
+    were sent to another replica too, since the first one failed, or let them wait for too long; `again_failed`: of
+    these, the ones that failed all the same.
     """
 
     done: int = 0
@@ -35,6 +37,8 @@ class Answers:
     cut: int = 0
     begun: int = 0
     refused: int = 0
+    again: int = 0
+    again_failed: int = 0
 
     def __add__(self, other: Self) -> "Answers":
         return self._each(other, add)
@@ -45,7 +49,19 @@ class Answers:
     def _each(self, other: Self, put: Callable[[int, int], int]) -> "Answers":
         first_byte = tuple(map(put, self.first_byte, other.first_byte))
         done, failed, cut = put(self.done, other.done), put(self.failed, other.failed), put(self.cut, other.cut)
-        return Answers(done, failed, first_byte, cut, put(self.begun, other.begun), put(self.refused, other.refused))
+        begun, refused = put(self.begun, other.begun), put(self.refused, other.refused)
+        again = put(self.again, other.again), put(self.again_failed, other.again_failed)
+        return Answers(done, failed, first_byte, cut, begun, refused, *again)
+
+    @property
+    def failed_first(self) -> int:
+        """How many first tries failed, whatever became of the request."""
+        return self.failed + self.mended
+
+    @property
+    def mended(self) -> int:
+        """How many first tries failed where another replica answered in the end."""
+        return self.again - self.again_failed
 
     @property
     def is_any(self) -> bool:
@@ -55,7 +71,8 @@ class Answers:
     @property
     def is_possible(self) -> bool:
         """Whether no count is below 0."""
-        return min(self.done, self.failed, self.cut, self.begun, self.refused, *self.first_byte) >= 0
+        counts = self.done, self.failed, self.cut, self.begun, self.refused, self.again, self.again_failed
+        return min(*counts, *self.first_byte) >= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,11 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             stat("refused", "a.b", OLD, 2),
             stat("done", "a.b/next", NEW, 4),
             stat("begun", "a.b/next", NEW, 5),
+            stat("again", "a.b", OLD, 5),
+            stat("again_failed", "a.b", OLD, 2),
             stat("done", "a.b/next", f"{NEW}!", 6),
+            stat("failed", "a.b/next", f"{NEW}!", 1),
+            stat("again", "a.b/next", f"{NEW}!", 4),
             stat("done", "a.b", NEW, 1),
             stat("done", "a.b/baseline", OLD, 7),
             stat("done", "a.b/preview", NEW, 70),
@@ -65,7 +69,7 @@ def test_counters_are_those_of_a_deployment_by_revision() -> None:
             histograms=[histogram("a.b", OLD, FAST)],
         )
     )
-    of_both = {OLD: Answers(16, 3, FAST, 1, 19, 2), NEW: Answers(11, 6, begun=11, refused=0)}
+    of_both = {OLD: Answers(16, 3, FAST, 1, 19, 2, 5, 2), NEW: Answers(11, 1, begun=11, again=6, again_failed=1)}
     assert its.counters("a.b", (OLD, NEW)) == Counters(13, of_both, 2, Copies(40, 6))
     assert its.of_baseline("a.b", OLD) == Answers(7, begun=7, refused=0), "which are the old revision's too"
     assert its.of_baseline("web", OLD) == its.of_baseline("a.b", NEW) == Answers()

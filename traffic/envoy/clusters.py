@@ -83,7 +83,7 @@ def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -
 
 
 def _way(service: Service) -> tuple[Service, bool]:
-    """How a deployment is reached and whether it has a preview: all that the route configuration says of it."""
+    """How a deployment is reached, and whether it has a preview: what the route configuration says of it."""
     return replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview)
 
 
@@ -100,6 +100,8 @@ def clusters_of(service: Service) -> dict[str, tuple[Upstream, ...]]:
 def _cluster_of(name: str, service: Service) -> dict[str, Any]:
     """That of a mirror counts under a name of its own, so that to read it takes no look at all clusters."""
     made = cluster(name, service.rules.protocol)
+    if name in {canary_cluster(service.name), baseline_cluster(service.name)}:
+        del made["outlier_detection"]  # the one replica on trial would be away for what old ones halve
     if name != mirror_cluster(service.name):
         return made
     return {**made, "alt_stat_name": f"{MIRROR_STATISTICS}.{service.name}"}
@@ -169,7 +171,7 @@ _UPSTREAM = {
 
 
 def _stand_ins(name: str, service: Service) -> tuple[Upstream, ...]:
-    """Who answers for a canary, or its baseline, what none of its replicas can: the others, and it counts as failed."""
+    """Who answers for a canary, or its baseline, what none of its replicas can: the others."""
     sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
     return service.live if sides.get(name, service.live) not in {(), service.live, None} else ()
 

@@ -21,7 +21,9 @@ REQUESTS_PAGE = f"{_STATS}^(rollway%5C.done%5C.|server%5C.uptime$)"
 LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
-_NAME = re.compile(r"rollway\.(begun|done|failed|refused|cut|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)")
+_NAME = re.compile(
+    r"rollway\.(begun|done|failed|refused|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
+)
 _COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
 
@@ -93,12 +95,12 @@ class _Counted:
     first_byte: tuple[int, ...] = Answers().first_byte
 
     def answers(self, *, stood_in: bool) -> Answers:
-        """Who was stood in for has failed."""
-        kinds = ("done", "failed", "cut", "begun", "refused")
-        done, failed, cut, begun, refused = (self.counts.get(kind, 0) for kind in kinds)
+        """Who was stood in for was asked first, or could not be."""
+        kinds = ("done", "failed", "cut", "begun", "refused", "again", "again_failed")
+        done, failed, cut, begun, refused, again, again_failed = (self.counts.get(kind, 0) for kind in kinds)
         if stood_in:
-            return Answers(done, done, begun=begun, refused=0)
-        return Answers(done, failed, self.first_byte, cut, begun, refused)
+            again, again_failed = done, failed
+        return Answers(done, failed, self.first_byte, cut, begun, refused, again, again_failed)
 
 
 def counted(page: bytes) -> Counted:
@@ -119,9 +121,11 @@ def counted(page: bytes) -> Counted:
     for (cluster, revision), values in found.items():
         if revision:
             its, answers = UUID(revision.removesuffix(STOOD_IN)), values.answers(stood_in=revision.endswith(STOOD_IN))
-            answers += of[cluster].get(its, Answers())
-            # what is done was begun: a request that found no connection is not sent
-            of[cluster][its] = replace(answers, begun=max(answers.begun or 0, answers.done))
+            of[cluster][its] = answers + of[cluster].get(its, Answers())
+    for found_in in of.values():
+        for its, answers in found_in.items():
+            # a caller that left while a connection was made was sent nowhere
+            found_in[its] = replace(answers, begun=max(answers.begun, answers.done))
     refused = {cluster: values.counts.get("done", 0) for (cluster, revision), values in found.items() if not revision}
     return Counted(uptime, of, refused, _copies(stats))
 

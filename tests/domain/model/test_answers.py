@@ -77,10 +77,18 @@ def test_copies_since_the_last_look(before: Copies, now: Copies, since: Copies) 
 
 
 def test_answers_are_added_and_taken_away_count_by_count() -> None:
-    many, few = Answers(9, 5, (4, *NONE_SLOWER), 2), Answers(3, 2, (1, *NONE_SLOWER), 1)
-    assert many + few == Answers(12, 7, (5, *NONE_SLOWER), 3)
-    assert many - few == Answers(6, 3, (3, *NONE_SLOWER), 1)
-    assert [(many - few).is_possible, (few - many).is_possible, Answers(cut=-1).is_possible] == [True, False, False]
+    many, few = (
+        Answers(9, 5, (4, *NONE_SLOWER), 2, 12, 3, 4, 1),
+        Answers(3, 2, (1, *NONE_SLOWER), 1, 5, 2, 2, 1),
+    )
+    assert many + few == Answers(12, 7, (5, *NONE_SLOWER), 3, 17, 5, 6, 2)
+    assert many - few == Answers(6, 3, (3, *NONE_SLOWER), 1, 7, 1, 2, 0)
+    assert [(many - few).is_possible, (few - many).is_possible] == [True, False]
+    assert not any(its.is_possible for its in (Answers(cut=-1), Answers(again=-1), Answers(again_failed=-1)))
+
+
+def test_a_first_try_failed_whether_another_replica_answered_or_not() -> None:
+    assert Answers(done=20, failed=5, again=4, again_failed=1).failed_first == 8
 
 
 def test_an_interval_begins_where_the_one_before_it_ended_and_is_never_shorter_than_nothing() -> None:

@@ -13,7 +13,8 @@ class Replica:
     """An HTTP server that answers with who it is and what it was asked, and counts.
 
     `seconds`: before it answers at all; `trickles`: between the beginning of an answer and its end; `may_end`: until it
-    is set, no answer ends that has begun; `cuts`: it ends in the middle of an answer.
+    is set, no answer ends that has begun; `cuts`: it ends in the middle of an answer. Every
+    `spoils_every`th first try, as Envoy numbers tries, is answered after `spoils_seconds`, or never where that is 0.
     """
 
     def __init__(self, name: str) -> None:
@@ -23,6 +24,7 @@ class Replica:
         self.hangs_up = False
         self.seconds = 0.0
         self.trickles = 0.0
+        self.spoils_every, self.spoils_seconds, self.first_tries, self.spoilt = 0, 0.0, 0, 0
         self.may_end = threading.Event()
         self.may_end.set()
         self.cuts = False
@@ -36,6 +38,12 @@ class Replica:
         self.server.shutdown()
         self.server.server_close()
 
+    def spoils(self, attempt: str) -> bool:
+        self.first_tries += attempt == "1"
+        found = bool(self.spoils_every and attempt == "1" and self.first_tries % self.spoils_every == 0)
+        self.spoilt += found
+        return found
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         replica = self
 
@@ -48,8 +56,9 @@ class Replica:
                 replica.served[self.command] += 1
                 said = {"replica": replica.name, "path": self.path, "host": self.headers["host"]}
                 body = json.dumps(said).encode()
-                time.sleep(replica.seconds)
-                if replica.hangs_up:
+                spoils = replica.spoils(self.headers.get("x-envoy-attempt-count", ""))
+                time.sleep(replica.spoils_seconds if spoils else replica.seconds)
+                if replica.hangs_up or (spoils and not replica.spoils_seconds):
                     self.close_connection = True
                     return
                 self.send_response(replica.status)

@@ -38,8 +38,13 @@ def world(
     weights: Sequence[tuple[int, float]] = STEADY,
     a_second: int = 50,
     patience: float = math.inf,
+    *,
+    mended: bool = False,
 ) -> list[Evidence]:
-    """What proxies tell each second. Who has waited for longer than `patience` leaves, and that is a failure."""
+    """What proxies tell each second. Who has waited for longer than `patience` leaves, and that is a failure.
+
+    `mended`: what fails is sent to another replica, which answers it.
+    """
     total = chance.poisson(a_second * SECONDS)
     begins = np.sort(chance.random(total) * SECONDS)
     weight = np.repeat([share for _, share in weights], [seconds for seconds, _ in weights])[begins.astype(int)]
@@ -47,6 +52,7 @@ def world(
     fails, fails_after, answers_after = (np.where(is_canary, *both) for both in zip(canary, control, strict=True))
     failed = chance.random(total) < fails
     takes = np.where(failed, fails_after, answers_after) * chance.lognormal(0, 0.3, total)
+    takes += np.where(failed & mended, answers_after, 0.0)
     failed, takes = failed | (takes > patience), np.minimum(takes, patience)
 
     def by_second(times: np.ndarray, which: np.ndarray) -> list[int]:
@@ -57,7 +63,10 @@ def world(
         [by_second(begins, side), by_second(ends, side), by_second(ends, side & failed)]
         for side in (is_canary, ~is_canary)
     ]
-    answers = [[Answers(done, bad, begun=sent) for sent, done, bad in zip(*side, strict=True)] for side in sides]
+    answers = [
+        [Answers(done, 0 if mended else bad, begun=sent, again=bad if mended else 0) for sent, done, bad in zip(*side)]  # noqa: B905
+        for side in sides
+    ]
     return [
         Evidence(NOW + timedelta(seconds=at), new, old, 1, 1)
         for at, (new, old) in enumerate(zip(*answers, strict=True))
@@ -74,6 +83,7 @@ def is_promoted(evidence: Sequence[Evidence], after: int = 90) -> bool:
     return any(good_of(counts[: at - 60], 1, 0.01) >= LIMIT_PROMOTE for at in range(after, SECONDS, 15))
 
 
+HANGS, FINE = Side(1, 400, 0.05), Side(0, 0.05, 0.05)
 ALIKE = [
     *(Side(fails, 0.05, takes) for fails in (0.005, 0.05, 0.3) for takes in (0.2, 2, 10, 30, 60)),
     *(Side(fails, takes, 0.05) for fails in (0.005, 0.05, 0.3) for takes in (2, 10, 30, 60)),
@@ -90,13 +100,24 @@ def test_an_identical_canary_is_hardly_ever_aborted(alike: Side, weights: Sequen
     assert aborted <= max(0.013, 1.5 / RUNS)
 
 
+@pytest.mark.parametrize("fails", [0.002, 0.02, 0.3])
+@pytest.mark.parametrize("after", [0.01, 5])
+def test_what_is_sent_again_on_both_sides_alike_aborts_nobody(fails: float, after: float) -> None:
+    chance, alike = np.random.default_rng([round(1000 * fails), round(after)]), Side(fails, after, 0.05)
+    aborted = sum(is_aborted(world(chance, alike, alike, STEPS, mended=True)) for _ in range(RUNS)) / RUNS
+    leave(f"mended-{fails:g}-{after:g}", false_aborts=aborted, rollouts=RUNS)
+    assert aborted <= max(0.013, 1.5 / RUNS)
+
+
+def test_a_canary_that_others_must_answer_for_is_aborted_though_no_caller_loses_anything() -> None:
+    chance = np.random.default_rng(8)
+    assert all(is_aborted(world(chance, Side(0.2, 0.01, 0.05), FINE, mended=True)) for _ in range(RUNS))
+
+
 def test_impatient_callers_are_nobodys_fault() -> None:
     chance, alike = np.random.default_rng(2), Side(0, 1, 3)
     aborted = sum(is_aborted(world(chance, alike, alike, STEPS, patience=4)) for _ in range(RUNS)) / RUNS
     assert aborted <= max(0.013, 1.5 / RUNS)
-
-
-HANGS, FINE = Side(1, 400, 0.05), Side(0, 0.05, 0.05)
 
 
 def test_a_canary_that_answers_nobody_is_aborted_when_callers_leave_and_never_found_good() -> None:
