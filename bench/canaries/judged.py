@@ -5,8 +5,10 @@ Each row is one truth, in 5,000 canaries (`--runs`) of six minutes, at 50 reques
 """
 
 import argparse
+import math
 import os
 import statistics
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -25,44 +27,72 @@ FINE, SETTINGS = Side(), Judge(slow=Slow())
 
 
 class Truth(NamedTuple):
-    """How both sides answer, and whether errors come in bursts that hit both."""
+    """How both sides answer, and whether errors come in bursts that hit both. Callers wait for `patience` seconds.
+
+    `good` and `harm`: how many of 100 ours must find so, at least and at most; a row outside of that is red.
+    """
 
     name: str
     canary: Side
     control: Side = FINE
     bursts: bool = False
+    patience: float = 3.0
+    good: tuple[float, float] = (0, 5)
+    harm: tuple[float, float] = (0, 100)
 
 
-def _alike(name: str, side: Side, *, bursts: bool = False) -> Truth:
-    return Truth(f"alike: {name}", side, side, bursts)
+ALL, FALSE_ALARMS = (95, 100), (0, 1)
+
+
+def _alike(name: str, side: Side, *, bursts: bool = False, good: tuple[float, float] = ALL) -> Truth:
+    return Truth(f"alike: {name}", side, side, bursts, good=good, harm=FALSE_ALARMS)
+
+
+def _no_worse(name: str, canary: Side, control: Side = FINE) -> Truth:
+    return Truth(name, canary, control, good=ALL, harm=FALSE_ALARMS)
+
+
+def _worse(name: str, canary: Side, control: Side = FINE, found: int = 95) -> Truth:
+    return Truth(name, canary, control, harm=(found, 100))
+
+
+def _never_answered(share: float) -> Truth:
+    return Truth(f"{share:.0%} are never answered".replace("%", " %"), Side(hangs=share), patience=math.inf)
 
 
 TRUTHS = (
     _alike("0.1 % fail", FINE),
-    _alike("1 % fail", Side(fails=0.01)),
+    _alike("1 % fail", Side(fails=0.01), good=(50, 100)),
     _alike("5 % fail", Side(fails=0.05)),
-    _alike("30 % fail for a second in fifty", FINE, bursts=True),
-    _alike("5 % fail at once, answers after 30 s", Side(fails=0.05, median=30)),
-    _alike("2 % hang", Side(hangs=0.02)),
+    _alike("30 % fail for a second in fifty", FINE, bursts=True, good=(50, 100)),
+    _alike("5 % fail at once, answers after 30 s", Side(fails=0.05, median=30), good=(0, 100)),
+    _alike("2 % hang", Side(hangs=0.02), good=(80, 100)),
+    _alike("2 % are sent again", Side(again=0.02), good=(80, 100)),
     _alike("20 % refused", Side(refuses=0.2)),
-    Truth("0.3 ms later, of 1.5 ms", Side(median=0.0015, later=0.0003), Side(median=0.0015)),
-    Truth("19 % later, of 200 ms", Side(median=0.2, times=1.19), Side(median=0.2)),
-    Truth("0.3 s later in its first 5 s", Side(cold=5)),
-    Truth("1 % fail, not 0.1 %", Side(fails=0.01)),
-    Truth("2 % fail, not 1 %", Side(fails=0.02), Side(fails=0.01)),
-    Truth("5 % fail, not 1 %", Side(fails=0.05), Side(fails=0.01)),
-    Truth("all fail", Side(fails=1)),
-    Truth("all hang", Side(hangs=1)),
-    Truth("all refused", replace(FINE, refuses=1)),
-    Truth("1 % refused, not 0", replace(FINE, refuses=0.01)),
-    Truth("50 % later, of 200 ms", Side(median=0.2, times=1.5), Side(median=0.2)),
-    Truth("twice as late, of 20 ms", Side(times=2)),
+    _no_worse("0.3 ms later, of 1.5 ms", Side(median=0.0015, later=0.0003), Side(median=0.0015)),
+    _no_worse("19 % later, of 200 ms", Side(median=0.2, times=1.19), Side(median=0.2)),
+    _no_worse("0.3 s later in its first 5 s", Side(cold=5)),
+    _worse("1 % fail, not 0.1 %", Side(fails=0.01), found=85),
+    _worse("2 % fail, not 1 %", Side(fails=0.02), Side(fails=0.01), found=5),
+    _worse("5 % fail, not 1 %", Side(fails=0.05), Side(fails=0.01)),
+    _worse("all fail", Side(fails=1)),
+    _worse("all hang", Side(hangs=1)),
+    _worse("10 % are sent again", Side(again=0.1)),
+    _never_answered(0.02),
+    _never_answered(0.08),
+    _never_answered(0.2),
+    Truth("5 % fail after 60 s", Side(hangs=0.05), patience=60, harm=(95, 100)),
+    _worse("all refused", replace(FINE, refuses=1)),
+    _worse("1 % refused, not 0", replace(FINE, refuses=0.01)),
+    _worse("50 % later, of 200 ms", Side(median=0.2, times=1.5), Side(median=0.2)),
+    _worse("twice as late, of 20 ms", Side(times=2)),
 )
 
 
 def seen(truth: Truth, seed: int) -> tuple[Verdict, ...]:
     """What each rule comes to in one canary."""
-    found = stream(np.random.default_rng([seed, 71]), truth.canary, truth.control, bursts=truth.bursts)
+    chance = np.random.default_rng([seed, 71])
+    found = stream(chance, truth.canary, truth.control, bursts=truth.bursts, patience=truth.patience)
     return ours(found, SETTINGS), by_minute(found, 0.05, 3), by_minute(found, 0.01, 5, slowest=0.5)
 
 
@@ -84,22 +114,37 @@ def row(truth: Truth, runs: Sequence[tuple[Verdict, ...]]) -> str:
     return f"| {truth.name} | {went_on} | {ended} |"
 
 
-def main() -> None:
-    """Write the table into the page."""
+def is_red(truth: Truth, runs: Sequence[tuple[Verdict, ...]]) -> bool:
+    """Whether ours finds more or less than it must, by more than three standard deviations of so few runs."""
+    for found, (least, most) in (("good", truth.good), ("harm", truth.harm)):
+        share = sum(verdict.found == found for verdict, *_ in runs) / len(runs)
+        if not all(
+            sign * (share - bound / 100) >= -3 * math.sqrt(bound / 100 * (1 - bound / 100) / len(runs))
+            for sign, bound in ((1, least), (-1, most))
+        ):
+            return True
+    return False
+
+
+def main() -> int:
+    """Write the table into the page. Exit code 1 where a row is red."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5_000, help="canaries of each truth (5,000)")
     runs = parser.parse_args().runs
     lines = [f"| of {runs:,} canaries each | good enough | {' | '.join(RULES)} |", "|" + "---|" * (2 + len(RULES))]
+    red = 0
     with ProcessPoolExecutor(os.cpu_count()) as processes:
         chunks = [range(at, min(at + 50, runs)) for at in range(0, runs, 50)]
         for truth in TRUTHS:
             found = [run for some in processes.map(_some, [truth] * len(chunks), chunks) for run in some]
             lines.append(row(truth, found))
-            print(lines[-1], flush=True)
+            red += is_red(truth, found)
+            print(lines[-1], "RED" if is_red(truth, found) else "", flush=True)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     table = "\n".join(lines)
     PAGE.write_text(f"{before}{BEGIN}\n{table}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    return 1 if red else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

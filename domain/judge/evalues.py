@@ -21,7 +21,7 @@ class Counts:
     """What one interval brought: how many requests each side got, and how many failures came.
 
     `shares`: the lowest and the highest share that the canary had of what was sent while these requests were; None says
-    that of this interval. `waiting`: how many the canary owes an answer for longer than the control takes.
+    that of this interval. `waiting`: how many are under way to the canary beyond its share.
     `answered`: how many of the canary's ended; None says all.
     """
 
@@ -79,7 +79,7 @@ def good_enough(before: EValue, counts: Counts, here: BothSides, worse_than: flo
 
     The mean of two, for the null is that both are so: the split of the failures turned round, and the number of clean
     answers against the rate q that is allowed:  E = mean over q' < q of (q'/q)^failed · ((1 - q')/(1 - q))^clean
-    The lowest share is taken here. Whoever waits for the canary longer than for the control counts as failed as long.
+    The lowest share is taken here. What is under way to the canary beyond its share counts as failed until it ends.
     `here` has this interval.
     """
     lowest, _ = counts.lowest_and_highest

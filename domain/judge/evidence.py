@@ -1,7 +1,9 @@
 """What an interval says: the answers of both sides, as failures, refusals or slow first bytes among what was sent."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import NamedTuple
@@ -17,12 +19,12 @@ LEAST_FOR_A_SHARE = 40
 """Requests of the canary in a window that are enough; where none has them, all windows count."""
 WINDOWS = (1, 2, 4, 8, 16, 32, 64)
 """In so many of the last intervals, some seconds each at most, lies when a request was sent that fails now."""
-REMEMBERED = 512
-"""Intervals of which is known what was sent. What takes more than half as many counts as owed, not as waited for."""
+SURELY = 2
+"""What is under way to the canary may be so many standard deviations above its share by chance alone."""
 
 
 class Sent(NamedTuple):
-    """The lowest and the highest share of the canary in what was sent lately, and how many wait for it for too long."""
+    """The lowest and the highest share of the canary in what was sent lately, and how many it owes beyond its share."""
 
     shares: tuple[float, float]
     owed: int
@@ -31,8 +33,8 @@ class Sent(NamedTuple):
 def exposed(before: Exposure, told: Evidence) -> Exposure:
     """What was sent and done until the end of this interval."""
     canary, control = told.canary, told.control
-    return Exposure(
-        (*before.recent[1 - REMEMBERED :], (canary.begun, control.begun)),
+    now = Exposure(
+        (*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
         before.canary + canary.begun,
         before.canary_done + canary.done,
         before.control + control.begun,
@@ -40,6 +42,8 @@ def exposed(before: Exposure, told: Evidence) -> Exposure:
         before.dropped + control.failed - control.cut,
         tuple(map(int.__add__, before.first_byte, control.first_byte)),
     )
+    owed = _owed(now)
+    return replace(now, owed=owed, owed_since=(before.owed_since or told.at) if owed else None)
 
 
 def sent(exposure: Exposure) -> Sent:
@@ -48,11 +52,8 @@ def sent(exposure: Exposure) -> Sent:
     The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
     in those windows in which the canary got enough, for of few requests the highest share is a matter of luck. It is 0
     where one side got nothing.
-
-    One that waits was sent longer ago than twice the time in which the control answers as many as it got, first come
-    first served, and two intervals more.
     """
-    return Sent(_shares(exposure.recent[: -WINDOWS[-1] - 1 : -1]), _owed(exposure))
+    return Sent(_shares(exposure.recent[::-1]), exposure.owed)
 
 
 def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
@@ -65,13 +66,19 @@ def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
 
 
 def _owed(exposure: Exposure) -> int:
-    under_way, lag = exposure.control - exposure.control_done, 0
-    for _, control in reversed(exposure.recent):
-        if under_way <= 0:
-            break
-        under_way, lag = under_way - control, lag + 1
-    lately = sum(canary for canary, _ in exposure.recent[-2 * lag - 2 :])
-    return max(0, exposure.canary - lately - exposure.canary_done)
+    """How many are under way to the canary beyond what its share of those that are under way would surely be.
+
+    Both are known exactly: what was sent, less what ended. Where answers take as long on both sides, each that is under
+    way is the canary's with its share of what was sent. So in the mean it has r = share / (1 - share) times as many as
+    the control, and by chance a standard deviation of √(r · (1 + r) · those of the control) more or fewer. One lucky
+    look is enough to be found good, and what hangs must not hide behind it: so the fewest that are likely are taken
+    off, not the mean.
+    """
+    new, old = (sum(side) for side in zip(*exposure.recent, strict=True))
+    times = new / old if old else 0.0
+    expected = times * max(0, exposure.control - exposure.control_done)
+    surely = max(0.0, expected - SURELY * math.sqrt(expected * (1 + times)))
+    return max(0, math.ceil(exposure.canary - exposure.canary_done - surely))
 
 
 def failures(told: Evidence, sent: Sent) -> Counts:

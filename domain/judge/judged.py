@@ -17,7 +17,8 @@ from typing import NamedTuple
 from domain.judge.hanging import within_ms
 from domain.judge.settings import Judge, part
 from domain.judge.sums import at_no_weight
-from domain.model.canary import BothSides, Compared, Sums
+from domain.model.canary import BothSides, Compared, Exposure, Sums
+from domain.words.numbers import duration
 
 
 class Found(StrEnum):
@@ -95,7 +96,8 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
         f"{its.said_here}; {_chance('worse than allowed', its.good)}" if its.good >= limits.good else its.said_here
         for its in found
     ]
-    sentence, enough = _with_proxies("; ".join(sentences), here), _enough(settings, here, since, now)
+    said = "; ".join([*sentences, *_under_way(here.exposure, now)])
+    sentence, enough = _with_proxies(said, here), _enough(settings, here, since, now)
     if all(its.good >= limits.good for its in found) and not enough:
         return Judged(Found.GOOD, sentence)
     if now >= over_at(settings, since):
@@ -129,6 +131,16 @@ def _enough(settings: Judge, here: Sums, since: datetime, now: datetime) -> str:
     if here.requests < least.requests:
         return f"{here.requests:,} of at least {least.requests:,} requests"
     return f"{seconds:.0f} of at least {least.seconds:g} s" if seconds < least.seconds else ""
+
+
+def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
+    """What is said where more is under way to the canary than its share."""
+    if exposure.owed and exposure.owed_since is not None:
+        under_way, since = exposure.canary - exposure.canary_done, duration(now - exposure.owed_since)
+        yield (
+            f"{under_way:,} under way to the canary, for {since} more than is surely its share: "
+            f"{exposure.owed:,} count as failed until they end"
+        )
 
 
 def _measure(name: str, verb: str, control: str, compared: Compared) -> MeasureFound:

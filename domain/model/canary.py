@@ -58,7 +58,8 @@ class Compared:
 class Exposure:
     """What each side was sent, and how much of it is done. `recent`: sent to (canary, control) in the last intervals.
 
-    `dropped`: of the control's, those that ended without a first byte. `first_byte`: the control's times.
+    `dropped`: of the control's, those that ended without a first byte. `first_byte`: the control's times. `owed`: so
+    many are under way to the canary beyond its share, which has not been none since `owed_since`.
     """
 
     recent: tuple[tuple[int, int], ...] = ()
@@ -68,6 +69,8 @@ class Exposure:
     control_done: int = 0
     dropped: int = 0
     first_byte: tuple[int, ...] = Answers().first_byte
+    owed: int = 0
+    owed_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,8 @@ def twin(state: State, chance: Random) -> State:
 def _told(sums: Sums, ago: timedelta) -> Sums:
     waiting = replace(sums.waiting, pending=tuple((seen[0] + ago, *seen[1:]) for seen in sums.waiting.pending))
     at, since, began_at = (_moved(at, ago) for at in (sums.at, sums.since, sums.began_at))
-    return replace(sums, waiting=waiting, at=at, since=since, began_at=began_at)
+    exposure = replace(sums.exposure, owed_since=_moved(sums.exposure.owed_since, ago))
+    return replace(sums, waiting=waiting, at=at, since=since, began_at=began_at, exposure=exposure)
 
 
 def _moved(at: datetime | None, ago: timedelta) -> datetime | None:

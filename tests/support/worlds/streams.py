@@ -20,6 +20,7 @@ class Side:
 
     It answers after `median` · e^(`spread` · z), `times` as late, and `later` by so much; failures come at once.
     `hangs`: the share that is never answered, and left by its callers. `cold`: for so long it answers 0.3 s later.
+    `again`: the share whose first try is reset at once, and which another replica answers.
     """
 
     fails: float = 0.001
@@ -30,6 +31,7 @@ class Side:
     later: float = 0.0
     hangs: float = 0.0
     cold: float = 0.0
+    again: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Stream:
     is_canary: np.ndarray
     failed: np.ndarray
     refused: np.ndarray
+    again: np.ndarray
     first_byte: np.ndarray
 
     def evidence(self, until: int = SECONDS) -> list[Evidence]:
@@ -70,26 +73,31 @@ def stream(
     fate = chance.random(count)
     failed, hangs = fate < rates, chance.random(count) < of("hangs")
     refused = ~failed & ~hangs & (fate < rates + of("refuses"))
+    again = ~failed & ~hangs & (chance.random(count) < of("again"))
     takes = of("median") * np.exp(of("spread") * chance.standard_normal(count)) * of("times") + of("later")
     takes += np.where(begins < np.where(of("cold") > 0, BEFORE + of("cold"), 0), 0.3, 0.0)
     takes = np.where(failed, 0.001, takes)
     ends = begins + np.where(hangs, patience, takes)
-    return Stream(begins, ends, is_canary, failed | hangs, refused, np.where(hangs, np.inf, takes))
+    return Stream(begins, ends, is_canary, failed | hangs, refused, again, np.where(hangs, np.inf, takes))
 
 
 def _told(seen: Stream, side: np.ndarray, until: int) -> list[Answers]:
     done = seen.ends < until
     bucket = np.searchsorted(FIRST_BYTE_MS, np.floor(np.where(np.isinf(seen.first_byte), 0, seen.first_byte) * 1000))
-    begun, ended, failed, refused = (
+    begun, ended, failed, refused, again = (
         np.bincount(times[which].astype(int), minlength=until)[:until].tolist()
         for times, which in (
             (seen.begins, side & (seen.begins < until)),
             (seen.ends, side & done),
             (seen.ends, side & done & seen.failed),
             (seen.ends, side & done & seen.refused),
+            (seen.ends, side & done & seen.again),
         )
     )
     which = side & done & ~np.isinf(seen.first_byte)
     cells = seen.ends[which].astype(int) * _BUCKETS + bucket[which]
     first_byte = np.bincount(cells, minlength=until * _BUCKETS).reshape(until, _BUCKETS).tolist()
-    return [Answers(ended[at], failed[at], tuple(first_byte[at]), 0, begun[at], refused[at]) for at in range(until)]
+    return [
+        Answers(ended[at], failed[at], tuple(first_byte[at]), 0, begun[at], refused[at], again[at])
+        for at in range(until)
+    ]

@@ -77,10 +77,9 @@ def is_aborted(evidence: Sequence[Evidence]) -> bool:
     return harm_of(failures_of(evidence), 1) >= LIMIT_ABORT
 
 
-def is_promoted(evidence: Sequence[Evidence], after: int = 90) -> bool:
-    """Whether it ever is found good enough once it had its first weight for half a minute, as it is by default."""
-    counts = failures_of(evidence)[60:]
-    return any(good_of(counts[: at - 60], 1, 0.01) >= LIMIT_PROMOTE for at in range(after, SECONDS, 15))
+def is_promoted(evidence: Sequence[Evidence]) -> bool:
+    """Whether it ever is found good enough at its first weight."""
+    return good_of(failures_of(evidence)[60:], 1, 0.01) >= LIMIT_PROMOTE
 
 
 HANGS, FINE = Side(1, 400, 0.05), Side(0, 0.05, 0.05)
@@ -126,14 +125,34 @@ def test_a_canary_that_answers_nobody_is_aborted_when_callers_leave_and_never_fo
     assert not any(is_promoted(world(chance, HANGS, FINE)) for _ in range(RUNS))
 
 
-@pytest.mark.parametrize("fails", [0.05, 0.2])
-def test_a_canary_whose_failures_come_late_is_seldom_found_good(fails: float) -> None:
-    chance = np.random.default_rng(4)
-    found = sum(is_promoted(world(chance, Side(fails, 60, 0.05), FINE)) for _ in range(RUNS)) / RUNS
-    assert found <= max(0.065, 4.5 / RUNS)
+A_TENTH = ((60, 0.0), (240, 0.1))
+NEVER = 100_000
 
 
-@pytest.mark.parametrize("takes", [0.05, 2, 30])
-def test_a_good_canary_is_found_good_however_long_its_answers_take(takes: float) -> None:
+def found_good(canary: Side, control: Side, a_second: int) -> float:
+    """The share of canaries that are found good at any look."""
+    chance = np.random.default_rng([round(1000 * each) for each in (*canary, a_second)])
+    found = sum(is_promoted(world(chance, canary, control, A_TENTH, a_second)) for _ in range(RUNS)) / RUNS
+    leave(f"late-{'-'.join(f'{each:g}' for each in (*canary, a_second))}", false_promotions=found, rollouts=RUNS)
+    return found
+
+
+@pytest.mark.parametrize("a_second", [20, 50, 100, 300])
+@pytest.mark.parametrize("after", [60, 120, NEVER])
+@pytest.mark.parametrize("part", [0.02, 0.05, 0.08, 0.15, 0.2])
+def test_a_canary_of_which_a_part_fails_late_or_hangs_is_seldom_found_good(
+    part: float, after: int, a_second: int
+) -> None:
+    assert found_good(Side(part, after, 0.05), FINE, a_second) <= max(0.065, 1.5 / RUNS)
+
+
+@pytest.mark.parametrize("takes", [0.2, 2, 10, 30])
+def test_a_part_that_hangs_does_not_hide_behind_answers_that_take_long(takes: float) -> None:
+    assert found_good(Side(0.03, NEVER, takes), Side(0, takes, takes), 100) <= max(0.065, 1.5 / RUNS)
+
+
+@pytest.mark.parametrize(("takes", "a_second"), [(0.05, 50), (2, 50), (10, 400), (30, 1500)])
+def test_a_good_canary_is_found_good_however_long_its_answers_take(takes: float, a_second: int) -> None:
     chance, good = np.random.default_rng(5), Side(0.0005, 0.05, takes)
-    assert sum(is_promoted(world(chance, good, good, ((60, 0.0), (240, 0.25)))) for _ in range(RUNS)) >= 0.8 * RUNS
+    quarter = ((60, 0.0), (240, 0.25))
+    assert sum(is_promoted(world(chance, good, good, quarter, a_second)) for _ in range(RUNS)) >= 0.8 * RUNS
