@@ -31,7 +31,6 @@ from domain.model.deployment import (
     Route,
     RouteStatus,
     TrafficStatus,
-    Verdict,
 )
 
 
@@ -101,7 +100,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         rollout = _at_stage(rollout, stage)
     if not turns_back(decision):
         return rollout
-    return EVALUATOR.sent_back(decision.deployment, rollout, at_once=decision.found is Verdict.GIVE_UP)
+    return EVALUATOR.sent_back(decision.deployment, rollout, at_once=decision.harms)
 
 
 def _at_stage(rollout: Rollout, stage: Stage) -> Rollout:

@@ -46,7 +46,8 @@ class DeploymentStrategyEvaluator:
             return self._standing(deployment, paused, now)
         policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
         if unanswered >= (policy.limits.unanswered or math.inf):
-            return Decision.give_up(f"the new revision answered none of {unanswered} requests")
+            said = f"the new revision answered none of {unanswered} requests"
+            return Decision.give_up(said, harms=True)
         if deployment.hold is not None:
             return self._standing(deployment, Decision.held(deployment.hold), now)
         strategy = self.strategy_of(policy)
@@ -68,7 +69,7 @@ class DeploymentStrategyEvaluator:
         return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
 
     def sent_back(self, deployment: Deployment, rollout: Rollout, *, at_once: bool = False) -> Rollout:
-        """Return the rollout as its strategy begins the way back; `at_once`: the strategy itself gave it up."""
+        """Return the rollout as its strategy begins the way back; `at_once`: nothing is left to it."""
         turned = replace(deployment, rollout=rollout, desired_replicas=rollout.desired_at_start)
         canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
         return replace(rollout, canary=canary)

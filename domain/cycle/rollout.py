@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.cycle.evaluator import EVALUATOR
-from domain.model.canary import CanaryState, Sums
+from domain.model.canary import Sums
 from domain.model.deployment import PROVISIONING, ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
 from domain.strategies.budget import Budget
@@ -37,7 +37,6 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     if deployment.current_revision_id is None:
         raise ValueError(f"{deployment.name} has no revision that a rollout could begin from")
     before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
-    weighs = EVALUATOR.strategy_of(begin.policy).weighs and not begin.is_undo
     rollout = Rollout(
         id=begin.rollout_id,
         from_revision_id=deployment.current_revision_id,
@@ -50,9 +49,8 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
         desired_with_revision=begin.desired,
         promote_requested=begin.is_undo,
         is_undo=begin.is_undo,
-        canary=CanaryState() if weighs else None,
     )
-    return replace(
+    begins = replace(
         deployment,
         status=PROVISIONING,
         deploying_revision_id=begin.revision_id,
@@ -64,6 +62,8 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
         degraded_reason=None,
         retry_at=None,
     )
+    canary = None if begin.is_undo else EVALUATOR.strategy_of(begin.policy).begins_with(begins, begin.policy.spec)
+    return replace(begins, rollout=replace(rollout, canary=canary))
 
 
 def turned_back(deployment: Deployment, now: datetime) -> Deployment:

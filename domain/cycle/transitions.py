@@ -79,6 +79,7 @@ class ClassifiedDecision:
     degraded_reason: str | None
     retry_at: datetime | None
     waits: Waits | None = None
+    harms: bool = False
 
     @property
     def changes_anything(self) -> bool:
@@ -143,6 +144,7 @@ def classify(
         degraded_reason=degraded_reason,
         retry_at=retry_at,
         waits=decision.waits if verdict is Verdict.SKIPPED or decision.waits_for_person else None,
+        harms=decision.harms and verdict is decision.verdict,
     )
 
 

@@ -45,6 +45,8 @@ def end_of(decision: ClassifiedDecision, now: datetime) -> End:
         first, decision = first or at, cycle(left, at)
         if decision.changes_anything or _stands(decision, before):
             return End(at, _comes_to(left, decision, at))
+    if decision.deployment.rollout is not None:
+        return End(None, NEVER)  # a judge looks on, also on a way back that no deadline ends
     return End(first, "it is looked at again")
 
 

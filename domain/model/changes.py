@@ -106,6 +106,7 @@ class Decision:
     waits_for_person: bool = False
     desired_replicas: int | None = None
     waits: Waits | None = None
+    harms: bool = False
 
     @property
     def awaited_verb(self) -> str | None:
@@ -146,6 +147,6 @@ class Decision:
         return cls(Verdict.SKIPPED, reason, recheck_at=until, waits_for_person=True, waits=waits)
 
     @classmethod
-    def give_up(cls, reason: str) -> Self:
-        """The rollout cannot succeed any more."""
-        return cls(Verdict.GIVE_UP, reason)
+    def give_up(cls, reason: str, *, harms: bool = False) -> Self:
+        """The rollout cannot succeed any more. `harms`: its callers are harmed, so all requests leave it at once."""
+        return cls(Verdict.GIVE_UP, reason, harms=harms)

@@ -48,8 +48,12 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
         """Take the next step of the way back to the revision `target`, within the same budget."""
         return converge(deployment, target, self.budget_of(deployment, spec), now)
 
+    def begins_with(self, deployment: Deployment, spec: SpecT) -> CanaryState | None:  # noqa: ARG002
+        """Say what state a rollout begins with that has just been asked for."""
+        return None
+
     def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:  # noqa: ARG002
-        """Say what state the way back begins with; `at_once`: the strategy gave the rollout up."""
+        """Say what state the way back begins with; `at_once`: nothing is left to the new side."""
         return deployment.rollout.canary if deployment.rollout else None
 
     def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002

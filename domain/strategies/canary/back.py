@@ -46,6 +46,11 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
             return converging
         return _from_weight(deployment, canary, target, converging, self.budget_of(deployment, spec), now)
 
+    def begins_with(self, deployment: Deployment, spec: SpecT) -> CanaryState | None:
+        """Begin with what the old side cannot answer: replicas of the new revision may be left of an earlier try."""
+        weight = weight_back(deployment, WHOLE - 1, self.budget_of(deployment, spec)) if self.weighs else None
+        return None if weight is None else CanaryState(weight=weight)
+
     def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:
         """Leave only what the old side cannot answer yet; after harm nothing at all."""
         canary = super().turned_back(deployment, spec, at_once=at_once)

@@ -27,7 +27,7 @@ def seen_of(canary: CanaryState, spec: CanarySpec, told: Evidence) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`next_at`: when to look again.
+    """`next_at`: when to look again. `harms`: it gives up since callers are harmed, and not since nobody can tell.
 
     `decides`: from when the judge, and nobody else, may say that the step is over, and when it gives up; else empty.
     """
@@ -37,13 +37,15 @@ class Judgement:
     is_over: bool = False
     decides: tuple[datetime, ...] = ()
     next_at: datetime | None = None
+    harms: bool = False
 
 
 def _of_copies(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
     since, next_at = canary.weight_known_at or now, now + timedelta(seconds=EVERY_SECONDS)
     found = judge_copies(spec.judge, canary.evidence, since)
     if spec.judge is None or not spec.judge.dry_run:
-        return Judgement(found.sentence, gives_up=found.found is Found.HARM, next_at=next_at)
+        is_harm = found.found is Found.HARM
+        return Judgement(found.sentence, gives_up=is_harm, next_at=next_at, harms=is_harm)
     return _on_a_dry_run(found, next_at)
 
 
@@ -58,7 +60,8 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
     copies                                           -> how many failed is said
     no judge, or no weight yet                       -> nothing is said
     a dry run                                        -> it is said, and decides nothing
-    harm; or undecided for good, and then: abort     -> give up
+    harm                                             -> give up, at once
+    undecided for good, and then: abort              -> give up, as old ones can answer
     good enough; or undecided for good, then promote -> the step is over
     undecided for good, then hold                    -> a person says so
     otherwise                                        -> look on
@@ -79,7 +82,7 @@ def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement
         sentence = f"undecided after {duration(timedelta(seconds=settings.at_most.seconds))}: {sentence}"
     may_at = since + timedelta(seconds=settings.at_least.seconds)
     decides = (may_at, over_at(settings, since)) if then == "look on" else ()
-    return Judgement(sentence, then == "abort", then == "promote", decides, next_at)
+    return Judgement(sentence, then == "abort", then == "promote", decides, next_at, found.found is Found.HARM)
 
 
 def _then(found: Judged, settings: Judge) -> str:

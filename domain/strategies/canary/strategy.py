@@ -4,7 +4,11 @@ The share of step k is `weight`; its replicas are ceil(n x weight), at least 1, 
 and each is kept complete, within the budget of a rolling update: n + surge live, n - unavailable serving.
 
     0  its judge finds harm                             -> give up: back at once
+       it is undecided for good, and then: abort, and
+       nobody has asked to promote                      -> give up: back as old ones can answer
     1  past the last step, or an undo                   -> the rest, as a rolling update does it
+       before the first step, more of an earlier try is
+       left than old ones can do without                -> less weight, and fewer of it, as old ones come up
     2  old not n, or n + surge - canary where that is
        less; or canary not as many as its step wants    -> create, bring in, drain: both from one snapshot
     3  canary, or its baseline, not ready               -> wait
@@ -36,6 +40,7 @@ n=3 surge=2, step 5 %, with a fresh baseline:
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
+from uuid import UUID
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
@@ -44,7 +49,7 @@ from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
-from domain.strategies.canary.back import WeighingStrategy, at_once
+from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, percent, weight_at
@@ -83,7 +88,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return super().keep_whole(deployment, spec, now)
         judged = judgement(canary, spec, now) if canary.weight and not deployment.paused_at else Judgement()
         if judged.gives_up:
-            return self._harmed(deployment, spec, judged)
+            return self._given_up(deployment, spec, judged)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         budget = self.budget_of(deployment, spec)
         both = sides(deployment, buckets, budget, sizes_kept(deployment, spec, canary, buckets, budget), now)
@@ -93,6 +98,18 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         return Decision.wait("both sides are whole", soonest(times, now))
 
+    def go_back(self, deployment: Deployment, spec: CanarySpec, target: UUID, now: datetime) -> Decision:
+        """Go back as old ones can answer. Harm that its judge finds on the way takes all requests away at once."""
+        back = super().go_back(deployment, spec, target, now)
+        canary = deployment.rollout.canary if deployment.rollout else None
+        if canary is None or not canary.weight:
+            return back
+        judged = judgement(canary, spec, now)
+        if not judged.harms:
+            return replace(back, recheck_at=min(filter(None, (back.recheck_at, judged.next_at)), default=None))
+        said = at_once(deployment, canary.weight, judged.sentence, self.budget_of(deployment, spec))
+        return Decision.moved(f"{said}: the canary gets no more", RouteChanges(stage=Stage(canary.stage, 0)), now)
+
     def evaluate_cycle(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """One cycle of the ladder above."""
         rollout = deployment.rollout
@@ -100,8 +117,11 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if rollout is None or canary is None or canary.weight is None:
             return _REST.evaluate_cycle(deployment, spec, now)
         judged = judgement(canary, spec, now)
-        if judged.gives_up:
-            return self._harmed(deployment, spec, judged)
+        is_left = not canary.stage and canary.weight > weight_at(spec, 1)
+        if judged.harms or (judged.gives_up and not is_left and not rollout.promote_requested):
+            return self._given_up(deployment, spec, judged)
+        if is_left:
+            return self._falling(deployment, spec, canary, judged, now)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         over_at, budget = ends_at(canary, spec), self.budget_of(deployment, spec)
         rising = is_rising(canary, spec) and budget.desired > 0
@@ -129,10 +149,30 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return Decision.look_on(typed, recheck_at, Waits(WaitsFor.PERSON, said))
         return Decision.look_on(f"waiting: {said}", recheck_at, for_a_look(said, judged, times, now))
 
-    def _harmed(self, deployment: Deployment, spec: CanarySpec, judged: Judgement) -> Decision:
+    def _falling(
+        self, deployment: Deployment, spec: CanarySpec, canary: CanaryState, judged: Judgement, now: datetime
+    ) -> Decision:
+        """Take from what an earlier try has left as much as old ones can answer, until its first step may begin."""
+        budget, given = self.budget_of(deployment, spec), canary.weight or 0
+        if (less := weight_back(deployment, given, budget)) < given:
+            said = f"the canary gets {percent(less)} of the requests, which old ones cannot answer yet"
+            return Decision.moved(said, RouteChanges(stage=Stage(0, less)), now)
+        buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now)
+        sizes = sizes_at(spec, canary, 0, budget)
+        both = sides(deployment, buckets, budget, sizes, now)
+        changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
+        if changes:
+            return Decision.moved(_said(deployment, changes, budget), changes, now)
+        times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
+        said = f"waiting: the canary answers {percent(given)} of the requests until old ones can"
+        return Decision.wait(said, soonest(times, now), waits_for_sides(buckets, both, sizes.canary, 0, now))
+
+    def _given_up(self, deployment: Deployment, spec: CanarySpec, judged: Judgement) -> Decision:
         canary = deployment.rollout.canary if deployment.rollout else None
-        budget, given = self.budget_of(deployment, spec), (canary.weight or 0) if canary else 0
-        return Decision.give_up(at_once(deployment, given, judged.sentence, budget))
+        if canary is None or not judged.harms:
+            return Decision.give_up(judged.sentence)
+        budget = self.budget_of(deployment, spec)
+        return Decision.give_up(at_once(deployment, canary.weight or 0, judged.sentence, budget), harms=True)
 
 
 def _next(canary: CanaryState, spec: CanarySpec, stage: Stage, because: str, now: datetime) -> Decision:

@@ -93,16 +93,20 @@ def _rollout_after(before: Rollout, decision: ClassifiedDecision, now: datetime,
         rollout = replace(rollout, canary=canary, promote_requested=rises and rollout.promote_requested)
     if not turns:
         return rollout
-    return with_weight(rollout, 0) if decision.found is Verdict.GIVE_UP else returning(decision.deployment, rollout)
+    return with_weight(rollout, 0) if decision.harms else returning(decision.deployment, rollout)
 
 
 def returning(before: Deployment, rollout: Rollout) -> Rollout:
     """On the way back each old replica answers 1 / floor of the requests, and the canary what is left of its own."""
     back = replace(before, rollout=rollout, desired_replicas=rollout.desired_at_start, status=ROLLING_BACK)
-    serving = [route.revision_id == rollout.to_revision_id for route in before.routes if route.is_serving]
-    enough, old = min(promised(back).keep, len(serving)), serving.count(False)
-    left = 1 - Fraction(old, enough) if old < enough else Fraction(0)
-    return with_weight(rollout, ceil(left * WHOLE))
+    return with_weight(rollout, left_to_the_new(back, rollout))
+
+
+def left_to_the_new(deployment: Deployment, rollout: Rollout) -> int:
+    """Of 10,000 requests those that old replicas cannot answer, where each answers 1 / floor of them."""
+    serving = [route.revision_id == rollout.to_revision_id for route in deployment.routes if route.is_serving]
+    enough, old = min(promised(deployment).keep, len(serving)), serving.count(False)
+    return ceil((1 - Fraction(old, enough)) * WHOLE) if old < enough else 0
 
 
 def with_weight(rollout: Rollout, most: int) -> Rollout:

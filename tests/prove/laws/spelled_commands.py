@@ -10,10 +10,11 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Lifecycle, Rollout
 from tests.prove.laws.limits import failures_allowed
-from tests.prove.laws.spelled import returning
+from tests.prove.laws.spelled import left_to_the_new, returning
 from tests.prove.state import State
 from tests.support.people.people import asking
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, ROLLING_BACK, V1, V2, V3
+from tests.support.worlds.promised import WHOLE
 
 REVISIONS = {"v1": V1, "v2": V2, "v3": V3}
 
@@ -189,8 +190,10 @@ def _begun(state: State, revision: UUID, size: int | None, *, undo: bool) -> Dep
         desired_with_revision=size,
         promote_requested=undo,
         is_undo=undo,
-        canary=CanaryState() if policy.strategy == "canary" and not undo else None,
     )
     begun = replace(before, status=PROVISIONING, deploying_revision_id=revision, rollout=rollout, paused_at=None)
     wanted = replace(begun, desired_replicas=known if size is None else size)
+    if policy.strategy == "canary" and not undo:
+        weight = min(WHOLE - 1, left_to_the_new(wanted, rollout))
+        wanted = replace(wanted, rollout=replace(rollout, canary=CanaryState(weight=weight)))
     return replace(wanted, phase_started_at=now, phase_attempts=0, degraded_reason=None, retry_at=None)

@@ -32,6 +32,8 @@ def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: Cla
     assert stage is not None
     if stage.number not in (canary.stage, canary.stage + 1):
         yield "weights come one after the other"
+    if stage.number == canary.stage == 0 and (stage.weight or 0) < (canary.weight or 0):
+        return  # what an earlier try has left goes as on the way back: at once, as old ones can answer
     if canary.weight_known_at is None:
         yield "the next weight waits until every live proxy has acknowledged this one"
     serving = _serving(state.deployment.routes, rollout, new=True)
