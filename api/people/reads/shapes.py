@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
 
-REF = "#/components/schemas/{model}"
+from domain.commands.fields import REF
+
 Schema = dict[str, Any]
 
 

@@ -1,7 +1,6 @@
 """The OpenAPI description, made from the resources and the models of their commands."""
 
 import inspect
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
@@ -11,9 +10,10 @@ from pydantic import BaseModel, TypeAdapter
 
 from api.people.asking.asked import EventParameters, Parameters
 from api.people.problems import MEDIA_TYPE
-from api.people.reads.shapes import REF, Schema, schema_of, shape_of
-from api.people.resources.meanings import meanings
-from api.people.resources.table import IN_HEADERS, READS, WRITES, HttpResource, Read, Write
+from api.people.reads.decided import plan_shape
+from api.people.reads.shapes import Schema, schema_of, shape_of
+from api.people.resources.table import IN_HEADERS, PLANS, READS, WRITES, Forecast, HttpResource, Read, Write
+from domain.commands.fields import REF, model_schema, named_in
 from domain.words.names import DeploymentName, Name
 
 _PROBLEM: Schema = {
@@ -65,7 +65,7 @@ def openapi() -> Mapping[str, Any]:
     """The document."""
     components: dict[str, Schema] = {"Problem": _PROBLEM}
     paths: dict[str, dict[str, Any]] = {}
-    for resource in (*READS, *WRITES):
+    for resource in (*READS, *PLANS, *WRITES):
         operation = _operation(resource, components)
         paths.setdefault(resource.path, {})[resource.method.lower()] = operation
     paths["/v1/events"] = {"get": _events(components)}
@@ -97,13 +97,18 @@ def _operation(resource: HttpResource, components: dict[str, Schema]) -> dict[st
             ]
             answer = _model(resource.command.answer, components)
             body = _body(_trimmed(resource, components), resource.command.door.example)
+        case Forecast():
+            says = _says(resource.command, resource)
+            said = {"operationId": f"plan_{resource.command.door.verb}", **says, "summary": f"Plan: {says['summary']}"}
+            headers, answer = [], schema_of(plan_shape(resource.command), components)
+            body = _body(_trimmed(resource, components), resource.command.door.example)
         case Read():
             said = {"operationId": resource.name, **_says(resource.source, resource)}
             headers, answer = [], schema_of(shape_of(resource.source), components)
             is_post = resource.method == "POST"
             body = _body(_model(resource.parameters, components), {}) if is_post else {}
             said["parameters"] = [] if is_post else _query(resource.parameters, components)
-    named = [_in("path", name, _PATH[name], required=True) for name in re.findall(r"{(\w+)}", resource.path)]
+    named = [_in("path", name, _PATH[name], required=True) for name in named_in(resource.path)]
     parameters = [*named, *said.pop("parameters", []), *(_in("header", name, _HEADERS[name]) for name in headers)]
     status = str(resource.command.door.status if isinstance(resource, Write) else 200)
     return {
@@ -130,10 +135,10 @@ def _says(documented: object, resource: HttpResource) -> dict[str, str]:
     return {"summary": (inspect.getdoc(documented) or "").partition("\n")[0], "description": who}
 
 
-def _trimmed(write: Write, components: dict[str, Schema]) -> Schema:
+def _trimmed(write: Write | Forecast, components: dict[str, Schema]) -> Schema:
     """The command without what its path and its headers say."""
     schema = _model(write.command, components)
-    elsewhere = {*IN_HEADERS, *re.findall(r"{(\w+)}", write.path)}
+    elsewhere = {*IN_HEADERS, *named_in(write.path)}
     properties = {name: said for name, said in schema["properties"].items() if name not in elsewhere}
     return {
         **schema,
@@ -144,12 +149,8 @@ def _trimmed(write: Write, components: dict[str, Schema]) -> Schema:
 
 def _model(model: type[BaseModel], components: dict[str, Schema]) -> Schema:
     """With what each field means."""
-    schema = model.model_json_schema(ref_template=REF)
+    schema = model_schema(model)
     components.update(schema.pop("$defs", {}))
-    said = meanings(model)
-    for name, field in model.model_fields.items():
-        if name in said:
-            schema["properties"][field.alias or name]["description"] = said[name]
     return schema
 
 

@@ -15,7 +15,6 @@ from api.people.asking.asked import (
     NamedPageParameters,
     PageParameters,
     Parameters,
-    PlanParameters,
     ProgressParameters,
     RouteParameters,
     StepParameters,
@@ -28,7 +27,7 @@ from db.views.fleet.hosts import all_hosts
 from db.views.fleet.signs import signs_of_life
 from db.views.fleet.subscriptions import all_subscriptions
 from db.views.fleet.windows import freezes_shown, groups_shown
-from domain.commands.base import DEPLOYMENT, Command
+from domain.commands.base import DEPLOYMENT, Command, DeploymentCommand
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role
 
@@ -84,8 +83,13 @@ class Read(HttpResource):
 
 
 @dataclass(frozen=True, slots=True)
-class Thought(Read):
-    """A read whose `afterwards` takes seconds of processor time, of which each token has so many."""
+class Forecast(HttpResource):
+    """A plan of a command, asked for with the command's own body.
+
+    It takes seconds of processor time, of which each token has so many.
+    """
+
+    command: type[Command]
 
 
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
@@ -94,6 +98,13 @@ WRITES: Sequence[Write] = tuple(
     Write(command.door.method, command.door.path, command.door.role, command, is_of_fleet=command.door.is_of_fleet)
     for command in COMMANDS.values()
 )
+
+PLANS: Sequence[Forecast] = tuple(
+    Forecast("POST", f"{door.path}/plan", _VIEWER if issubclass(command, DeploymentCommand) else door.role, command)
+    for command in COMMANDS.values()
+    if (door := command.door).is_planned
+)
+"""What one deployment would do, who sees it may ask; what documents say is compared with what others may have."""
 
 
 def _shown(path: str, view: Callable[..., Any], role: Role = _VIEWER, *, is_of_fleet: bool = False) -> Read:
@@ -124,7 +135,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
     _shown(f"{DEPLOYMENT}/why", why_shown),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, decided.offered),
-    Thought("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters, afterwards=decided.as_planned),
+    Read("GET", "/v1/offered", _VIEWER, decided.fleet_offered),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, decided.learned),
     Read("GET", f"{DEPLOYMENT}/receipt", _VIEWER, decided.last_receipt),
     Read("GET", f"{DEPLOYMENT}/progress", _VIEWER, reads.progress, ProgressParameters),
