@@ -84,10 +84,12 @@ from db.views.fleet.size import fleet_size
 (read,) = (read for read in READS if read.path == "/v1/fleet")
 engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
 documented = openapi()["paths"]["/v1/fleet"]["get"]
+model = documented["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
 print(json.dumps({
     "answers": look(engine, read, Asked(None, {}, Parameters())),
     "documented": documented["summary"],
-    "shape": sorted(documented["responses"]["200"]["content"]["application/json"]["schema"]["properties"]),
+    "model": model,
+    "shape": sorted(openapi()["components"]["schemas"][model]["properties"]),
     "over HTTP": fleet_size in VIEWS,
 }))
 """
@@ -152,6 +154,7 @@ def test_a_read_that_is_added_by_the_recipe_is_asked(copy: Path, engine: Engine,
     assert json.loads(ran(copy, sys.executable, "-c", READ, DATABASE_URL=database)) == {
         "answers": {"deployments": 1, "replicas_wanted": 3},
         "documented": "How many deployments there are, and how many replicas they want together.",
+        "model": "FleetSize",
         "shape": ["deployments", "replicas_wanted"],
         "over HTTP": True,
     }

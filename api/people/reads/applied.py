@@ -26,12 +26,17 @@ _AHEAD = {
 }
 
 
-def difference(connection: Connection, asked: Asked) -> Annotated[Document, Shape((DocumentDifference,), "whole")]:
+Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
+
+
+def apply_difference(
+    connection: Connection, asked: Asked
+) -> Annotated[Document, Shape((DocumentDifference,), "whole")]:
     """What applying documents would change, values of variables masked."""
     return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
 
 
-def ahead(connection: Connection, asked: Asked) -> Annotated[Document, Shape((), "whole", _AHEAD)]:
+def apply_ahead(connection: Connection, asked: Asked) -> Annotated[Document, Shape((), "whole", _AHEAD)]:
     """Each deployment as applying its document would leave it: a client makes plans and rehearsals from that."""
     return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
 

@@ -92,6 +92,7 @@ class Forecast(HttpResource):
     command: type[Command]
 
 
+_REVISION = f"{DEPLOYMENT}/revisions/{{revision}}"
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 
 WRITES: Sequence[Write] = tuple(
@@ -122,14 +123,20 @@ READS: Sequence[Read] = (
     Read("GET", DEPLOYMENT, _VIEWER, reads.deployment, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, revisions.revisions, NamedPageParameters),
     Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}", _VIEWER, revisions.revision),
-    Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}/difference", _VIEWER, revisions.difference, DifferenceParameters),
+    Read(
+        "GET",
+        f"{DEPLOYMENT}/revisions/{{revision}}/difference",
+        _VIEWER,
+        revisions.revision_difference,
+        DifferenceParameters,
+    ),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, logs.logs, LogParameters, afterwards=logs.as_hosts_say),
-    Read("POST", "/v1/apply/difference", _OPERATOR, applied.difference, ApplyParameters),
-    Read("POST", "/v1/apply/ahead", _OPERATOR, applied.ahead, ApplyParameters),
-    Read("GET", "/v1/routes", _VIEWER, logs.routes_like, AbbreviatedParameters),
+    Read("POST", "/v1/apply/difference", _OPERATOR, applied.apply_difference, ApplyParameters),
+    Read("POST", "/v1/apply/ahead", _OPERATOR, applied.apply_ahead, ApplyParameters),
+    Read("GET", "/v1/routes", _VIEWER, logs.find_routes, AbbreviatedParameters),
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
@@ -143,8 +150,8 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/rollouts/{rollout}/steps", _VIEWER, reads.steps, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/cycles", _VIEWER, reads.cycles, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/receipt", _VIEWER, decided.receipt),
-    Read("GET", "/v1/traffic", _VIEWER, reads.table),
-    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.against),
+    Read("GET", "/v1/traffic", _VIEWER, reads.traffic_table),
+    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.rollout_plan),
     _shown("/v1/hosts", all_hosts, is_of_fleet=True),
     _shown("/v1/proxies", list_proxies, is_of_fleet=True),
     _shown("/v1/subscriptions", all_subscriptions, _ADMIN, is_of_fleet=True),
