@@ -11,7 +11,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker images prove soak mutants judge zero-loss compose-test \
+.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker clients images prove soak mutants judge zero-loss compose-test \
 	years bench bench-full reference docs dist platforms lock envoy-api clean
 
 help: ## this list
@@ -43,7 +43,7 @@ migrate: .venv/.runtime ## bring the database of DATABASE_URL to the newest sche
 # With ARGS it may be a part of the suite, whose coverage means nothing. What searches decides hundreds of thousands of
 # times: coverage triples its time and gains nothing.
 SEARCHES := tests/prove tests/domain/laws
-test: check prometheus browser docker ## everything: check, then the whole test suite (ARGS="-k drain")
+test: check prometheus browser docker clients ## everything: check, then the whole test suite (ARGS="-k drain")
 	@$(if $(ARGS),:,$(BIN)/pytest -n auto $(SEARCHES))
 	@$(BIN)/pytest -n auto $(or $(ARGS),--cov $(SEARCHES:%=--ignore=%))
 
@@ -84,6 +84,12 @@ docker: .venv/.dev ## a Docker engine for the tests of containers, into .venv; o
 	@test "$$(id -u)" != 0 || command -v dockerd >/dev/null || test -x .venv/docker/usr/sbin/dockerd || \
 	  $(call unpack,docker,$(call lacking,docker.io busybox-static iproute2)) || \
 	  echo "make: no dockerd here, and none from apt-get: containers are tried only where an engine answers" >&2
+
+clients: .venv/.dev ## what makes clients of the HTTP API in Python and TypeScript, for the tests, into .venv
+	@$(MAKE) --no-print-directory .venv/.clients || \
+	  echo "make: no openapi-python-client from here: no client in Python is made" >&2
+	@$(MAKE) --no-print-directory .venv/.typescript 2>/dev/null || \
+	  echo "make: no Node here, or nothing from npm: no client in TypeScript is made" >&2
 
 images: .venv/.dev browser ## pictures of the page into docs/images/, from a real stack
 	@$(BIN)/python -m tests.images
@@ -136,6 +142,7 @@ lock: .venv/.lock ## pin requirements/*.in again (ARGS=--upgrade for newer versi
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in embedded.in build.in -o runtime.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt base.in build.in -o base.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c dev.txt docs.in -o docs.txt
+	@cd requirements && ../$(UV_COMPILE) $(ARGS) clients.in -o clients.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) lock.in -o lock.txt
 	@cd requirements && ../$(UV_COMPILE) $(ARGS) -c base.txt envoy-api.in -o envoy-api.txt
 
@@ -164,12 +171,18 @@ clean: ## remove .venv and caches; .rollway stays
 	@$(BIN)/python -m pip check -q
 	@touch .venv/.runtime $@
 
-# An environment of its own: Sphinx brings some thirty packages that nothing else needs.
-.venv/.docs: .venv/bin/pip requirements/docs.txt
-	@echo "installing requirements/docs.txt into .venv/docs"
-	@$(BIN)/python -m venv --clear .venv/docs
-	@.venv/docs/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/docs.txt
-	@.venv/docs/bin/python -m pip check -q
+# Environments of their own: Sphinx brings some thirty packages that nothing else needs, the maker of clients an older typer.
+.venv/.docs .venv/.clients: .venv/.%: .venv/bin/pip requirements/%.txt
+	@echo "installing requirements/$*.txt into .venv/$*"
+	@$(BIN)/python -m venv --clear .venv/$*
+	@.venv/$*/bin/python -m pip install --disable-pip-version-check -q $(PINNED) -r requirements/$*.txt
+	@.venv/$*/bin/python -m pip check -q
+	@touch $@
+
+# Node is the system's; what npm installs is pinned with hashes.
+.venv/.typescript: .venv/bin/pip requirements/typescript/package-lock.json
+	@mkdir -p .venv/typescript && cp requirements/typescript/*.json .venv/typescript
+	@npm ci --prefix .venv/typescript --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 .venv/.lock: .venv/bin/pip requirements/lock.txt

@@ -78,7 +78,7 @@ def _described(name: str, listed: Listed) -> tuple[Callable[..., object], Sequen
     run = getattr(module, name.replace("-", "_"), None)
     if verb is None and run is not None:
         return run, listed.codes, listed.example
-    from cli.subcommands import subcommand, verb_of  # noqa: PLC0415 -- imports what a command that changes something needs
+    from cli import subcommands  # noqa: PLC0415 -- imports what a command that changes something needs
 
-    verb = verb or verb_of(name)
-    return subcommand(verb), WAITING if verb.goal else WRITING, verb.example
+    verb = verb or subcommands.verb_of(name)
+    return subcommands.subcommand(verb), WAITING if verb.goal else WRITING, subcommands.example_of(verb)

@@ -70,20 +70,18 @@ class OfAll:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A subcommand that sends one command to one deployment, such as `rollway pause web`.
+    """A subcommand that sends one command to one deployment, such as `rollway pause web`: its class says the rest.
 
     `sentence`: what was done, for people. `goal`: what --wait waits for; without a goal there is no --wait.
-    `options`: what it takes besides the options of every verb, named like the fields of the command.
-    `question`: asked first unless --yes is given; {deployment} and {replicas} stand for the name and the number.
-    `of_all`: what it does with --all in place of a name; None: it has no --all.
+    `called`: the options that are called otherwise than their fields. `question`: asked first unless --yes is given;
+    {deployment} and {replicas} stand for the name and the number. `of_all`: what it does with --all in place of a name;
+    None: it has no --all.
     """
 
     command: type[Command]
-    help: str
-    example: str
     sentence: Callable[[Result], str]
     goal: Goal | None = None
-    options: tuple[Parameter, ...] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
     question: str = ""
     of_all: OfAll | None = None
 

@@ -1,21 +1,21 @@
-"""The functions that Typer registers for verbs: with the wording of a table, or as the command's class says."""
+"""The functions that Typer registers for verbs: help, options and example are what the command's class says."""
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from pydantic.fields import FieldInfo
 
-from cli.completing import deployments_offered
-from cli.options import WAIT_SECONDS, DeploymentName, ThroughFreeze, Timeout, Wait, Yes
+from cli.completing import deployments_offered, revisions_offered
+from cli.options import WAIT_SECONDS, DeploymentName, Timeout, Wait, Yes
 from cli.sending import Asker, OfAll, Result, Verb, asking, carry_out, option, said
 from cli.servers import Reader
 from cli.terminal.exits import UnreachableError, UsageError, tell
 from cli.terminal.output import print_json
 from db.views.deployments import existing_deployments
-from domain.commands.base import Starting, StartingCommand
+from domain.commands.fields import CommandField, Kind, fields_of
 from domain.commands.registry import COMMANDS
 from domain.words.errors import RollwayError
 
@@ -30,24 +30,38 @@ _NameOrAll = Annotated[
 ]
 
 
+_TYPES: Mapping[Kind, type] = {"integer": int, "number": float, "boolean": bool, "words": list[str]}
+
+
 def verb_of(name: str) -> Verb:
-    """A command as its class alone says it: needed fields are arguments, others options, and it says what was asked."""
+    """A command as its class alone says it."""
     command = next(command for command in COMMANDS.values() if command.door.verb == name)
-    own = (field for field in command.model_fields.items() if field[0] not in StartingCommand.model_fields)
-    through = [option("through_freeze", ThroughFreeze, default=False)] if issubclass(command, Starting) else []
-    return Verb(
-        command,
-        str(command.__doc__),
-        f"rollway {name} web",
-        lambda result: f"{result['deployment']}: {name}{' already' if result['already'] else ''}",
-        options=(*(_option_of(*field) for field in own), *through),
-    )
+    return Verb(command, lambda result: f"{result['deployment']}: {name}{' already' if result['already'] else ''}")
 
 
-def _option_of(name: str, field: FieldInfo) -> Parameter:
-    if field.is_required():
-        return option(name, Annotated[field.annotation, typer.Argument(metavar=name.upper(), show_default=False)])
-    return option(name, Annotated[field.annotation, typer.Option(show_default=False)], field.default)
+def example_of(verb: Verb) -> str:
+    """The command with what it needs, as its class gives an example; and for all, where it may be."""
+    door = verb.command.door
+    needed = [shlex.quote(str(field.example)) for field in fields_of(verb.command) if field.is_needed]
+    why = ["--reason", shlex.quote(door.example["reason"])] if "reason" in door.example else []
+    words = ["rollway", door.verb, "web", *needed, *why, *(["--yes"] if verb.question else [])]
+    for_all = [" ".join(["rollway", door.verb, "--all", *why])] if verb.of_all else []
+    return "\n".join([" ".join([*words, *(["--wait"] if verb.goal else [])]), *for_all])
+
+
+def _option_of(field: CommandField, verb: Verb) -> Parameter:
+    """A needed field is an argument, another one an option."""
+    kind: Any = Literal[field.choices] if field.choices else _TYPES.get(field.kind, str)
+    bounds = {"min": field.least, "max": field.most} if field.kind in ("integer", "number") else {}
+    names = {"autocompletion": revisions_offered} if field.names == "revision" else {}
+    said: dict[str, Any] = {"help": field.meaning, "show_default": False, **bounds, **names}
+    if field.is_needed:
+        return option(field.name, Annotated[kind, typer.Argument(metavar=field.name.upper(), **said)])
+    called = verb.called.get(field.name, f"--{field.name.replace('_', '-')}")
+    if field.kind == "boolean":
+        return option(field.name, Annotated[kind, typer.Option(called, **said)], field.default)
+    metavar = None if field.choices else field.name.upper()
+    return option(field.name, Annotated[kind | None, typer.Option(called, metavar=metavar, **said)], field.default)
 
 
 def subcommand(verb: Verb) -> Callable[..., None]:
@@ -60,19 +74,20 @@ def subcommand(verb: Verb) -> Callable[..., None]:
             return carry_out(verb, asker, deployment=deployment, **given)
         if given.pop("wait", False):
             raise UsageError("--wait waits for one deployment: name it, or leave --wait out")
-        own = {parameter.name: given[parameter.name] for parameter in verb.options}
+        own = {parameter.name: given[parameter.name] for parameter in own_options}
         return _carry_out_for_all(verb, asker, own)
 
+    own_options = [_option_of(field, verb) for field in fields_of(verb.command)]
     everyone = f"For {verb.of_all.which}." if verb.of_all else ""
     named = [option("deployment", _NameOrAll, None)] if verb.of_all else [option("deployment", DeploymentName)]
     options = [
         *named,
         *([option("every", Annotated[bool, typer.Option("--all", help=everyone)], default=False)] if everyone else []),
-        *verb.options,
+        *own_options,
         *([option("yes", Yes, default=False)] if verb.question else []),
         *([option("wait", Wait, default=False), option("timeout", Timeout, WAIT_SECONDS)] if verb.goal else []),
     ]
-    run.__doc__ = verb.help
+    run.__doc__ = verb.command.__doc__
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]  # functions have it, mypy does not know
     return asking(run)
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from api.people.resources.meanings import meanings
+from domain.words.meanings import meanings
 
 REQUIRED = "required"
 

@@ -7,12 +7,11 @@ from typing import Any
 from pydantic import BaseModel
 
 import domain
-from api.people.resources.meanings import meanings
-from domain.commands.base import Command
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES, Command
 from domain.commands.registry import COMMANDS
 from domain.installation.contract import WrongInstallationError
 from domain.words.errors import RollwayError
+from domain.words.meanings import meanings
 from reference.markdown import page, prose, table
 from reference.models import rows_of
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from cli.main import app
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 
 ROOT = Path(__file__).parents[1]

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from cli.listed.listed import Listed
 from cli.terminal.exits import READING, WAITING, WRITING, ExitCode
 
+_CHANGE = "cli.commands.deployments.change"
+
 DEPLOYMENTS: Mapping[str, Listed] = {
     "apply": Listed(
         "cli.apply.command",
@@ -35,7 +37,7 @@ DEPLOYMENTS: Mapping[str, Listed] = {
     "replay": Listed(
         "cli.foresight.replay", "Decide every step of a rollout once more", READING, "rollway replay web --at 3"
     ),
-    "activate": Listed("cli.commands.deployments.change", "Make a revision the running one"),
+    "activate": Listed(_CHANGE, "Make a revision the running one"),
     "rolling-update": Listed(
         "cli.commands.deployments.rolling_update",
         "Roll out what runs with another image or command",
@@ -70,14 +72,14 @@ DEPLOYMENTS: Mapping[str, Listed] = {
         WRITING,
         "rollway push-metric web queue_length 17",
     ),
-    "pause": Listed("cli.commands.deployments.change", "Hold a rollout where it is"),
-    "resume": Listed("cli.commands.deployments.change", "Go on with a paused rollout"),
-    "promote": Listed("cli.commands.deployments.change", "Move the traffic to the green set"),
-    "abort": Listed("cli.commands.deployments.change", "Leave a rollout: old and new trade places"),
-    "undo": Listed("cli.commands.deployments.change", "Go back to what ran before, at once"),
-    "retry": Listed("cli.commands.deployments.change", "Begin the rollout that was rolled back last once more"),
-    "scale": Listed("cli.commands.deployments.change", "Change how many replicas are wanted"),
-    "destroy": Listed("cli.commands.deployments.change", "Stop every replica and end the deployment"),
+    "pause": Listed(_CHANGE, "Hold a rollout where it is"),
+    "resume": Listed(_CHANGE, "Go on with a paused rollout"),
+    "promote": Listed(_CHANGE, "Move the traffic to a green set"),
+    "abort": Listed(_CHANGE, "Leave a rollout: old and new trade places"),
+    "undo": Listed(_CHANGE, "Go back to what ran before, at once"),
+    "retry": Listed(_CHANGE, "Begin the rollout that was rolled back last once more"),
+    "scale": Listed(_CHANGE, "Change how many replicas are wanted"),
+    "destroy": Listed(_CHANGE, "Drain every replica and end the deployment"),
     "status": Listed(
         "cli.commands.deployments.read", "Show how everything is", READING, "rollway status\nrollway status web --watch"
     ),

@@ -10,8 +10,8 @@ from cli.terminal.exits import ExitCode
 class Listed:
     """One command: its module, its line in the list, its exit codes besides 0, and examples, one a line.
 
-    `module` has a function of the command's name, an entry in VERBS, which has codes and examples of its own, or one in
-    GROUPS, whose commands have them. Without any of these, it is what the class of the command says.
+    `module` has a function of the command's name, one in GROUPS, whose commands have codes and examples of their own,
+    or perhaps an entry in VERBS: help, options and example are then what the class of the command says.
     """
 
     module: str

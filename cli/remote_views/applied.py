@@ -32,4 +32,6 @@ def _ask(remote: Remote, what: str, apply: Apply) -> list[dict[str, Any]]:
 def _ahead(found: dict[str, Any]) -> AppliedAhead:
     deployment, now = inputs_from_json(found["inputs"])
     planned = Planned(Subject(deployment, found["has_health_check"]), made(Learned, found["learned"]), now)
-    return AppliedAhead(found["deployment"], found["from_revision"], found["to_revision"], planned)
+    return AppliedAhead(
+        found["deployment"], found["from_revision"], found["to_revision"], tuple(found["would"]), planned
+    )

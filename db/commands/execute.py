@@ -21,7 +21,7 @@ from db.commands.heard.wishes import CannotWaitError, Wish
 from db.commands.policies import create_deployment, set_policy
 from db.commands.repeated import KEEP_ANSWER, answer_again, answered
 from db.commands.revisions import add_revision
-from db.commands.steering import HEARD, RULES, steer
+from db.commands.steering import HEARD, steer
 from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
 from db.connection.engine import in_transaction
@@ -33,9 +33,10 @@ from db.silence import AWAY
 from domain.commands.apply import Apply
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
+from domain.commands.fleet import DeleteSubscription, SetSubscription
 from domain.commands.parts import parts, refuse_beyond, told_of
 from domain.commands.replicas import PushMetric
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
+from domain.commands.rules import RULES
 from domain.installation.tokens import Role
 from domain.model.deployment import DeploymentLifecycleStatus
 from domain.words.errors import RollwayError

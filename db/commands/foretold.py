@@ -1,57 +1,74 @@
 """What a command would lead to: decided by its own rule, on a snapshot that nobody locks, and written nowhere."""
 
 import random
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from psycopg import Connection
 
-from db.commands.steering import Case
+from db.commands.revisions import changed_revision
+from db.commands.steering import StoredCase
 from db.views.ahead.foresight import foreseeable
-from db.views.ahead.planned import Planned, activated
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.ahead.planned import Planned
+from db.views.deployments import deployment_named
 from domain.commands.base import DeploymentCommand
-from domain.commands.rollout import ActivateRevision, Restart
 from domain.foresight.plan.foreseen import Plan, plan
-from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
-from domain.model.deployment import Deployment
+from domain.foresight.plan.subject import Subject, says_when_healthy
+from domain.revisions.revision import revision_name
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.steered import Asking
-from domain.strategies import stored_policy
 
 _NO_ROLLOUT_YET = UUID(int=0)
-_SPEC = "SELECT spec FROM revisions WHERE id = %s"
+_CURRENT = "SELECT name FROM revisions WHERE id = %s"
+_SPEC = "SELECT spec FROM revisions WHERE id IN (%s, %s) ORDER BY id = %s DESC LIMIT 1"
 
 
-def plan_of(found: Planned, command: DeploymentCommand) -> Plan:
-    """What the command would do, wave by wave, from what was foretold of it."""
-    revision = getattr(command, "revision", None) or ""
-    chance = random.Random(f"{command.deployment} {revision} 0").random  # noqa: S311  (the same question, the same answer)
-    return plan(found.subject, found.now, found.learned, chance)
+@dataclass(frozen=True, slots=True)
+class ForetoldCase(StoredCase):
+    """A command that is not given: it writes nothing, so a revision that it would add has an id of its own.
+
+    Secrets are not looked at, and what starts something is planned in a freeze too: it may be for a later time.
+    """
+
+    def activation(
+        self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
+    ) -> ActivationRequest:
+        """What is asked of the revision with that name. Raises RevisionNotFoundError."""
+        del with_secrets
+        known = StoredCase.activation(self, revision, supersede=supersede, desired=desired)
+        return replace(known, frozen=None)
+
+    def changed(self) -> ActivationRequest:
+        """What a rolling update names or would make. Raises what `changed_revision` raises."""
+        found = changed_revision(self.connection, self.deployment, self.command)
+        if isinstance(found, str):
+            return self.activation(found, supersede=self.command.supersede)
+        return self._unstored(found.name or revision_name(self.deployment.name, found.spec), self.command.supersede)
+
+    def same_again(self) -> ActivationRequest:
+        """To a new revision with the content of the current one. Raises WrongStateError."""
+        restarted_revision(self.deployment)
+        return self._unstored("")
+
+    def _unstored(self, name: str, supersede: bool = False) -> ActivationRequest:  # noqa: FBT001, FBT002
+        row = self.connection.execute(_CURRENT, (self.deployment.current_revision_id,)).fetchone()
+        known = self.activation(row[0] if row else "", supersede=supersede)
+        return replace(known, revision_id=uuid4(), revision_name=name)
 
 
 def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
-    """The deployment as one of the commands of RULES would leave it. Raises what the command itself would raise.
-
-    Secrets are not looked at, and an activation or a restart is planned in a freeze too: it may be for a later time.
-    """
-    if isinstance(command, ActivateRevision):
-        return activated(connection, command.deployment, command.revision)
+    """The deployment as one of the commands of RULES would leave it. Raises what the command itself would raise."""
     view = deployment_named(connection, command.deployment)
     known = foreseeable(connection, view)
     asking = Asking("in a plan", known.now, _NO_ROLLOUT_YET)
-    if isinstance(command, Restart):
-        after, runs = _restarted(known.deployment, view, asking), view.current_revision_id
-    else:
-        case = Case(connection, known.deployment, command, asking, None, is_heard=False)
-        after = case.steered().deployment
-        runs = after.deploying_revision_id or after.current_revision_id
-    row = connection.execute(_SPEC, (runs,)).fetchone()
+    case = ForetoldCase(connection, known.deployment, command, asking, None, is_heard=False)
+    after = case.steered().deployment
+    runs = after.deploying_revision_id or after.current_revision_id
+    row = connection.execute(_SPEC, (runs, view.current_revision_id, runs)).fetchone()
     return Planned(Subject(after, row is None or says_when_healthy(row[0])), known.learned, known.now)
 
 
-def _restarted(deployment: Deployment, view: DeploymentView, asking: Asking) -> Deployment:
-    """A restart runs the current revision under a name that only the command itself gives it."""
-    restarted_revision(deployment)
-    policy = stored_policy(view.policy) if view.policy else None
-    request = ActivationRequest(uuid4(), str(view.current_revision), None, policy)
-    return after_activation(deployment, request, asking.at)
+def plan_of(found: Planned, deployment: str, revision: str) -> Plan:
+    """What was foretold of the deployment, on its way to that revision, wave by wave."""
+    chance = random.Random(f"{deployment} {revision} 0").random  # noqa: S311  (the same question, the same answer)
+    return plan(found.subject, found.now, found.learned, chance)

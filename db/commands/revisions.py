@@ -63,7 +63,16 @@ def add_restarted(connection: Connection, deployment_id: UUID, current: UUID) ->
 def next_revision(connection: Connection, deployment: Deployment, command: RollingUpdate) -> str:
     """The name of the revision that a rolling update of the locked deployment goes to; a new one is added.
 
-    Raises InvalidInputError, WrongStateError, RevisionExistsError and RevisionNotFoundError.
+    Raises RevisionExistsError, and what `changed_revision` raises.
+    """
+    changed = changed_revision(connection, deployment, command)
+    return changed if isinstance(changed, str) else str(add_revision(connection, changed)["revision"])
+
+
+def changed_revision(connection: Connection, deployment: Deployment, command: RollingUpdate) -> str | AddRevision:
+    """A revision that exists, by its name, or the one that is to be added.
+
+    Raises InvalidInputError, WrongStateError and RevisionNotFoundError.
     """
     if not command.changes:
         return command.revision or _deploying(connection, deployment)
@@ -76,8 +85,7 @@ def next_revision(connection: Connection, deployment: Deployment, command: Rolli
     if command.revision is None and spec == stored.spec:
         return str(name)
     shared = {"request_id": command.request_id, "actor": command.actor, "reason": command.reason}
-    added = AddRevision(deployment=deployment.name, name=command.revision, spec=spec, **shared)
-    return str(add_revision(connection, added)["revision"])
+    return AddRevision(deployment=deployment.name, name=command.revision, spec=spec, **shared)
 
 
 def _deploying(connection: Connection, deployment: Deployment) -> str:

@@ -1,6 +1,6 @@
-"""Commands that steer a deployment: the domain decides, one effect writes. Adding one is a line in RULES."""
+"""Commands that steer a deployment: the domain decides by its RULES, one effect writes."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +19,14 @@ from db.outbox.written import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from db.views.past import ended_rollouts
 from domain.commands.base import DeploymentCommand, StartingCommand
-from domain.commands.deployment import Destroy, Scale
-from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, RollingUpdate, Undo
+from domain.commands.rollout import Abort, Pause, Undo
+from domain.commands.rules import RULES
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secret_checks import SecretCheck
-from domain.steering.activation import ActivationRequest, activate, restarted_revision
+from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.past import way_back
-from domain.steering.steered import Asking, Steered
-from domain.steering.trying_again import retry
-from domain.steering.verbs import abort, destroy, pause, promote, resume, scale, undo
+from domain.steering.steered import Asking
 from domain.words.errors import RevisionNotFoundError
 
 # the revision of that name, and the one that is being deployed
@@ -74,16 +72,16 @@ def steer(
 
 def case_of(
     connection: Connection, claim: Claim, command: DeploymentCommand, asked: Collection[str] | None = None
-) -> "Case":
+) -> "StoredCase":
     """The command with the deployment that was claimed. Raises DeploymentNotFoundError and StaleVersionError."""
     deployment = load_named(connection, claim, command.deployment, command.expected_version, load_routes)
     why = f"by {command.actor}" + (f": {command.reason}" if command.reason else "")
-    return Case(connection, deployment, command, Asking(why, claim.now, claim.next_id), asked, claim.is_heard)
+    return StoredCase(connection, deployment, command, Asking(why, claim.now, claim.next_id), asked, claim.is_heard)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A command to a locked deployment; it reads what the command's rule needs to know beside the snapshot."""
+class StoredCase:
+    """A command to a stored deployment, as RULES take it; it reads and adds what the command's rule asks for."""
 
     connection: Connection
     deployment: Deployment
@@ -171,20 +169,6 @@ class Case:
     def _rows(self) -> Cursor[DictRow]:
         return self.connection.cursor(row_factory=dict_row)
 
-
-RULES: dict[type[DeploymentCommand], Callable[[Case], Steered]] = {
-    ActivateRevision: lambda case: activate(case.deployment, case.asked_for(), case.asking),
-    RollingUpdate: lambda case: activate(case.deployment, case.changed(), case.asking),
-    Restart: lambda case: activate(case.deployment, case.same_again(), case.asking),
-    Pause: lambda case: pause(case.deployment, case.asking),
-    Resume: lambda case: resume(case.deployment, case.asking),
-    Promote: lambda case: promote(case.deployment, full=case.command.full),
-    Abort: lambda case: abort(case.deployment, case.asking),
-    Undo: lambda case: undo(case.deployment, case.way_back(), case.asking),
-    Retry: lambda case: retry(case.deployment, *case.last_rollout(), case.asking, now=case.command.now),
-    Scale: lambda case: scale(case.deployment, case.command.desired_replicas),
-    Destroy: lambda case: destroy(case.deployment, case.asking, force=case.command.force),
-}
 
 HEARD = frozenset({Abort, Pause, Undo})
 """What is heard also while somebody holds the deployment; it starts nothing that a host must have secrets for."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
+from domain.commands.fleet import DeleteSubscription, SetSubscription
 from domain.outbox.subscription import SubscriptionNotFoundError
 
 _DEFAULT_QUEUE = "celery"

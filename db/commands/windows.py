@@ -11,7 +11,7 @@ from db.connection.engine import database_now
 from db.freezes import all_freezes
 from db.locking.locked import mark_unheld
 from domain.commands.base import Command
-from domain.commands.windows import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
+from domain.commands.fleet import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
 from domain.steering.freezes import FreezeNotFoundError
 from domain.steering.holds import GroupedAlreadyError, GroupNotFoundError
 from domain.words.errors import InvalidInputError

@@ -14,7 +14,7 @@ from db.views.ahead.foresight import rollout_of_id
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.fleet.entrances import reached_at
 from db.views.timeline import revisions_of
-from domain.commands.queries import GetDeployment, GetRollout, Query
+from domain.commands.base import GetDeployment, GetRollout, Query
 
 _REVISIONS = 20
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"

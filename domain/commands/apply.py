@@ -118,7 +118,14 @@ class Apply(Starting):
 
     task = "rollway.apply"
     answer = Applied
-    door = Door("POST", "/v1/apply", Role.OPERATOR, example={"documents": [_EXAMPLE], "reason": "ticket 7"})
+    door = Door(
+        "POST",
+        "/v1/apply",
+        Role.OPERATOR,
+        example={"documents": [_EXAMPLE], "reason": "ticket 7"},
+        label="Apply …",
+        is_planned=True,
+    )
 
     documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
     """Each of one deployment."""

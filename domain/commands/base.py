@@ -1,8 +1,9 @@
-"""What every command carries."""
+"""The ground of commands: what each carries, and how it is asked for. And the queries, which are two."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -24,9 +25,9 @@ DEPLOYMENT = "/v1/deployments/{deployment}"
 class Door:
     """How a command is asked for over HTTP, and by whom.
 
-    `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may. `example`: of its body.
-    `status`: when it is done. `label`: what its button says; without one it has no button. `is_planned`: whether what
-    it would do can be asked for first.
+    `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may. `example`: of its body, with
+    every field that it needs. `status`: when it is done. `label`: what its button says; without one it has no button.
+    `is_planned`: whether what it would do can be asked for first.
     """
 
     method: Literal["POST", "PUT", "DELETE"]
@@ -87,3 +88,35 @@ class Starting(Command):
 
 class StartingCommand(Starting, DeploymentCommand):
     """A command that starts something of one deployment."""
+
+
+class Query(BaseModel):
+    """What every query carries. It changes nothing, so it needs no request id."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    task: ClassVar[str]
+
+    actor: str = Field(default="unknown", min_length=1, max_length=200)
+    """Who asks; signed, the sender is meant."""
+    schema_version: Literal[1] = 1
+
+
+class GetDeployment(Query):
+    """A deployment as `rollway status NAME --json` shows it; once it is destroyed, as it was in the end."""
+
+    task = "rollway.get_deployment"
+
+    deployment: DeploymentName
+    """The name of the deployment."""
+
+
+class GetRollout(Query):
+    """A rollout, under way or ended: `outcome` is null until it ends. Its id is in the answer of what began it."""
+
+    task = "rollway.get_rollout"
+
+    rollout_id: UUID
+    """The id of the rollout."""
+
+
+QUERIES: dict[str, type[Query]] = {query.task: query for query in (GetDeployment, GetRollout)}

@@ -28,7 +28,7 @@ class CreateDeployment(Command):
     desired_replicas: Replicas = 1
     """How many replicas."""
     policy: dict[str, Any] | None = None
-    """{"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+    """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
 
 
 class AddRevision(DeploymentCommand):
@@ -59,10 +59,10 @@ class SetPolicy(DeploymentCommand):
 
     task = "rollway.set_policy"
     answer = PolicySet
-    door = Door("PUT", f"{DEPLOYMENT}/policy", Role.ADMIN, {"policy": POLICY})
+    door = Door("PUT", f"{DEPLOYMENT}/policy", Role.ADMIN, {"policy": POLICY}, label="Policy …")
 
     policy: dict[str, Any] | None
-    """{"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
+    """How it is rolled out: {"strategy": name, "spec": {...}, "limits": {...}}; null: no rollouts."""
 
 
 class SetTraffic(DeploymentCommand, TrafficSettings):
@@ -70,7 +70,7 @@ class SetTraffic(DeploymentCommand, TrafficSettings):
 
     task = "rollway.set_traffic"
     answer = TrafficSet
-    door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]})
+    door = Door("PUT", f"{DEPLOYMENT}/traffic", Role.ADMIN, {"hosts": ["web.example.com"]}, label="Reached at …")
 
 
 class SetAutoscalingRules(DeploymentCommand):
@@ -78,29 +78,33 @@ class SetAutoscalingRules(DeploymentCommand):
 
     task = "rollway.set_autoscaling_rules"
     answer = RulesSet
-    door = Door("PUT", f"{DEPLOYMENT}/autoscaling", Role.ADMIN, {"rules": [_RULE]})
+    door = Door("PUT", f"{DEPLOYMENT}/autoscaling", Role.ADMIN, {"rules": [_RULE]}, label="Autoscaling …")
 
     rules: tuple[AutoscalingRule, ...] = Field(max_length=MAX_RULES)
-    """None of them ends the autoscaling."""
+    """The rules, in the order in which they are asked; an empty list ends the autoscaling."""
 
 
 class Scale(DeploymentCommand):
-    """Set the desired number of replicas, in the middle of a rollout too."""
+    """Change how many replicas are wanted, in the middle of a rollout too."""
 
     task = "rollway.scale"
     answer = Scaled
     door = Door("POST", f"{DEPLOYMENT}/scale", example={"desired_replicas": 5}, label="Scale …", is_planned=True)
 
     desired_replicas: Replicas
-    """How many."""
+    """How many replicas are wanted."""
 
 
 class Destroy(DeploymentCommand):
-    """Drain every replica and end the deployment, whatever it is doing."""
+    """Drain every replica and end the deployment, whatever it is doing. The history stays.
+
+    By force it ends at once, its replicas taken as stopped: for those that nobody can stop any more, as what ran them
+    is gone for good. What still runs of them is ended without a drain, by a sweep of its host.
+    """
 
     task = "rollway.destroy"
     answer = SteeredAnswer
-    door = Door("POST", f"{DEPLOYMENT}/destroy", Role.ADMIN)
+    door = Door("POST", f"{DEPLOYMENT}/destroy", Role.ADMIN, label="Destroy …")
 
     force: bool = False
-    """End it now, its replicas taken as stopped: for those that nobody can stop, since what ran them is gone."""
+    """End it at once, its replicas taken as stopped."""

@@ -6,8 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from domain.commands.base import Command
-from domain.commands.queries import QUERIES, Query
+from domain.commands.base import QUERIES, Command, Query
 from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
 from domain.words.text import storable, unstorable

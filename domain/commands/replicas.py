@@ -42,7 +42,7 @@ class ForgetHost(Command):
 
     task = "rollway.forget_host"
     answer = HostForgotten
-    door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True)
+    door = Door("POST", "/v1/hosts/{host}/forget", Role.ADMIN, is_of_fleet=True, label="Forget a host …")
 
     host: str = Field(min_length=1, max_length=63)
     """The name of the host."""

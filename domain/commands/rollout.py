@@ -1,6 +1,6 @@
 """Commands that begin a rollout, steer it or go back."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -9,9 +9,11 @@ from domain.commands.base import DEPLOYMENT, DeploymentCommand, Door, Replicas, 
 from domain.installation.tokens import Role
 from domain.words.names import Name
 
+_Revision = Annotated[Name, Field(json_schema_extra={"x-names": "revision"})]
+
 
 class ActivateRevision(StartingCommand):
-    """Make a revision the running one."""
+    """Make a revision the running one. With a policy that is a rollout, without one replicas are just replaced."""
 
     task = "rollway.activate_revision"
     answer = Activated
@@ -23,7 +25,7 @@ class ActivateRevision(StartingCommand):
         is_planned=True,
     )
 
-    revision: Name
+    revision: _Revision
     """The name of the revision."""
     supersede: bool = False
     """Leave a rollout to another revision that is under way."""
@@ -32,7 +34,10 @@ class ActivateRevision(StartingCommand):
 
 
 class Restart(StartingCommand):
-    """Roll the same revision again, with the policy and its budgets: a secret or a file that it reads has changed."""
+    """Roll the same revision again, with the policy and its budgets: a secret or a file that it reads has changed.
+
+    The revision is called v3.r2 after v3. An undo passes it by, as nothing but the replicas is new.
+    """
 
     task = "rollway.restart"
     answer = Activated
@@ -46,9 +51,16 @@ class RollingUpdate(StartingCommand):
 
     task = "rollway.rolling_update"
     answer = Activated
-    door = Door("POST", f"{DEPLOYMENT}/rolling-update", Role.OPERATOR, example={"command": ["python", "app.py", "2"]})
+    door = Door(
+        "POST",
+        f"{DEPLOYMENT}/rolling-update",
+        Role.OPERATOR,
+        example={"command": ["python", "app.py", "2"]},
+        label="Another image …",
+        is_planned=True,
+    )
 
-    revision: Name | None = None
+    revision: _Revision | None = None
     """The name of the revision. Left out: made from its content, so that the same change asked again changes nothing.
     With neither image nor command: a revision that exists, or the one of the rollout under way."""
     image: str | None = Field(default=None, min_length=1)
@@ -65,7 +77,7 @@ class RollingUpdate(StartingCommand):
 
 
 class Pause(DeploymentCommand):
-    """Hold a rollout where it is: nothing is created or drained, and its clocks stand still."""
+    """Hold a rollout where it is. Nothing is created or drained, and its deadlines stand still."""
 
     task = "rollway.pause"
     answer = SteeredAnswer
@@ -75,7 +87,7 @@ class Pause(DeploymentCommand):
 
 
 class Resume(DeploymentCommand):
-    """Go on with a paused rollout; its deadlines move by the time it was paused."""
+    """Go on with a paused rollout. Its deadlines move by the time it was paused."""
 
     task = "rollway.resume"
     answer = SteeredAnswer
@@ -83,7 +95,10 @@ class Resume(DeploymentCommand):
 
 
 class Promote(DeploymentCommand):
-    """Move the traffic to a green set, or to the next weight of a canary, as soon as it is healthy."""
+    """Move the traffic to a green set, or to the next weight of a canary, as soon as it is healthy.
+
+    In full a canary passes all of its weights by: the rest follows at once.
+    """
 
     task = "rollway.promote"
     answer = SteeredAnswer
@@ -108,18 +123,27 @@ class Abort(DeploymentCommand):
 
 
 class Undo(DeploymentCommand):
-    """Go back, at once: a rollout under way turns back, else the deployment returns to what ran before."""
+    """Go back to what ran before, at once.
+
+    A rollout under way turns back; otherwise the revision before gets the traffic as soon as it is healthy, and nothing
+    waits for a promotion. What was rolled back itself is passed by. When the last rollout is undone already, this is
+    refused and says what is further back; a revision that is named takes the place of whatever is under way.
+    """
 
     task = "rollway.undo"
     answer = Turned
     door = Door("POST", f"{DEPLOYMENT}/undo", label="Undo", is_planned=True)
 
-    revision: Name | None = None
+    revision: _Revision | None = None
     """Left out: the one from before the current one that was not rolled back itself."""
 
 
 class Retry(StartingCommand):
-    """Begin the last rollout that was rolled back once more; without one, try failed starts again at once."""
+    """Begin the rollout that was rolled back last once more. One that is just rolling back turns forward again.
+
+    Without one, or `now`, nothing begins: failed starts are forgotten and tried again at once, as when a database is
+    back that they need.
+    """
 
     task = "rollway.retry"
     answer = Retried

@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -18,8 +19,9 @@ from pydantic import (
 DEFAULT_CONTAINER_PORT = 8080
 DEFAULT_PIDS = 4096
 RESERVED_LABELS = "rollway."
-_BYTES = re.compile(r"^(\d{1,15}(?:\.\d{1,15})?)([bkmg]?)$", re.IGNORECASE)
-_MOST_MEMORY = 2**50
+_BYTES = re.compile(r"^(\d{1,15}(?:\.\d{1,15})?)([bkmgBKMG]?)$")
+_LEAST_MEMORY, _MOST_MEMORY = 6 * 2**20, 2**50
+_MEMORY: dict[str, str | int] = {"type": "integer", "minimum": _LEAST_MEMORY, "maximum": _MOST_MEMORY}
 
 
 def _bytes(value: object) -> object:
@@ -48,7 +50,12 @@ class DockerResources(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     memory: (
-        Annotated[int, BeforeValidator(_bytes), Field(ge=6 * 2**20, le=_MOST_MEMORY, description="bytes, or '512m'")]
+        Annotated[
+            int,
+            Field(ge=_LEAST_MEMORY, le=_MOST_MEMORY, description="bytes, or '512m'"),
+            BeforeValidator(_bytes),
+            WithJsonSchema({"anyOf": [_MEMORY, {"type": "string", "pattern": _BYTES.pattern}]}),
+        ]
         | None
     ) = None
     """The memory of the machine that it may take, 6 MiB at least."""

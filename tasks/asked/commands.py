@@ -13,8 +13,8 @@ from db.connection.engine import database_now, engine, in_transaction
 from db.replicas.secrets import UnaskedSecretsError
 from db.silence import AWAY
 from db.views.documents import answer_of
+from domain.commands.base import QUERIES
 from domain.commands.messages import parse_command, parse_query
-from domain.commands.queries import QUERIES
 from domain.commands.registry import COMMANDS
 from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError, TooLargeError
 from domain.words.text import storable

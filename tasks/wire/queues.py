@@ -4,7 +4,7 @@ from typing import Any
 
 from kombu.entity import Exchange, Queue
 
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from tasks.settings import KEY_PREFIX, TaskSettings
 

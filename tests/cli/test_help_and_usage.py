@@ -37,10 +37,13 @@ def test_every_writing_command_takes_who_why_and_a_request_id(rollway: Rollway, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["scale", "web"], "Missing argument 'N'; see 'rollway scale --help'"),
-        (["scale", "web", "many"], "Invalid value for 'N': Input should be a valid integer"),
+        (["scale", "web"], "Missing argument 'DESIRED_REPLICAS'; see 'rollway scale --help'"),
+        (["scale", "web", "many"], "Invalid value for 'DESIRED_REPLICAS': Input should be a valid integer"),
         (["scale", "web", "-1"], "No such option: -1"),
-        (["scale", "web", "20000"], "Invalid value for 'N': Input should be less than or equal to 10000"),
+        (
+            ["scale", "web", "20000"],
+            "Invalid value for 'DESIRED_REPLICAS': Input should be less than or equal to 10000",
+        ),
         (["shrink", "web"], "No such command 'shrink'"),
         (["apply"], "Missing option '--file' / '-f'"),
         (["status", "--watch", "--json"], "--watch and --json do not go together"),

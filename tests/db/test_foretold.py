@@ -21,6 +21,7 @@ from db.retention.cut import cut_deployment
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
+from domain.commands.rules import RULES
 from domain.cycle.after import after
 from domain.handlers import HANDLERS
 from domain.installation.retention import Retention
@@ -40,7 +41,6 @@ _CLOCKS: dict[LiteralString, tuple[LiteralString, ...]] = {
     "routes": ("created_at", "status_changed_at", "parked_until", "drain_started_at", "started_at"),
 }
 """Every clock that a snapshot or a decision looks at."""
-
 _AGES: dict[LiteralString, tuple[LiteralString, ...]] = {
     "rollouts": ("ended_at",),
     "routes": ("stopped_at",),

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from tasks.asked.commands import TASKS
 from tests.fuzz.hostile import changed
 from tests.fuzz.world import World

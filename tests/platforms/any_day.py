@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LISTS = ("base", "runtime", "dev", "docs", "lock", "envoy-api")
+LISTS = ("base", "runtime", "dev", "docs", "clients", "lock", "envoy-api")
 NEWER = "99"
 PIPS = ("that of Python", "the newest")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from reference.contract import contract_page, fingerprint, inlined
 from reference.pages import DOCUMENTS, written

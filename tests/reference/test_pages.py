@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from api.people.resources.meanings import meanings
 from cli.apply.file import read_file
 from domain.commands.registry import COMMANDS
 from domain.strategies import STRATEGIES
+from domain.words.meanings import meanings
 from reference.environment import READERS
 from reference.file import SECTIONS
 from reference.models import rows_of

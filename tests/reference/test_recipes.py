@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,31 +12,62 @@ from shutil import copytree, ignore_patterns
 import pytest
 from sqlalchemy import Engine
 
-from tests.support.pictures.pictures import READY
-from tests.support.rows.deployments import make_deployment
+from tests.support.pictures.pictures import PROVISIONING, READY
+from tests.support.rows.deployments import make_deployment, read
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("api", "cli", "db", "domain", "runtime", "stack", "tasks", "traffic")
 MOST_FILES = {"command": 4, "read": 2}
 
 ASKED = """
-import json
+import asyncio, json, os, sys
+import httpx
+from api.people.app import make_app
+from api.people.page.forms import form_token
 from api.people.resources.commands_sent import request_of
 from api.people.resources.openapi import openapi
-from db.commands.steering import RULES
+from db.connection.engine import in_transaction, make_engine
+from db.connection.settings import DatabaseSettings
+from db.tokens import create_token
 from domain.commands.messages import parse_command
+from domain.installation.tokens import SESSION_COOKIE, NewToken
 from tasks.asked import commands
 from tasks.app import app
 
-command = parse_command("rollway.extend", {"deployment": "web", "request_id": "once"})
+engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
+ann = NewToken(name="ann", role="releaser", deployments=(), days=None, actor="root")
+in_transaction(engine, lambda connection: create_token(connection, ann, "s3cret"))
+served = httpx.ASGITransport(app=make_app(engine, os.environ["REDIS_URL"], 100.0))
+PLACE = "/deployments/web/extend"
+
+async def asked():
+    async with httpx.AsyncClient(transport=served, base_url="http://rollway", timeout=60) as client:
+        bearer = {"authorization": "Bearer s3cret"}
+        offered = (await client.get("/v1/deployments/web/offered", headers=bearer)).json()["items"]
+        planned = await client.post(f"/v1{PLACE}/plan", json={"seconds": 60}, headers=bearer)
+        refused = await client.post(f"/v1{PLACE}", json={"seconds": 0}, headers=bearer)
+        done = await client.post(f"/v1{PLACE}", json={"seconds": 60}, headers=bearer)
+        await client.post("/login", data={"token": "s3cret"})
+        said = {"form_token": form_token(client.cookies[SESSION_COOKIE]), "seconds": "60", "reason": "it is large"}
+        foreseen, pressed = [await client.post(path, data=said) for path in (f"{PLACE}/plan", PLACE)]
+        answers = planned, refused, done, foreseen, pressed
+        return [offer for offer in offered if offer["verb"] == "extend"], [answer.status_code for answer in answers]
+
+command = parse_command("rollway.extend", {"deployment": "web", "request_id": "once", "seconds": 60})
+documented = openapi()["paths"]["/v1/deployments/{deployment}/extend"]["post"]["requestBody"]
+(button,), statuses = asyncio.run(asked())
 print(json.dumps({
     "module": __import__("domain").__path__[0],
     "is a task": "rollway.extend" in app.tasks,
-    "has a rule": type(command) in RULES,
-    "request": request_of(command)[:2],
-    "documented": sorted(openapi()["paths"].get("/v1/deployments/{deployment}/extend", {})),
+    "request": request_of(command)[:3],
+    "example": documented["content"]["application/json"]["example"],
+    "label": button["label"],
+    "fields": [[field[name] for name in ("name", "kind", "least", "most", "is_needed")] for field in button["fields"]],
+    "statuses": statuses,
 }))
 """
+
+DEADLINE = "SELECT extract(epoch FROM deadline)::int AS deadline FROM rollouts"
 
 
 READ = """
@@ -52,10 +84,12 @@ from db.views.fleet.size import fleet_size
 (read,) = (read for read in READS if read.path == "/v1/fleet")
 engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
 documented = openapi()["paths"]["/v1/fleet"]["get"]
+model = documented["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
 print(json.dumps({
     "answers": look(engine, read, Asked(None, {}, Parameters())),
     "documented": documented["summary"],
-    "shape": sorted(documented["responses"]["200"]["content"]["application/json"]["schema"]["properties"]),
+    "model": model,
+    "shape": sorted(openapi()["components"]["schemas"][model]["properties"]),
     "over HTTP": fleet_size in VIEWS,
 }))
 """
@@ -90,19 +124,28 @@ def test_a_command_is_four_files_of_the_product_and_a_read_is_two(what: str) -> 
     assert {path.partition("/")[0] for path in changed} <= {*PRODUCT}
 
 
-def test_what_is_added_by_the_recipe_is_a_task_a_path_and_a_line_of_the_help(copy: Path) -> None:
+def test_what_is_added_by_the_recipe_is_asked_in_every_way_there_is(copy: Path, engine: Engine, database: str) -> None:
+    make_deployment(engine, "■■|◇", name="web", status=PROVISIONING)
     ran(copy, "git", "apply", "-p0", "-", given=recipe("command"))
-    assert json.loads(ran(copy, sys.executable, "-c", ASKED)) == {
+    ((before,),) = (row.values() for row in read(engine, DEADLINE))
+    printed = ran(copy, sys.executable, "-c", ASKED, DATABASE_URL=database)
+    assert json.loads(printed.splitlines()[-1]) == {
         "module": str(copy / "domain"),
         "is a task": True,
-        "has a rule": True,
-        "request": ["POST", "/v1/deployments/web/extend"],
-        "documented": ["post"],
+        "request": ["POST", "/v1/deployments/web/extend", {"reason": "", "seconds": 60}],
+        "example": {"seconds": 600, "reason": "the images are large"},
+        "label": "More time …",
+        "fields": [["seconds", "integer", 1, 86_400, True]],
+        "statuses": [200, 422, 200, 200, 200],
     }
     assert "\n  extend " in ran(copy, sys.executable, "-m", "cli.main", "--help")
     said = ran(copy, sys.executable, "-m", "cli.main", "extend", "--help")
-    assert "Give a rollout more time: its deadline counts from now on." in said
-    assert all(option in said for option in ("--reason", "--actor", "--request-id", "--json", "rollway extend web"))
+    options = ("--reason", "--actor", "--request-id", "--json")
+    assert all(each in said for each in (*options, "Give a rollout more time.", "SECONDS", "By how much its deadline"))
+    (example,) = re.findall(r"^    rollway (extend .*)$", said, re.MULTILINE)
+    ran(copy, sys.executable, "-m", "cli.main", *shlex.split(example), DATABASE_URL=database)
+    ((after,),) = (row.values() for row in read(engine, DEADLINE))
+    assert after - before == 60 + 60 + 600
 
 
 def test_a_read_that_is_added_by_the_recipe_is_asked(copy: Path, engine: Engine, database: str) -> None:
@@ -111,6 +154,7 @@ def test_a_read_that_is_added_by_the_recipe_is_asked(copy: Path, engine: Engine,
     assert json.loads(ran(copy, sys.executable, "-c", READ, DATABASE_URL=database)) == {
         "answers": {"deployments": 1, "replicas_wanted": 3},
         "documented": "How many deployments there are, and how many replicas they want together.",
+        "model": "FleetSize",
         "shape": ["deployments", "replicas_wanted"],
         "over HTTP": True,
     }

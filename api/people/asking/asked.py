@@ -8,8 +8,6 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from domain.commands.apply import MOST_DOCUMENTS, Document
-from domain.commands.base import MAX_REPLICAS
-from domain.commands.registry import PLANNED
 from domain.installation.tokens import Token
 from domain.words.names import DeploymentName, Name
 from domain.words.text import unstorable
@@ -19,12 +17,6 @@ def _storable(text: str) -> str:
     if fault := unstorable(text):
         raise ValueError(fault[1])
     return text
-
-
-def _planned(verb: str) -> str:
-    if verb not in PLANNED:
-        raise ValueError(f"must be one of {', '.join(PLANNED)}")
-    return verb
 
 
 class Parameters(BaseModel):
@@ -63,17 +55,6 @@ class StepParameters(Parameters):
 
     after: int = Field(0, ge=0, le=2_147_483_647)
     """Only those with greater numbers."""
-
-
-class PlanParameters(Parameters):
-    """Which command is planned, with what it takes."""
-
-    command: Annotated[str, AfterValidator(_planned), Field(json_schema_extra={"enum": list(PLANNED)})] = "activate"
-    """The last word of its path."""
-    revision: Name | None = None
-    """The revision of activate, and of undo where it goes further back."""
-    desired_replicas: int | None = Field(None, ge=0, le=MAX_REPLICAS)
-    """The size that scale takes."""
 
 
 class ProgressParameters(StepParameters):

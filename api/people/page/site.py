@@ -3,7 +3,6 @@
 import json
 import secrets
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -14,18 +13,17 @@ from starlette.routing import Route
 from api.people.asking.access import Access
 from api.people.page.files import HEADERS, file, page
 from api.people.page.forms import fields_of, fields_of_stranger, form_token
+from api.people.page.pressed import body_of
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
-from api.people.resources.answers import Methods
+from api.people.resources.answers import Methods, foreseen
 from api.people.resources.commands import carry_out
-from api.people.resources.table import WRITES, Write
+from api.people.resources.table import PLANS, WRITES
 from db.connection.engine import in_transaction
 from db.tokens import SESSION_LASTS, begin_session, end_session
-from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError
-from domain.words.errors import InvalidInputError
-
-BUTTONS: Mapping[str, Write] = {write.command.door.verb: write for write in WRITES if write.command.door.label}
-"""By the last word of the path, as in `/deployments/web/pause`."""
-_FIELDS = ("reason", "revision", "desired_replicas")
+from domain.commands.base import Command
+from domain.commands.fields import named_in
+from domain.commands.registry import BUTTONS
+from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
 
 
 class Site:
@@ -39,7 +37,11 @@ class Site:
         return [
             Route("/", Methods({"GET": self._fleet})),
             Route("/deployments/{deployment}", Methods({"GET": self._deployment})),
-            Route("/deployments/{deployment}/{button}", Methods({"POST": self._press})),
+            *(
+                Route(f"{place}/{{button}}{asks}", Methods({"POST": answer}))
+                for place in ("/fleet", "/deployments/{deployment}")
+                for asks, answer in (("", self._press), ("/plan", self._plan))
+            ),
             Route("/login", Methods({"GET": self._ask_for_token, "POST": self._log_in})),
             Route("/logout", Methods({"POST": self._log_out})),
             Route("/static/{file}", Methods({"GET": file})),
@@ -71,17 +73,34 @@ class Site:
         )
 
     async def _press(self, request: Request) -> Response:
-        """A button of a deployment: a command, by who has logged in."""
-        token = await self._access.of_session(request)
-        fields = await fields_of(request, request.cookies.get(SESSION_COOKIE, ""))
-        write = BUTTONS.get(request.path_params["button"])
-        if write is None:
-            raise NoSuchResourceError(f"no button is called {request.path_params['button']}")
-        path = {"deployment": request.path_params["deployment"]}
-        headers = {"idempotency-key": fields["request_id"]} if fields.get("request_id") else {}
-        body = json.dumps(_body(fields)).encode()
+        """A button: a command, by who has logged in."""
+        token, form, command = await self._form(request)
+        write = next(write for write in WRITES if write.command is command)
+        headers = {"idempotency-key": form["request_id"]} if form.get("request_id") else {}
+        path, body = _said(command, request, form)
         done = await run_in_threadpool(carry_out, write, token, path, headers, body)
         return JSONResponse(done["result"], headers={**HEADERS, "cache-control": "no-store"})
+
+    async def _plan(self, request: Request) -> Response:
+        """What a button would do."""
+        token, form, command = await self._form(request)
+        forecast = next((forecast for forecast in PLANS if forecast.command is command), None)
+        if forecast is None:
+            raise NoSuchResourceError(f"{request.path_params['button']} is not planned")
+        path, body = _said(command, request, form)
+        return await foreseen(forecast, request, (self._access.engine, self._access, token), path, body)
+
+    async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
+        """Who presses which button, and what its dialog says."""
+        token = await self._access.of_session(request)
+        form = await fields_of(request, request.cookies.get(SESSION_COOKIE, ""))
+        button = request.path_params["button"]
+        command = BUTTONS.get(button)
+        if command is None or ("deployment" in request.path_params) is not (
+            "deployment" in named_in(command.door.path)
+        ):
+            raise NoSuchResourceError(f"no button is called {button} here")
+        return token, form, command
 
     async def _ask_for_token(self, request: Request) -> Response:
         return page("login", then=_path(request.query_params.get("then", "/")), wrong="")
@@ -111,15 +130,11 @@ class Site:
         return answer
 
 
-def _body(fields: Mapping[str, str]) -> dict[str, Any]:
-    """What the command takes; a number that is none is refused by its name."""
-    body: dict[str, Any] = {name: fields[name] for name in _FIELDS if fields.get(name)}
-    if "desired_replicas" in body:
-        try:
-            body["desired_replicas"] = int(body["desired_replicas"])
-        except ValueError:
-            raise InvalidInputError("desired_replicas: must be a number", field="desired_replicas") from None
-    return body
+def _said(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
+    """What the API would find in its path, and in the body."""
+    body = body_of(command, form)
+    path = {name: request.path_params.get(name) or body.pop(name, "") for name in named_in(command.door.path)}
+    return path, json.dumps(body).encode()
 
 
 def _path(then: str) -> str:

@@ -19,18 +19,24 @@ _AHEAD = {
     "deployment": str,
     "from_revision": str,
     "to_revision": str,
+    "would": tuple[str, ...],
     "has_health_check": bool,
     "inputs": dict[str, Any],
     "learned": Learned,
 }
 
 
-def difference(connection: Connection, asked: Asked) -> Annotated[Document, Shape((DocumentDifference,), "whole")]:
+Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
+
+
+def apply_difference(
+    connection: Connection, asked: Asked
+) -> Annotated[Document, Shape((DocumentDifference,), "whole")]:
     """What applying documents would change, values of variables masked."""
     return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
 
 
-def ahead(connection: Connection, asked: Asked) -> Annotated[Document, Shape((), "whole", _AHEAD)]:
+def apply_ahead(connection: Connection, asked: Asked) -> Annotated[Document, Shape((), "whole", _AHEAD)]:
     """Each deployment as applying its document would leave it: a client makes plans and rehearsals from that."""
     return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
 
@@ -48,6 +54,7 @@ def _document(found: AppliedAhead) -> Document:
         "deployment": found.deployment,
         "from_revision": found.from_revision,
         "to_revision": found.to_revision,
+        "would": found.would,
         "has_health_check": planned.subject.has_health_check,
         "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
         "learned": asdict(planned.learned),

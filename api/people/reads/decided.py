@@ -1,5 +1,6 @@
 """The reads for which decisions are made once more: what a change will do, what one did, what is offered."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,39 +10,64 @@ from api.people.asking.asked import Asked
 from api.people.reads.deployments import Document, named, rollout_id
 from api.people.reads.shapes import Shape
 from db.audit.shown import ReceiptView, receipt_shown
+from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.foretold import foretold, plan_of
 from db.views.ahead.foresight import LearnedView, learned_shown
 from db.views.past import past_of
-from domain.commands.base import DeploymentCommand
-from domain.commands.messages import parse_command
-from domain.commands.registry import PLANNED, Button, button_of
+from domain.commands.apply import Apply
+from domain.commands.base import Command, DeploymentCommand, Door
+from domain.commands.registry import BUTTONS, Button, button_of
+from domain.foresight.offered import offered as offered_now
 from domain.foresight.plan.foreseen import Plan
-from domain.steering.offered import offered as offered_now
+from domain.installation.tokens import Token
 from domain.steering.steered import Asking
 from domain.words.errors import RolloutNotFoundError
 
 
 def offered(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Button,), "whole")]:
-    """Which commands would be taken now of who asks, in the order of buttons."""
+    """The commands that would be taken now of who asks, in the order of buttons."""
     view = named(connection, asked)
-    verbs = offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id))
-    return {"items": [asdict(button_of(verb)) for verb in verbs if asked.token.may(PLANNED[verb].door.role)]}
+    return _buttons(asked, offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id)))
 
 
-def plan(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Plan,))]:
-    """What a command would do, wave by wave."""
-    given = asked.parameters.model_dump(exclude_none=True)
-    task = PLANNED[given.pop("command")].task
-    payload = {**given, "deployment": asked.deployment, "actor": asked.token.name, "request_id": "in a plan"}
-    command = parse_command(task, payload)
-    if not isinstance(command, DeploymentCommand):
-        raise TypeError(command)
-    return {"found": foretold(connection, command), "command": command}
+def fleet_offered(_: Connection, asked: Asked) -> Annotated[Document, Shape((Button,), "whole")]:
+    """The commands about no deployment or several that who asks may give."""
+    fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
+    return _buttons(asked, fleet)
 
 
-def as_planned(_: Asked, found: Document) -> Document:
-    """Make the plan, which may take seconds."""
-    return plan_of(**found).as_json()
+def _buttons(asked: Asked, verbs: Iterable[str]) -> Document:
+    return {"items": [asdict(button_of(verb)) for verb in verbs if _may(asked.token, BUTTONS[verb].door)]}
+
+
+def _may(token: Token, door: Door) -> bool:
+    return token.may(door.role) and (token.is_for_all or not door.is_of_fleet)
+
+
+def foretell(connection: Connection, command: Command) -> Sequence[AppliedAhead]:
+    """What a plan of the command is made from: what it would leave of each deployment that it is about."""
+    match command:
+        case Apply():
+            return applied_ahead(connection, command)
+        case DeploymentCommand(deployment=name):
+            return [AppliedAhead(name, "", getattr(command, "revision", None) or "", (), foretold(connection, command))]
+    raise TypeError(command)
+
+
+def plan_shape(command: type[Command]) -> Shape:
+    """The shape of the answer: a plan, or one for each document that is applied."""
+    if issubclass(command, Apply):
+        return Shape((Plan,), "whole", {"deployment": str, "would": tuple[str, ...]})
+    return Shape((Plan,))
+
+
+def as_planned(command: Command, found: Sequence[AppliedAhead]) -> Document:
+    """Make the plans, which may take seconds."""
+    plans = [plan_of(each.planned, each.deployment, each.to_revision).as_json() for each in found]
+    if not isinstance(command, Apply):
+        return plans[0]
+    about = [{"deployment": each.deployment, "would": each.would} for each in found]
+    return {"items": [{**said, **plan} for said, plan in zip(about, plans, strict=True)]}
 
 
 def learned(connection: Connection, asked: Asked) -> Annotated[Document, Shape((LearnedView,))]:

@@ -87,7 +87,7 @@ def cycles(connection: Connection, asked: Asked) -> Drawn:
     return {"items": drawn}
 
 
-def against(connection: Connection, asked: Asked) -> Annotated[Document, Shape((AgainstPlan,))]:
+def rollout_plan(connection: Connection, asked: Asked) -> Annotated[Document, Shape((AgainstPlan,))]:
     """A rollout held against the plan of its beginning."""
     return asdict(against_plan(connection, rollout(connection, asked)["id"]))
 
@@ -115,7 +115,7 @@ def progress(connection: Connection, asked: Asked) -> Annotated[Document, Shape(
     return {**asdict(found), "deployment": deployment_summary(found.deployment)}
 
 
-def table(connection: Connection, asked: Asked) -> Annotated[Document, Shape((TrafficTable,))]:
+def traffic_table(connection: Connection, asked: Asked) -> Annotated[Document, Shape((TrafficTable,))]:
     """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out."""
     found = derive_table(read_traffic(connection))
     seen = [service for service in found.services if asked.token.sees(service.name)]

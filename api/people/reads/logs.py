@@ -35,7 +35,7 @@ Abbreviated = Annotated[Document, Shape((RouteView,), "whole", {"deployment": st
 Printed = Annotated[Document, Shape((LogView,), "whole", beside={"silent": list[str]})]
 
 
-def routes_like(connection: Connection, asked: Asked) -> Abbreviated:
+def find_routes(connection: Connection, asked: Asked) -> Abbreviated:
     """Replicas, of deployments that the token is for, whose id begins or ends so; 10 at most."""
     names = None if asked.token.is_for_all else list(asked.token.deployments)
     found = routes_abbreviated(connection, asked.parameters.id, names)

@@ -27,7 +27,7 @@ def revision(connection: Connection, asked: Asked) -> Annotated[Document, Shape(
     return asdict(_found(revision_shown(connection, view.id, name), view.name, name))
 
 
-def difference(connection: Connection, asked: Asked) -> Compared:
+def revision_difference(connection: Connection, asked: Asked) -> Compared:
     """Two revisions, their values masked; `hidden` names the variables whose values differ nevertheless."""
     view, names = named(connection, asked), (asked.path["revision"], asked.parameters.other)
     before, after = (_found(revision_shown(connection, view.id, name), view.name, name) for name in names)

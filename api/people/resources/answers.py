@@ -22,12 +22,14 @@ from starlette.types import Receive, Scope, Send
 from api.people.asking.access import Access, names_withheld
 from api.people.asking.asked import Asked, Parameters
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
-from api.people.reads import deployments as reads
-from api.people.resources.commands import carry_out, fields_of
-from api.people.resources.table import READS, WRITES, HttpResource, Read, Thought, Write
+from api.people.reads import decided
+from api.people.resources.commands import carry_out, fields_of, planned
+from api.people.resources.table import PLANS, READS, WRITES, Forecast, HttpResource, Read, Write
+from db.commands.apply.ahead import AppliedAhead
 from db.connection.engine import in_transaction
 from db.silence import AWAY
 from db.views.documents import begin_reading, plain
+from domain.commands.base import Command
 from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError, RollwayError, UnavailableError
 from domain.words.text import unstorable
@@ -82,13 +84,13 @@ def routes(engine: Engine, access: Access) -> list[Route]:
         match resource:
             case Write():
                 return _writing(resource, access)
-            case Thought():
+            case Forecast():
                 return _thinking(resource, engine, access)
             case Read():
                 return _reading(resource, engine, access)
         raise TypeError(resource)
 
-    resources: Sequence[HttpResource] = sorted((*READS, *WRITES), key=attrgetter("path"))
+    resources: Sequence[HttpResource] = sorted((*READS, *PLANS, *WRITES), key=attrgetter("path"))
     return [
         Route(path, Methods({resource.method: answer(resource) for resource in found}))
         for path, found in groupby(resources, key=attrgetter("path"))
@@ -120,28 +122,41 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
     return answer
 
 
-def _thinking(read: Thought, engine: Engine, access: Access) -> Answer:
+def _thinking(forecast: Forecast, engine: Engine, access: Access) -> Answer:
     async def answer(request: Request) -> Response:
-        token = await access.token(request)
-        who = f"the token {token.name}"
-        access.work.refuse_spent(who, f"the plans of {who} have taken too much time")
-        asked = allowed(read, token, request, None)
-        found = await run_in_threadpool(look, engine, read, asked)
-        async with _THINKING:
-            if await request.is_disconnected():
-                return Response(status_code=_CLIENT_LEFT)
-            thought, seconds = await run_in_threadpool(_thought, read, asked, found)
-        access.work.spend(who, seconds)
-        return JSONResponse(thought, headers=_PRIVATE)
+        token, body = await access.token(request), await request.body()
+        return await foreseen(forecast, request, (engine, access, token), request.path_params, body)
 
     return answer
 
 
-def _thought(read: Thought, asked: Asked, found: reads.Document) -> tuple[Any, float]:
+async def foreseen(
+    forecast: Forecast, request: Request, by: tuple[Engine, Access, Token], path: Mapping[str, str], body: bytes
+) -> Response:
+    """The plan that is asked for. Raises what the command would be refused for, and TooManyRequestsError."""
+    engine, access, token = by
+    who = f"the token {token.name}"
+    access.work.refuse_spent(who, f"the plans of {who} have taken too much time")
+    command = planned(forecast, token, path, body)
+
+    def find(connection: Connection) -> Sequence[AppliedAhead]:
+        begin_reading(connection)
+        with names_withheld(token):
+            return decided.foretell(connection, command)
+
+    found = await run_in_threadpool(in_transaction, engine, find)
+    async with _THINKING:
+        if await request.is_disconnected():
+            return Response(status_code=_CLIENT_LEFT)
+        thought, seconds = await run_in_threadpool(_thought, command, found)
+    access.work.spend(who, seconds)
+    return JSONResponse(thought, headers=_PRIVATE)
+
+
+def _thought(command: Command, found: Sequence[AppliedAhead]) -> tuple[Any, float]:
     """What comes of what was found, and the seconds of processor time that this took."""
     began = time.thread_time()
-    assert read.afterwards is not None  # noqa: S101  (narrows the type)
-    return plain(read.afterwards(asked, found)), time.thread_time() - began
+    return plain(decided.as_planned(command, found)), time.thread_time() - began
 
 
 def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked:

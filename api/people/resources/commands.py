@@ -7,8 +7,10 @@ from typing import Any
 from uuid import uuid4
 
 from api.people.asking.access import names_withheld
-from api.people.resources.table import IN_HEADERS, Write
+from api.people.resources.table import IN_HEADERS, Forecast, Write
 from db.commands.execute import Origin
+from domain.commands.base import Command
+from domain.commands.messages import parse_command
 from domain.installation.tokens import NotAllowedError, Token
 from domain.words.errors import InvalidInputError
 from tasks.asked.commands import run_command
@@ -24,20 +26,31 @@ def carry_out(
     write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
     """What was done: {"result", "repeated"}. Raises the refusals of `domain.words.errors`, and NotAllowedError."""
-    token.refuse_below(write.role)
-    payload = {**fields_of(body, path), **path}
-    if write.is_of_fleet:
-        token.refuse_others(None)
-    elif not token.is_for_all:
-        for document in _documents(payload):
-            token.refuse_others(str(document.get("deployment")))
-            _refuse_what_catches_all(token, document)
-    payload |= {"request_id": _request_id(headers, token, path), "actor": token.name}
+    payload = {**said(write, token, path, body), "request_id": _request_id(headers, token, path)}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
     with names_withheld(token):
         sent = Origin(headers.get("traceparent"), role=token.role, is_walled=not token.is_for_all)
         return run_command(write.command.task, payload, PATIENCE_SECONDS, sent)
+
+
+def planned(forecast: Forecast, token: Token, path: Mapping[str, str], body: bytes) -> Command:
+    """The command as it is asked about. Raises what the command would be refused for before it is looked at."""
+    payload = {**said(forecast, token, path, body), "request_id": "in a plan"}
+    return parse_command(forecast.command.task, payload)
+
+
+def said(resource: Write | Forecast, token: Token, path: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """The payload that path, body and token say. Raises NotAllowedError and InvalidInputError."""
+    token.refuse_below(resource.role)
+    payload = {**fields_of(body, path), **path, "actor": token.name}
+    if resource.command.door.is_of_fleet:
+        token.refuse_others(None)
+    elif not token.is_for_all:
+        for document in _documents(payload):
+            token.refuse_others(str(document.get("deployment")))
+            _refuse_what_catches_all(token, document)
+    return payload
 
 
 def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,19 +1,22 @@
 """The OpenAPI description, made from the resources and the models of their commands."""
 
 import inspect
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from api.people.asking.asked import EventParameters, Parameters
 from api.people.problems import MEDIA_TYPE
-from api.people.reads.shapes import REF, Schema, schema_of, shape_of
-from api.people.resources.meanings import meanings
-from api.people.resources.table import IN_HEADERS, READS, WRITES, HttpResource, Read, Write
+from api.people.reads.decided import plan_shape
+from api.people.reads.shapes import shape_of
+from api.people.resources.components import Components, in_jsons_words
+from api.people.resources.table import IN_HEADERS, PLANS, READS, WRITES, Forecast, HttpResource, Read, Write
+from domain.commands.base import Command
+from domain.commands.fields import REF, Schema, model_schema, named_in
+from domain.installation.tokens import Role
 from domain.words.names import DeploymentName, Name
 
 _PROBLEM: Schema = {
@@ -39,6 +42,12 @@ _PROBLEM: Schema = {
     },
 }
 
+_REFUSALS = {"4XX": "Refused, and why.", "5XX": "Not done: PostgreSQL does not answer, or Rollway is at fault."}
+_ALIVE: Schema = {
+    "type": "object",
+    "properties": {"status": {"type": "string"}, "now": {"type": "string", "format": "date-time"}},
+    "required": ["status"],
+}
 _UUID: Schema = {"type": "string", "format": "uuid"}
 _PATH: Mapping[str, Schema] = {
     "deployment": TypeAdapter(DeploymentName).json_schema(),
@@ -63,98 +72,101 @@ _HEADERS: Mapping[str, Schema] = {
 @cache
 def openapi() -> Mapping[str, Any]:
     """The document."""
-    components: dict[str, Schema] = {"Problem": _PROBLEM}
+    components = Components({"Problem": _PROBLEM})
     paths: dict[str, dict[str, Any]] = {}
-    for resource in (*READS, *WRITES):
+    for resource in (*READS, *PLANS, *WRITES):
         operation = _operation(resource, components)
         paths.setdefault(resource.path, {})[resource.method.lower()] = operation
-    paths["/v1/events"] = {"get": _events(components)}
+    paths["/v1/events"] = {"get": _events()}
     for name, says in (("livez", "Whether this process serves."), ("readyz", "Whether it reaches PostgreSQL, too.")):
-        answers = {"200": _json("It does.", {"type": "object"}), "default": _refused()}
+        answers = {"200": _json("It does.", components.put("Alive", dict(_ALIVE))), **_refused()}
         paths[f"/{name}"] = {"get": {"operationId": name, "summary": says, "security": [], "responses": answers}}
-    return {
+    document = {
         "openapi": "3.1.0",
-        "info": {"title": "Rollway", "version": version("rollway"), "description": "What people and services ask."},
+        "info": {
+            "title": "Rollway",
+            "version": version("rollway"),
+            "summary": "What people and services ask.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [
+            {"url": "http://127.0.0.1:7072", "description": "The stack of this machine, as `rollway up` runs it."}
+        ],
         "security": [{"token": []}],
         "paths": dict(sorted(paths.items())),
         "components": {
-            "schemas": dict(sorted(components.items())),
+            "schemas": components.told(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    return dict(in_jsons_words(document))
 
 
-def _operation(resource: HttpResource, components: dict[str, Schema]) -> dict[str, Any]:
+def _operation(resource: HttpResource, components: Components) -> dict[str, Any]:
+    documented: object
     match resource:
-        case Write():
-            said: dict[str, Any] = {
-                "operationId": resource.command.task.rpartition(".")[2],
-                **_says(resource.command, resource),
-            }
-            headers = [
-                "Idempotency-Key",
-                *(["If-Match"] if "expected_version" in resource.command.model_fields else []),
-            ]
-            answer = _model(resource.command.answer, components)
-            body = _body(_trimmed(resource, components), resource.command.door.example)
+        case Write(command=command):
+            headers = ["Idempotency-Key", *(["If-Match"] if "expected_version" in command.model_fields else [])]
+            name, documented = command.task.rpartition(".")[2], command
+            answer = components.of_type(command.answer)
+            asked = _body(_trimmed(command, components), command.door.example)
+        case Forecast(command=command):
+            name, documented, headers = f"plan_{command.task.rpartition('.')[2]}", command, []
+            answer = components.of_shape(plan_shape(command), name)
+            asked = _body(_trimmed(command, components), command.door.example)
         case Read():
-            said = {"operationId": resource.name, **_says(resource.source, resource)}
-            headers, answer = [], schema_of(shape_of(resource.source), components)
-            is_post = resource.method == "POST"
-            body = _body(_model(resource.parameters, components), {}) if is_post else {}
-            said["parameters"] = [] if is_post else _query(resource.parameters, components)
-    named = [_in("path", name, _PATH[name], required=True) for name in re.findall(r"{(\w+)}", resource.path)]
-    parameters = [*named, *said.pop("parameters", []), *(_in("header", name, _HEADERS[name]) for name in headers)]
+            name, documented, headers = resource.name, resource.source, []
+            answer = components.of_shape(shape_of(resource.source), name)
+            asked = _asked(resource.parameters, components) if resource.method == "POST" else {}
+    queried = _query(resource.parameters) if isinstance(resource, Read) and resource.method == "GET" else []
+    named = [_in("path", field, _PATH[field], required=True) for field in named_in(resource.path)]
+    said = {"operationId": name, **_says(documented, resource)}
+    if isinstance(resource, Forecast):
+        said["summary"] = f"Plan: {said['summary']}"
     status = str(resource.command.door.status if isinstance(resource, Write) else 200)
     return {
         **said,
-        "parameters": parameters,
-        **body,
-        "responses": {status: _json("Done.", answer), "default": _refused()},
+        "parameters": [*named, *queried, *(_in("header", field, _HEADERS[field]) for field in headers)],
+        **asked,
+        "responses": {status: _json("Done.", answer), **_refused()},
     }
 
 
-def _events(components: dict[str, Schema]) -> dict[str, Any]:
-    stream = {"description": "Events, until one of the two ends.", "content": {"text/event-stream": {"schema": {}}}}
+def _events() -> dict[str, Any]:
+    content = {"text/event-stream": {"schema": {"type": "string"}}}
     return {
         "operationId": "events",
-        "summary": "What changes, as server-sent events: `deployment` and `history`. Needs the role viewer.",
-        "parameters": [*_query(EventParameters, components), _in("header", "Last-Event-ID", _HEADERS["Last-Event-ID"])],
-        "responses": {"200": stream, "default": _refused()},
+        "summary": "What changes, as server-sent events: `deployment` and `history`.",
+        "description": f"Needs the role {Role.VIEWER}. The stream lasts until one of the two ends it.",
+        "parameters": [*_query(EventParameters), _in("header", "Last-Event-ID", _HEADERS["Last-Event-ID"])],
+        "responses": {"200": {"description": "Events.", "content": content}, **_refused()},
     }
 
 
 def _says(documented: object, resource: HttpResource) -> dict[str, str]:
     """The docstring of a resource, and who may ask."""
+    first, _, more = (inspect.getdoc(documented) or "").partition("\n")
     who = f"Needs the role {resource.role}{' and a token for all deployments' if resource.is_of_fleet else ''}."
-    return {"summary": (inspect.getdoc(documented) or "").partition("\n")[0], "description": who}
+    return {"summary": first, "description": "\n\n".join([who, *([more.strip()] if more else [])])}
 
 
-def _trimmed(write: Write, components: dict[str, Schema]) -> Schema:
+def _trimmed(command: type[Command], components: Components) -> Schema:
     """The command without what its path and its headers say."""
-    schema = _model(write.command, components)
-    elsewhere = {*IN_HEADERS, *re.findall(r"{(\w+)}", write.path)}
-    properties = {name: said for name, said in schema["properties"].items() if name not in elsewhere}
-    return {
-        **schema,
-        "properties": properties,
-        "required": [name for name in schema.get("required", []) if name not in elsewhere],
-    }
+    schema = command.model_json_schema(ref_template=REF)
+    elsewhere = {*IN_HEADERS, *named_in(command.door.path)}
+    for name in elsewhere & schema["properties"].keys():
+        del schema["properties"][name]
+    schema["required"] = [name for name in schema.get("required", []) if name not in elsewhere]
+    return {**components.put(command.__name__, schema), "required": schema["required"]}
 
 
-def _model(model: type[BaseModel], components: dict[str, Schema]) -> Schema:
-    """With what each field means."""
+def _asked(model: type[Parameters], components: Components) -> dict[str, Any]:
     schema = model.model_json_schema(ref_template=REF)
-    components.update(schema.pop("$defs", {}))
-    said = meanings(model)
-    for name, field in model.model_fields.items():
-        if name in said:
-            schema["properties"][field.alias or name]["description"] = said[name]
-    return schema
+    return _body({**components.put(model.__name__, schema), "required": schema.get("required", [])}, {})
 
 
-def _query(model: type[Parameters], components: dict[str, Schema]) -> list[Schema]:
-    return [_in("query", name, schema) for name, schema in _model(model, components).get("properties", {}).items()]
+def _query(model: type[Parameters]) -> list[Schema]:
+    return [_in("query", name, schema) for name, schema in model_schema(model).get("properties", {}).items()]
 
 
 def _in(where: str, name: str, schema: Schema, *, required: bool = False) -> Schema:
@@ -162,14 +174,16 @@ def _in(where: str, name: str, schema: Schema, *, required: bool = False) -> Sch
 
 
 def _body(schema: Schema, example: Mapping[str, Any]) -> dict[str, Any]:
-    content = {"schema": schema, **({"example": example} if example else {})}
-    return {"requestBody": {"required": bool(schema.get("required")), "content": {"application/json": content}}}
+    """`schema`: a reference, with what it requires."""
+    content = {"schema": {"$ref": schema["$ref"]}, **({"example": example} if example else {})}
+    return {"requestBody": {"required": bool(schema["required"]), "content": {"application/json": content}}}
 
 
 def _json(says: str, schema: Schema) -> Schema:
     return {"description": says, "content": {"application/json": {"schema": schema}}}
 
 
-def _refused() -> Schema:
-    schema = {"$ref": REF.format(model="Problem")}
-    return {"description": "Refused, and why.", "content": {MEDIA_TYPE: {"schema": schema}}}
+def _refused() -> dict[str, Schema]:
+    """What was asked wrongly, or is not allowed; and what may be asked again."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}}
+    return {status: {"description": says, "content": content} for status, says in _REFUSALS.items()}

@@ -15,7 +15,6 @@ from api.people.asking.asked import (
     NamedPageParameters,
     PageParameters,
     Parameters,
-    PlanParameters,
     ProgressParameters,
     RouteParameters,
     StepParameters,
@@ -28,7 +27,7 @@ from db.views.fleet.hosts import all_hosts
 from db.views.fleet.signs import signs_of_life
 from db.views.fleet.subscriptions import all_subscriptions
 from db.views.fleet.windows import freezes_shown, groups_shown
-from domain.commands.base import DEPLOYMENT, Command
+from domain.commands.base import DEPLOYMENT, Command, DeploymentCommand
 from domain.commands.registry import COMMANDS
 from domain.installation.tokens import Role
 
@@ -84,16 +83,29 @@ class Read(HttpResource):
 
 
 @dataclass(frozen=True, slots=True)
-class Thought(Read):
-    """A read whose `afterwards` takes seconds of processor time, of which each token has so many."""
+class Forecast(HttpResource):
+    """A plan of a command, asked for with the command's own body.
+
+    It takes seconds of processor time, of which each token has so many.
+    """
+
+    command: type[Command]
 
 
+_REVISION = f"{DEPLOYMENT}/revisions/{{revision}}"
 _OPERATOR, _ADMIN, _VIEWER = Role.OPERATOR, Role.ADMIN, Role.VIEWER
 
 WRITES: Sequence[Write] = tuple(
     Write(command.door.method, command.door.path, command.door.role, command, is_of_fleet=command.door.is_of_fleet)
     for command in COMMANDS.values()
 )
+
+PLANS: Sequence[Forecast] = tuple(
+    Forecast("POST", f"{door.path}/plan", _VIEWER if issubclass(command, DeploymentCommand) else door.role, command)
+    for command in COMMANDS.values()
+    if (door := command.door).is_planned
+)
+"""What one deployment would do, who sees it may ask; what documents say is compared with what others may have."""
 
 
 def _shown(path: str, view: Callable[..., Any], role: Role = _VIEWER, *, is_of_fleet: bool = False) -> Read:
@@ -111,20 +123,26 @@ READS: Sequence[Read] = (
     Read("GET", DEPLOYMENT, _VIEWER, reads.deployment, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, revisions.revisions, NamedPageParameters),
     Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}", _VIEWER, revisions.revision),
-    Read("GET", f"{DEPLOYMENT}/revisions/{{revision}}/difference", _VIEWER, revisions.difference, DifferenceParameters),
+    Read(
+        "GET",
+        f"{DEPLOYMENT}/revisions/{{revision}}/difference",
+        _VIEWER,
+        revisions.revision_difference,
+        DifferenceParameters,
+    ),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, reads.rollouts, PageParameters),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, reads.history, PageParameters),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, reads.routes, RouteParameters),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, logs.logs, LogParameters, afterwards=logs.as_hosts_say),
-    Read("POST", "/v1/apply/difference", _OPERATOR, applied.difference, ApplyParameters),
-    Read("POST", "/v1/apply/ahead", _OPERATOR, applied.ahead, ApplyParameters),
-    Read("GET", "/v1/routes", _VIEWER, logs.routes_like, AbbreviatedParameters),
+    Read("POST", "/v1/apply/difference", _OPERATOR, applied.apply_difference, ApplyParameters),
+    Read("POST", "/v1/apply/ahead", _OPERATOR, applied.apply_ahead, ApplyParameters),
+    Read("GET", "/v1/routes", _VIEWER, logs.find_routes, AbbreviatedParameters),
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, set_up.policy, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, set_up.autoscaling, has_etag=True),
     Read("GET", f"{DEPLOYMENT}/traffic", _VIEWER, set_up.traffic, has_etag=True),
     _shown(f"{DEPLOYMENT}/why", why_shown),
     Read("GET", f"{DEPLOYMENT}/offered", _VIEWER, decided.offered),
-    Thought("GET", f"{DEPLOYMENT}/plan", _VIEWER, decided.plan, PlanParameters, afterwards=decided.as_planned),
+    Read("GET", "/v1/offered", _VIEWER, decided.fleet_offered),
     Read("GET", f"{DEPLOYMENT}/learned", _VIEWER, decided.learned),
     Read("GET", f"{DEPLOYMENT}/receipt", _VIEWER, decided.last_receipt),
     Read("GET", f"{DEPLOYMENT}/progress", _VIEWER, reads.progress, ProgressParameters),
@@ -132,8 +150,8 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/rollouts/{rollout}/steps", _VIEWER, reads.steps, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/cycles", _VIEWER, reads.cycles, StepParameters),
     Read("GET", "/v1/rollouts/{rollout}/receipt", _VIEWER, decided.receipt),
-    Read("GET", "/v1/traffic", _VIEWER, reads.table),
-    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.against),
+    Read("GET", "/v1/traffic", _VIEWER, reads.traffic_table),
+    Read("GET", "/v1/rollouts/{rollout}/plan", _VIEWER, reads.rollout_plan),
     _shown("/v1/hosts", all_hosts, is_of_fleet=True),
     _shown("/v1/proxies", list_proxies, is_of_fleet=True),
     _shown("/v1/subscriptions", all_subscriptions, _ADMIN, is_of_fleet=True),

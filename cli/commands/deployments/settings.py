@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from api.people.asking.strict_yaml import documents_of
 from cli.options import DeploymentName
 from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader
-from cli.strict_yaml import documents_of
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from db.cycle.rules import rules_of
@@ -171,6 +171,6 @@ def _traffic_set(result: Result) -> str:
 
 
 _COMMON = {"request_id", "actor", "reason", "schema_version", "deployment", "expected_version"}
-_SET_POLICY = Verb(SetPolicy, "", "", _policy_set)
-_SET_RULES = Verb(SetAutoscalingRules, "", "", _rules_set)
-_SET_TRAFFIC = Verb(SetTraffic, "", "", _traffic_set)
+_SET_POLICY = Verb(SetPolicy, _policy_set)
+_SET_RULES = Verb(SetAutoscalingRules, _rules_set)
+_SET_TRAFFIC = Verb(SetTraffic, _traffic_set)

@@ -14,7 +14,7 @@ from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet.windows import FreezeView, freezes_shown
-from domain.commands.windows import DeleteFreeze, SetFreeze
+from domain.commands.fleet import DeleteFreeze, SetFreeze
 from domain.steering.freezes import instant
 from domain.words.numbers import duration
 

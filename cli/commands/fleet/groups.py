@@ -11,7 +11,7 @@ from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet.windows import GroupView, groups_shown
-from domain.commands.windows import DeleteGroup, SetGroup
+from domain.commands.fleet import DeleteGroup, SetGroup
 
 _Group = Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.", show_default=False)]
 _Members = Annotated[

@@ -11,7 +11,7 @@ from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import ago, columns, print_json, printer
 from db.views.fleet.subscriptions import SubscriptionView, all_subscriptions
-from domain.commands.subscriptions import DeleteSubscription, SetSubscription
+from domain.commands.fleet import DeleteSubscription, SetSubscription
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the subscription.", show_default=False)]
 _Webhook = Annotated[

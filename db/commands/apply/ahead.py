@@ -28,11 +28,15 @@ _PENDING = DeploymentLifecycleStatus(Lifecycle.PENDING)
 
 @dataclass(frozen=True, slots=True)
 class AppliedAhead:
-    """A deployment as applying its document would leave it; revisions by name, empty where there is none."""
+    """A deployment as applying its document would leave it; revisions by name, empty where there is none.
+
+    `would`: what that does, in sentences.
+    """
 
     deployment: str
     from_revision: str
     to_revision: str
+    would: tuple[str, ...]
     planned: Planned
 
 
@@ -47,13 +51,15 @@ def _applied_ahead(connection: Connection[Any], apply: Apply, document: Document
     found = foreseeable(connection, view) if view else None
     now = found.now if found else database_now(connection)
     after = found.deployment if found else _created(document, now)
-    for part in parts(document, stored, apply):
+    found_parts = parts(document, stored, apply)
+    for part in found_parts:
         after = _after(after, part.command, document, stored, now)
     runs = (stored.deployment.current if stored.deployment else None) or ""
     revision = document.revision_name or runs
     is_checked = document.revision is None or says_when_healthy(document.revision.spec.model_dump())
     planned = Planned(Subject(after, is_checked), found.learned if found else Learned(), now)
-    return AppliedAhead(document.deployment, runs if runs != revision else "", revision, planned)
+    would = tuple(part.sentence for part in found_parts)
+    return AppliedAhead(document.deployment, runs if runs != revision else "", revision, would, planned)
 
 
 def _created(document: Document, now: datetime) -> Deployment:

@@ -1,34 +1,17 @@
 """The pages without a browser: who gets them, which forms are believed, and what every answer says to browsers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from api.people.page.files import FILES
 from api.people.page.forms import FORM_TOKEN, form_token
-from api.people.page.site import BUTTONS
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.installation.tokens import SESSION_COOKIE, Role
+from tests.support.people.page_session import logged_in, pressed
 from tests.support.people.people_api import People
 from tests.support.rows.deployments import make_deployment, read
-
-
-@contextmanager
-def logged_in(people: People, role: Role, *deployments: str) -> Iterator[tuple[httpx.Client, str]]:
-    """A browser with the cookie, and what its forms carry."""
-    secret = people.token(role, *deployments)
-    with people.stranger() as client:
-        answer = client.post("/login", data={"token": secret, "then": "/deployments/web"})
-        assert (answer.status_code, answer.headers["location"]) == (303, "/deployments/web")
-        yield client, form_token(client.cookies[SESSION_COOKIE])
-
-
-def pressed(client: httpx.Client, button: str, **fields: str) -> httpx.Response:
-    return client.post(f"/deployments/{fields.pop('deployment', 'web')}/{button}", data=fields)
 
 
 def test_who_has_not_logged_in_is_asked_for_a_token_and_comes_back_to_where_it_was(people: People) -> None:
@@ -128,13 +111,6 @@ def test_a_link_on_another_site_finds_who_has_logged_in(people: People) -> None:
         assert 'http-equiv="refresh"' in answer.text
 
 
-@pytest.mark.parametrize("button", BUTTONS)
-def test_a_viewer_presses_no_button(people: People, button: str) -> None:
-    with logged_in(people, Role.VIEWER) as (client, token):
-        answer = pressed(client, button, form_token=token, reason="why not")
-        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
-
-
 def test_a_form_without_its_token_or_of_another_site_does_nothing(people: People) -> None:
     name = f"web-{uuid4().hex[:6]}"
     make_deployment(people.engine, "■■■", name=name)
@@ -161,33 +137,6 @@ def test_the_cookie_alone_writes_nothing_through_the_api(people: People) -> None
     with logged_in(people, Role.ADMIN) as (client, _):
         answer = client.post("/v1/deployments/web/scale", json={"desired_replicas": 9})
         assert answer.status_code == 401
-
-
-def test_a_button_is_a_command_by_the_name_of_the_token_and_is_done_once(people: People) -> None:
-    name = f"web-{uuid4().hex[:6]}"
-    make_deployment(people.engine, "■■■", name=name)
-    fields = {"desired_replicas": "4", "reason": "more people", "request_id": uuid4().hex}
-    with logged_in(people, Role.OPERATOR) as (client, token):
-        fields[FORM_TOKEN] = token
-        first = pressed(client, "scale", deployment=name, **fields)
-        again = pressed(client, "scale", deployment=name, **fields)
-        nonsense = pressed(client, "scale", deployment=name, **{**fields, "desired_replicas": "many"})
-        nothing = pressed(client, "destroy", deployment=name, **fields)
-    assert first.json() == again.json()
-    assert (nonsense.status_code, nonsense.json()["detail"]) == (422, "desired_replicas: must be a number")
-    assert nothing.status_code == 404
-    query = "SELECT h.message, h.attempts FROM deployment_history h JOIN deployments d ON d.id = h.deployment_id"
-    (noted,) = read(people.engine, f"{query} WHERE d.name = '{name}' AND h.phase = 'scale'")
-    assert noted["attempts"] == 1
-    assert "more people" in noted["message"]
-
-
-def test_a_token_for_some_deployments_steers_no_other(people: People) -> None:
-    name = f"web-{uuid4().hex[:6]}"
-    make_deployment(people.engine, "■■■", name=name)
-    with logged_in(people, Role.OPERATOR, "shop") as (client, token):
-        answer = pressed(client, "scale", deployment=name, form_token=token, desired_replicas="9")
-        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
 
 
 def test_who_logs_out_is_asked_for_a_token_again(people: People) -> None:

@@ -11,7 +11,7 @@ import pytest
 from domain.installation.tokens import Role
 from tests.support.people.people_api import People, people_process
 from tests.support.pictures.pictures import PROVISIONING, READY
-from tests.support.rows.deployments import ask, make_deployment, read, start_all
+from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, start_all
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet
 
@@ -72,18 +72,58 @@ def test_a_plan_is_made_of_each_button_and_refused_as_the_button_would_be(people
     name = make_deployment(people.engine, "■■|■", name=f"web-{uuid4().hex[:6]}", status=PROVISIONING).name
     with people.client(Role.VIEWER, name) as guest:
 
-        def planned(**asked: object) -> httpx.Response:
-            return guest.get(f"/v1/deployments/{name}/plan", params={key: str(value) for key, value in asked.items()})
+        def planned(verb: str, **asked: object) -> httpx.Response:
+            return guest.post(f"/v1/deployments/{name}/{verb}/plan", json=asked)
 
-        for asked in ({"command": "abort"}, {"command": "undo"}, {"command": "scale", "desired_replicas": 2}):
-            answer = planned(**asked)
+        for answer in (planned("abort"), planned("undo"), planned("scale", desired_replicas=2)):
             assert (answer.status_code, answer.json()["ends_ready"]) == (200, True), answer.text
-        assert planned(command="pause").status_code == 200
-        assert planned(command="resume").json()["code"] == "wrong_state"
-        assert planned(command="scale").json()["field"] == "desired_replicas"
-        assert planned().json()["field"] == "revision"
-        assert planned(command="destroy").json()["field"] == "command"
-        assert planned(command="abort", revision="v1").json()["field"] == "revision"
+        assert planned("pause").status_code == 200
+        assert planned("resume").json()["code"] == "wrong_state"
+        assert planned("scale").json()["field"] == "desired_replicas"
+        assert planned("activate").json()["field"] == "revision"
+        assert planned("destroy").json()["code"] == "no_such_resource"
+        assert planned("abort", revision="v1").json()["field"] == "revision"
+
+
+def test_what_a_file_leads_to_is_planned_document_by_document_and_nothing_is_written(people: People) -> None:
+    name = make_deployment(people.engine, "■■■", name=f"web-{uuid4().hex[:6]}", policy=ROLLING).name
+    documents = [
+        {"deployment": name, "revision": {"name": "v9", "command": ["serve"]}},
+        {"deployment": f"{name}-too", "replicas": 2, "revision": {"command": ["serve"]}},
+        {"deployment": name.replace("web", "same")},
+    ]
+    with people.client(Role.OPERATOR) as ann, people.client(Role.OPERATOR, name) as scoped:
+        changed, made, *_ = ann.post("/v1/apply/plan", json={"documents": documents[:2]}).json()["items"]
+        assert (changed["deployment"], changed["ends_ready"]) == (name, True)
+        assert changed["would"] == ["revision v9 added", "rollout from v1 to v9 begun"]
+        assert made["would"][0] == "created, 2 replicas wanted"
+        assert len(changed["waves"]) > 1
+        assert scoped.post("/v1/apply/plan", json={"documents": documents}).json()["code"] == "not_allowed"
+        assert ann.post("/v1/apply/plan", json={"documents": []}).json()["field"] == "documents"
+        assert ann.get(f"/v1/deployments/{name}-too").status_code == 404
+
+
+def test_a_button_comes_with_each_field_that_it_takes(people: People, web: str) -> None:
+    with (
+        people.client(Role.ADMIN, web) as scoped,
+        people.client(Role.ADMIN) as ann,
+        people.client(Role.VIEWER) as guest,
+    ):
+        buttons = {button["verb"]: button for button in scoped.get(f"/v1/deployments/{web}/offered").json()["items"]}
+        (size,) = buttons["scale"]["fields"]
+        assert [size[name] for name in ("name", "kind", "least", "most", "is_needed")] == [
+            "desired_replicas",
+            "integer",
+            0,
+            10_000,
+            True,
+        ]
+        assert {"rolling-update", "policy", "traffic", "autoscaling", "destroy"} <= set(buttons)
+        assert [button["verb"] for button in scoped.get("/v1/offered").json()["items"]] == ["apply"]
+    with people.client(Role.ADMIN) as ann, people.client(Role.VIEWER) as guest:
+        fleet = {button["verb"] for button in ann.get("/v1/offered").json()["items"]}
+        assert {"apply", "set-freeze", "delete-group", "forget", "set-subscription"} <= fleet
+        assert guest.get("/v1/offered").json() == {"items": []}
 
 
 def test_the_table_is_that_of_the_deployments_that_the_token_is_for(people: People, web: str) -> None:
@@ -141,12 +181,11 @@ def test_a_token_has_so_much_time_for_plans(module_database: str, redis_server: 
             assert refused.status_code == 429
             assert "the plans of the token curious have taken too much time; ask again in" in refused.json()["detail"]
             assert int(refused.headers["retry-after"]) > 0
-            assert other.get("/v1/deployments/scarce/plan", params={"command": "restart"}).status_code == 200
+            assert other.post("/v1/deployments/scarce/restart/plan").status_code == 200
     finally:
         small.end(kill=True)
         slow.engine.dispose()
 
 
 def large_plan(client: httpx.Client, name: str = "large") -> httpx.Response:
-    asked = {"command": "scale", "desired_replicas": "10000"}
-    return client.get(f"/v1/deployments/{name}/plan", params=asked, timeout=120)
+    return client.post(f"/v1/deployments/{name}/scale/plan", json={"desired_replicas": 10_000}, timeout=120)

@@ -40,6 +40,12 @@ def left(deployment: Deployment) -> dict[str, Any]:
     ("drawn", "status", "before", "word", "fields"),
     [
         ("■■■", READY, (), "activate_revision", {"revision": "v2"}),
+        ("■■■", READY, (), "activate_revision", {"revision": "v2", "desired_replicas": 5}),
+        ("■■|◇", PROVISIONING, ("pause",), "activate_revision", {"revision": "v1", "supersede": True}),
+        ("■■■", READY, (), "rolling_update", {"command": ["another"]}),
+        ("■■■", READY, (), "rolling_update", {"command": ["another"], "revision": "v9"}),
+        ("■■■", READY, (), "rolling_update", {"revision": "v2"}),
+        ("■■■", READY, (), "destroy", {}),
         ("■■■", READY, (), "restart", {}),
         ("■■■", READY, (), "scale", {"desired_replicas": 5}),
         ("■■|◇", PROVISIONING, (), "scale", {"desired_replicas": 2}),
@@ -67,7 +73,7 @@ def test_a_deployment_is_left_as_was_foretold_and_foretelling_writes_nothing(
 
 def test_a_plan_of_the_way_back_brings_back_what_ran(engine: Engine) -> None:
     make_deployment(engine, "■■|■", status=PROVISIONING)
-    plan = plan_of(in_transaction(engine, partial(foretold, command=asked("abort"))), asked("abort"))
+    plan = plan_of(in_transaction(engine, partial(foretold, command=asked("abort"))), "web", "")
     assert (plan.ends_ready, plan.waves[-1].picture) == (True, "■■■|")
 
 

@@ -8,17 +8,22 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.views.deployments import deployment_named
 from db.views.past import past_of
-from domain.commands.registry import PLANNED
+from domain.commands.registry import BUTTONS
+from domain.commands.rules import RULES
+from domain.foresight.offered import offered
 from domain.model.deployment import DeploymentLifecycleStatus
-from domain.steering.offered import offered
 from domain.steering.steered import Asking
 from domain.words.errors import RollwayError
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ROLLING, SPEC, ask, make_deployment, write
 
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
-FIELDS: dict[str, dict[str, Any]] = {"activate": {"revision": "other"}, "scale": {"desired_replicas": 9}}
-TASKS = {verb: command.task.removeprefix("rollway.") for verb, command in PLANNED.items()}
+FIELDS: dict[str, dict[str, Any]] = {
+    "activate": {"revision": "other"},
+    "scale": {"desired_replicas": 9},
+    "rolling-update": {"command": ["false"]},
+}
+TASKS = {verb: command.task.removeprefix("rollway.") for verb, command in BUTTONS.items() if command in RULES}
 PAUSED = "UPDATE deployments SET paused_at = clock_timestamp() WHERE name = %s"
 STATES = [
     ("■■■", READY, ROLLING, ""),
@@ -41,7 +46,7 @@ def test_what_is_offered_is_taken_and_nothing_else(
     policy: dict[str, Any] | None,
     then: LiteralString,
 ) -> None:
-    for verb in PLANNED:
+    for verb in TASKS:
         made = make_deployment(engine, picture, name=f"web-{verb}", status=status, policy=policy)
         if then:
             write(engine, then, made.name)

@@ -4,9 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from domain.commands.registry import PLANNED, button_of
+from domain.commands.base import DeploymentCommand
+from domain.commands.registry import BUTTONS, button_of
+from domain.foresight.offered import Past, offered
 from domain.model.deployment import Deployment, RolloutOutcome
-from domain.steering.offered import Past, offered
 from domain.steering.past import EndedRollout, KnownRevision
 from domain.steering.steered import Asking
 from tests.support.pictures.pictures import (
@@ -31,23 +32,37 @@ POLICY = blue_green()
 
 TABLE = [
     (resting("", status=PENDING, current_revision_id=None), Past(POLICY), "scale"),
-    (resting("■■■"), Past(POLICY), "restart scale"),
-    (resting("■■■"), Past(POLICY, other=V3), "activate restart scale"),
-    (resting("■■■"), Past(POLICY, other=V3, ended=[RAN]), "activate undo restart scale"),
-    (resting("■■■"), Past(POLICY, other=V3, last=(V1, RolloutOutcome.ROLLED_BACK)), "activate retry restart scale"),
+    (resting("■■■"), Past(POLICY), "rolling-update restart scale"),
+    (resting("■■■"), Past(POLICY, other=V3), "activate rolling-update restart scale"),
+    (resting("■■■"), Past(POLICY, other=V3, ended=[RAN]), "activate rolling-update undo restart scale"),
+    (
+        resting("■■■"),
+        Past(POLICY, other=V3, last=(V1, RolloutOutcome.ROLLED_BACK)),
+        "activate rolling-update retry restart scale",
+    ),
     (deploying("■■|◇"), Past(POLICY, other=V3, last=(V2, None)), "pause abort undo scale"),
     (deploying("■■|◇", paused_at=NOW), Past(POLICY, other=V3, last=(V2, None)), "resume abort undo scale"),
     (deploying("■■■|□□□", policy=POLICY), Past(POLICY, other=V3), "promote pause abort undo scale"),
     (deploying("■■|■", policy=canary(), rollout={"weight": 500}), Past(None), "promote pause abort undo scale"),
     (rolling_back("■■|~"), Past(POLICY, other=V3, last=(V2, None)), "pause retry scale"),
-    (resting("~~", status=DESTROYING), Past(POLICY, other=V3, ended=[RAN]), ""),
-    (resting("", status=DESTROYED), Past(POLICY, other=V3, ended=[RAN]), ""),
 ]
+AT_ANY_TIME = "destroy policy traffic autoscaling"
+"""Offered until it is being destroyed."""
 
 
 @pytest.mark.parametrize(("deployment", "past", "verbs"), TABLE)
 def test_what_would_be_taken_is_offered_and_nothing_else(deployment: Deployment, past: Past, verbs: str) -> None:
-    assert offered(deployment, past, ASKING) == tuple(verbs.split())
+    assert offered(deployment, past, ASKING) == tuple(f"{verbs} {AT_ANY_TIME}".split())
+
+
+@pytest.mark.parametrize("gone", [resting("~~", status=DESTROYING), resting("", status=DESTROYED)])
+def test_of_what_is_being_destroyed_nothing_is_offered(gone: Deployment) -> None:
+    assert offered(gone, Past(POLICY, other=V3, ended=[RAN]), ASKING) == ()
+
+
+@pytest.mark.parametrize("wanted", [0, 5])
+def test_a_size_is_offered_whichever_there_is(wanted: int) -> None:
+    assert "scale" in offered(resting("■■■", wanted), Past(POLICY), ASKING)
 
 
 def test_a_promotion_that_is_asked_for_is_not_offered_again() -> None:
@@ -55,8 +70,15 @@ def test_a_promotion_that_is_asked_for_is_not_offered_again() -> None:
     assert "promote" not in offered(asked, Past(POLICY), ASKING)
 
 
-def test_each_verb_that_is_offered_anywhere_has_a_button() -> None:
-    verbs = {verb for deployment, past, _ in TABLE for verb in offered(deployment, past, ASKING)}
-    assert verbs == set(PLANNED)
-    assert {button_of(verb).fields for verb in verbs} == {(), ("revision",), ("desired_replicas",)}
-    assert all(button_of(verb).label and button_of(verb).what.endswith(".") for verb in verbs)
+def test_each_button_of_a_deployment_is_offered_somewhere_and_says_what_it_does() -> None:
+    of_one = {verb for verb, command in BUTTONS.items() if issubclass(command, DeploymentCommand)}
+    assert {verb for deployment, past, _ in TABLE for verb in offered(deployment, past, ASKING)} == of_one
+    for button in map(button_of, BUTTONS):
+        assert button.label
+        assert button.what.endswith(".")
+        assert all(field.meaning for field in button.fields), button
+        assert set(BUTTONS[button.verb].door.example) >= {
+            field.name
+            for field in button.fields
+            if field.is_needed and f"{{{field.name}}}" not in BUTTONS[button.verb].door.path
+        }

@@ -1,50 +1,21 @@
 """The live page in a real browser, over real workers, replicas and Postgres."""
 
+import json
 import re
-from collections.abc import Iterator
+import sys
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect
+from playwright.sync_api import BrowserContext, expect
 
 from domain.installation.tokens import Role
-from tests.support.people.browser import MISSING, browser, chromium, fits, log_in, look_at, press, serious
-from tests.support.people.people_api import People, people_process
-from tests.support.stack.stack import Fleet
+from tests.support.people.browser import drop, fits, log_in, look_at, press, serious
+from tests.support.people.people_api import People
+from tests.support.stack.stack import ROOT, Fleet
 
 pytestmark = pytest.mark.e2e
 CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 BLUE_GREEN = {"strategy": "blue_green", "spec": {"auto_promote": False}}
-
-
-@pytest.fixture(scope="module")
-def chrome() -> Iterator[Browser]:
-    program = chromium()
-    if program is None:
-        pytest.skip(MISSING)
-    with browser(program) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
-    folder = tmp_path_factory.mktemp("people")
-    served = people_process(running_fleet.database, running_fleet.environment["REDIS_URL"], folder)
-    made = People(served, running_fleet.database)
-    made.server.start()
-    yield made
-    made.server.end(kill=True)
-    made.engine.dispose()
-
-
-@pytest.fixture
-def context(chrome: Browser) -> Iterator[BrowserContext]:
-    """The tabs of one browser, which have one login."""
-    made = chrome.new_context(viewport={"width": 1280, "height": 900})
-    made.set_default_timeout(20_000)
-    expect.set_options(timeout=20_000)
-    yield made
-    made.close()
 
 
 def test_a_rollout_is_begun_paused_resumed_and_undone_and_the_page_shows_each(
@@ -118,6 +89,39 @@ def test_a_refusal_is_told_in_the_dialog_and_a_viewer_has_no_buttons(
     expect(page.get_by_role("group", name="What you can do")).to_have_count(0)
     page.goto(f"{people.server.url}/deployments/no-such")
     expect(page.get_by_text("there is no deployment called no-such")).to_be_visible()
+
+
+def test_a_file_is_dropped_looked_at_and_applied_and_its_deployment_updated_and_set_on_the_page(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    program = f"{sys.executable} {ROOT / 'examples' / 'http_service.py'}"
+    spec = {"name": "v1", "command": program, "health_check": {"path": "/health", "interval_seconds": 0.2}}
+    text = f"deployment: dropped\nreplicas: 1\nrevision: {json.dumps(spec)}\npolicy: {json.dumps(BLUE_GREEN)}"
+    page = log_in(context, people.server.url, people.token(Role.ADMIN, name="eve"))
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Apply").click()
+    drop(page, dialog.get_by_label("Documents"), "web.yaml", text)
+    expect(dialog.locator("#ask-plan")).to_contain_text("dropped: created, 1 replicas wanted")
+    dialog.get_by_label("Reason").fill("the first one")
+    dialog.locator("#ask-do").click()
+    page.get_by_role("link", name="dropped").click()
+    expect(page.get_by_text("1/1 serving")).to_be_visible()
+    press(page, "Another image", "a newer one", Command=f"{program} again", Revision="v2")
+    expect(page.get_by_text("Waits for you to promote it.")).to_be_visible()
+    press(page, "Promote", "looks good")
+    running_fleet.wait_until_ready("dropped", "v2", 1)
+    page.get_by_role("button", name="Policy …").click()
+    policy = dialog.get_by_label("Policy", exact=True)
+    expect(policy).to_have_value(re.compile("blue_green"))
+    policy.fill("{strategy: no_such}")
+    dialog.get_by_label("Reason").fill("carefully")
+    dialog.locator("#ask-do").click()
+    expect(page.locator("#ask-wrong")).to_contain_text("no_such")
+    policy.fill(json.dumps(CAREFUL))
+    dialog.locator("#ask-do").click()
+    page.get_by_role("button", name="Policy …").click()
+    expect(policy).to_have_value(re.compile("rolling_update"))
+    assert serious(page) == []
 
 
 def test_ten_tabs_share_one_stream_and_each_is_up_to_date(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 MISSING = "NO BROWSER, SO THE PAGE IS NOT TRIED HERE: 'make browser' unpacks Debian's Chromium, without root"
 _UNPACKED = Path(sys.prefix) / "chromium"
@@ -56,11 +56,18 @@ def press(page: Page, button: str, reason: str, **fields: str) -> None:
     dialog = page.get_by_role("dialog")
     for label, value in fields.items():
         field = dialog.get_by_label(label)
-        field.select_option(value) if label == "Revision" else field.fill(value)
+        is_chosen = field.evaluate("element => element.localName") == "select"
+        field.select_option(value) if is_chosen else field.fill(value)
     dialog.get_by_label("Reason").fill(reason)
     expect(dialog.locator("#ask-plan")).to_contain_text("never more than")
     dialog.locator("#ask-do").click()
     expect(dialog).to_be_hidden()
+
+
+def drop(page: Page, onto: Locator, name: str, text: str) -> None:
+    """A file that a person lets go over an input."""
+    made = "([name, text]) => { const held = new DataTransfer(); held.items.add(new File([text], name)); return held; }"
+    onto.dispatch_event("drop", {"dataTransfer": page.evaluate_handle(made, [name, text])})
 
 
 def look_at(page: Page, state: Literal["hidden", "visible"]) -> None:

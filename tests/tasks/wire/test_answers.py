@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 import tasks.worker.composition
 import tasks.worker.connections
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError
 from tasks.app import app

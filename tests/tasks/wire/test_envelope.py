@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kombu.connection import Connection
 from kombu.transport.virtual import Message
 
-from domain.commands.queries import QUERIES
+from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings

@@ -1,5 +1,6 @@
-// The buttons of a deployment, each of which asks for a reason before anything is done.
+// The buttons of a page, each of which asks for a reason and shows what it will do before anything is done.
 import { h } from "./dom.js";
+import { inputs, said } from "./fields.js";
 import { ask } from "./stream.js";
 import { duration, picture, say } from "./words.js";
 
@@ -8,12 +9,15 @@ const form = document.getElementById("ask-form");
 const wrong = document.getElementById("ask-wrong");
 const plan = document.getElementById("ask-plan");
 const MOST_WAVES = 6;
+const TYPING = 250;
+let offer = null;
+let typed = null;
 
-/** A row of what the server offers this person now. */
-export function buttons(deployment, offered) {
+/** A row of what the server offers this person now. `waitsFor`: the verb that a deployment waits for. */
+export function buttons(offered, waitsFor = "") {
   if (!offered.length) return null;
   const made = offered.map(({ verb, label }) =>
-    h("button", { "data-ask": verb, "data-key": verb, class: verb === deployment.waits_for ? "primary" : null, type: "button" }, label));
+    h("button", { "data-ask": verb, "data-key": verb, class: verb === waitsFor ? "primary" : null, type: "button" }, label));
   return h("div", { class: "buttons", role: "group", "aria-label": "What you can do", "data-key": "buttons" }, made);
 }
 
@@ -21,57 +25,70 @@ export function buttons(deployment, offered) {
 export function offerButtons(shown, refresh) {
   document.addEventListener("click", (event) => {
     const name = event.target.closest("[data-ask]")?.dataset.ask;
-    const offer = shown().offered.find(({ verb }) => verb === name);
-    if (offer) open(offer, shown());
+    const found = shown().offered.find(({ verb }) => verb === name);
+    if (found) open(found, shown());
   });
-  form.elements.revision.addEventListener("change", () => showPlan(shown().deployment.name));
-  form.elements.desired_replicas.addEventListener("input", () => showPlan(shown().deployment.name));
+  form.addEventListener("input", (event) => {
+    if (event.target.name === "reason") return;
+    clearTimeout(typed);
+    typed = setTimeout(showPlan, TYPING);
+  });
   document.getElementById("ask-no").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => document.activeElement === document.body && document.getElementById("main").focus());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    press(shown().deployment.name, refresh);
+    press(refresh);
   });
 }
 
-function open({ verb, label, what, fields }, { deployment, document: whole }) {
-  const title = label.replace(" …", "");
-  dialog.dataset.button = verb;
-  document.getElementById("ask-head").textContent = `${title}: ${deployment.name}`;
-  document.getElementById("ask-what").textContent = what;
+async function open(found, { deployment, document: whole }) {
+  const title = found.label.replace(" …", "");
+  const name = deployment?.name;
+  offer = { ...found, place: name ? `/deployments/${encodeURIComponent(name)}/${found.verb}` : `/fleet/${found.verb}` };
+  document.getElementById("ask-head").textContent = name ? `${title}: ${name}` : title;
+  document.getElementById("ask-what").textContent = found.what;
   document.getElementById("ask-do").textContent = title;
-  for (const field of form.querySelectorAll("[data-for]")) {
-    field.hidden = !fields.includes(field.dataset.for);
-    for (const input of field.querySelectorAll("input, select")) input.disabled = field.hidden;
-  }
-  const others = (whole?.revisions ?? []).filter((revision) => revision.name !== deployment.current_revision);
-  form.elements.revision.replaceChildren(...others.map((revision) => h("option", { value: revision.name }, revision.name)));
-  form.elements.desired_replicas.value = deployment.desired_replicas;
+  const known = await knownOf(found, deployment, whole);
+  const revision = (whole?.revisions ?? []).map((each) => each.name).filter((each) => each !== deployment.current_revision);
+  document.getElementById("ask-fields").replaceChildren(h("div", {}, inputs(found.fields, known, { revision })));
   form.elements.reason.value = "";
   // pressed twice, or sent again after a break, it is done once
   form.elements.request_id.value = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   wrong.textContent = "";
   plan.replaceChildren();
-  showPlan(deployment.name);
+  showPlan();
   dialog.showModal();
-  (form.querySelector(".field:not([hidden]) :is(select, input)")).focus();
+  (form.querySelector("#ask-fields > div > .field :is(select, input, textarea)") ?? form.elements.reason).focus();
+}
+
+/** What there is now: of what a command replaces all of it, else of what must be said. */
+async function knownOf({ verb, fields, replaces }, deployment, whole) {
+  if (!deployment) return {};
+  const now = { ...deployment, ...whole };
+  if (replaces) return { ...now, ...await ask(`/v1/deployments/${encodeURIComponent(deployment.name)}/${verb}`) };
+  return Object.fromEntries(fields.filter((field) => field.is_needed).map(({ name }) => [name, now[name]]));
 }
 
 /** What the button will do, before it is pressed. The last question counts: answers may overtake each other. */
-async function showPlan(deployment) {
-  const fields = [...form.querySelectorAll("[data-for] :is(select, input):enabled")].map((field) => [field.name, field.value]);
-  const asked = new URLSearchParams([["command", dialog.dataset.button], ...fields]).toString();
-  plan.dataset.asked = asked;
+async function showPlan() {
   wrong.textContent = "";
-  if (fields.some(([, value]) => !value)) return plan.replaceChildren();
+  const asked = said(form, offer);
+  const isWhole = offer.fields.every(({ name, is_needed: isNeeded }) => !isNeeded || asked.get(name));
+  plan.dataset.asked = asked.toString();
+  if (!offer.is_planned || !isWhole) return plan.replaceChildren();
   try {
-    const found = await ask(`/v1/deployments/${encodeURIComponent(deployment)}/plan?${asked}`);
-    if (plan.dataset.asked === asked) plan.replaceChildren(...planned(found));
+    const found = await sent(`${offer.place}/plan`, asked);
+    if (plan.dataset.asked === asked.toString()) plan.replaceChildren(...(found.items ? found.items.flatMap(applied) : planned(found)));
   } catch (error) {
-    if (plan.dataset.asked !== asked) return;
+    if (plan.dataset.asked !== asked.toString()) return;
     plan.replaceChildren();
-    wrong.textContent = error.message;
+    wrong.textContent = error.detail ?? "The server did not answer.";
   }
+}
+
+function applied(found) {
+  const would = found.would.length ? found.would.join("; ") : "nothing to do";
+  return [h("p", {}, h("strong", {}, found.deployment), `: ${would}`), ...(found.waves.length ? planned(found) : [])];
 }
 
 function planned(found) {
@@ -88,23 +105,24 @@ function planned(found) {
   ];
 }
 
-async function press(deployment, refresh) {
-  const name = dialog.dataset.button;
+/** A form of the page. Throws the document of a refusal. */
+async function sent(path, body) {
+  const answer = await fetch(path, { method: "POST", body });
+  if (!answer.ok) throw await answer.json();
+  return answer.json();
+}
+
+async function press(refresh) {
   const button = document.getElementById("ask-do");
   button.disabled = true;
   wrong.textContent = "";
   try {
-    const path = `/deployments/${encodeURIComponent(deployment)}/${name}`;
-    const answer = await fetch(path, { method: "POST", body: new URLSearchParams(new FormData(form)) });
-    if (!answer.ok) {
-      wrong.textContent = (await answer.json()).detail;
-      return;
-    }
+    await sent(offer.place, said(form, offer));
     dialog.close();
     say(`${button.textContent}: done`);
     await refresh();
-  } catch {
-    wrong.textContent = "The server did not answer. Press it again: it is done once, however often it is sent.";
+  } catch (error) {
+    wrong.textContent = error.detail ?? "The server did not answer. Press it again: it is done once, however often it is sent.";
   } finally {
     button.disabled = false;
   }

@@ -52,7 +52,7 @@ function made() {
   return [
     head(deployment),
     sentence(deployment),
-    buttons(deployment, shown.offered),
+    buttons(shown.offered, deployment.waits_for),
     reached(document),
     replicas(deployment),
     past ? rollout(past, cycles, plan, deployment) : null,

@@ -1,6 +1,7 @@
 // The list of deployments: what waits for a person on top, the others by name.
+import { buttons, offerButtons } from "./ask.js";
 import { h, morph } from "./dom.js";
-import { ask, follow } from "./stream.js";
+import { ask, follow, insist } from "./stream.js";
 import { isOlder, legend, picture, revisionWords, say, serving, setClock, since, tick } from "./words.js";
 
 const FIRST = 100;
@@ -11,6 +12,7 @@ const changedNames = new Set();
 const FRAME = 8; // milliseconds of drawing, so that what is pressed meanwhile is answered at once
 let isDrawing = false;
 const filter = document.getElementById("filter");
+const shown = { offered: [], deployment: null };
 const lists = { waiting: document.getElementById("waiting-rows"), rest: document.getElementById("rows") };
 
 function row(deployment) {
@@ -103,7 +105,7 @@ function count() {
   document.getElementById("waiting").hidden = !waiting;
   const none = document.getElementById("none");
   none.hidden = deployments.size > 0;
-  none.textContent = "No deployment yet: 'rollway apply -f FILE' makes one.";
+  none.textContent = "No deployment yet: Apply makes one of a file, as 'rollway apply -f FILE' does.";
 }
 
 function take(deployment) {
@@ -137,11 +139,16 @@ async function refresh() {
   if (!seen.size) count();
 }
 
+offerButtons(() => shown, refresh);
+insist(async () => {
+  shown.offered = (await ask("/v1/offered")).items;
+  document.getElementById("offered").replaceChildren(...[buttons(shown.offered)].filter(Boolean));
+});
 filter.addEventListener("input", () => {
   for (const [name, element] of rows) element.hidden = deployments.has(name) && !isShown(deployments.get(name));
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.target.closest("input, select, dialog")) return;
+  if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;
   event.preventDefault();
   filter.focus();
 });

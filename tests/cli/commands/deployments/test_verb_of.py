@@ -1,32 +1,55 @@
-"""A command that has no wording of its own at the terminal is what its class says."""
+"""A verb at the terminal is what the class of its command says: help, arguments, options and example."""
+
+import shlex
+from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from cli.commands.deployments.change import VERBS
-from cli.subcommands import subcommand, verb_of
+from cli.listed import COMMANDS
+from cli.subcommands import example_of, subcommand, verb_of
+from domain.commands.fields import fields_of
+
+
+def made(name: str) -> Any:
+    app = typer.Typer(rich_markup_mode=None)
+    app.command(name)(subcommand(VERBS[name]))
+    return typer.main.get_command(app)
 
 
 def said_of(name: str) -> str:
-    app = typer.Typer(rich_markup_mode=None)
-    app.command(name)(subcommand(verb_of(name)))
-    return CliRunner().invoke(app, ["--help"], catch_exceptions=False).output
+    return str(made(name).get_help(made(name).make_context(name, [], resilient_parsing=True)))
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_the_class_says_the_help_and_which_command_is_sent(name: str) -> None:
-    verb = verb_of(name)
-    assert verb.command is VERBS[name].command
-    assert {option.name for option in verb.options} == {option.name for option in VERBS[name].options}
-    assert str(verb.command.__doc__).split(":", maxsplit=1)[0][:40] in said_of(name)
+def test_the_class_says_the_help_the_list_has_its_beginning_and_each_field_stands_there(name: str) -> None:
+    command = VERBS[name].command
+    assert command is verb_of(name).command
+    assert str(command.__doc__).startswith(COMMANDS[name].line)
+    said = " ".join(said_of(name).split())
+    for field in fields_of(command):
+        assert field.meaning in said
+        assert VERBS[name].called.get(field.name, field.name.replace("_", "-")) in said.lower().replace("_", "-")
 
 
-def test_needed_fields_are_arguments_and_others_are_options() -> None:
+@pytest.mark.parametrize("name", VERBS)
+def test_the_example_is_read_as_the_command_that_it_is_of(name: str) -> None:
+    for line in example_of(VERBS[name]).splitlines():
+        given = made(name).make_context(name, shlex.split(line)[2:]).params
+        fields = {field.name: given[field.name] for field in fields_of(VERBS[name].command)}
+        payload = {"deployment": given["deployment"] or "web", "request_id": "r", "reason": given["reason"], **fields}
+        assert VERBS[name].command.model_validate(payload).door.verb == name
+
+
+def test_needed_fields_are_arguments_and_others_are_options_with_their_bounds() -> None:
     assert "DESIRED_REPLICAS" in said_of("scale")
+    assert "0<=x<=10000" in said_of("scale")
     assert "--full" in said_of("promote")
-    assert "--revision" in said_of("undo")
-    assert all(option in said_of("activate") for option in ("REVISION", "--supersede", "--through-freeze"))
+    assert "--to REVISION" in said_of("undo")
+    assert all(
+        option in said_of("activate") for option in ("REVISION", "--replicas", "--supersede", "--through-freeze")
+    )
 
 
 def test_it_says_what_was_asked_and_whether_it_was_so_already() -> None:

@@ -1,4 +1,4 @@
-"""YAML as `rollway apply` reads it: what YAML would silently drop is a fault, and faults say where they are."""
+"""YAML as an applied file is read: what YAML would silently drop is a fault, and faults say where they are."""
 
 from collections.abc import Hashable, Iterator
 from typing import Any
@@ -32,7 +32,7 @@ class StrictLoader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401  (whatever YAML can say)
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002  (PyYAML's own)
         """Raises ConstructorError for a value that is not what it looks like, or is said to be; it may be a secret."""
         try:
             return super().construct_object(node, deep)
@@ -40,7 +40,7 @@ class StrictLoader(yaml.SafeLoader):
             problem = f"this is no valid {node.tag.rpartition(':')[2]}; quote it if it is meant as text"
             raise ConstructorError(None, None, problem, node.start_mark) from None
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  (as above)
         """Raises ConstructorError naming the field."""
         seen: set[object] = set()
         for key in self._keys(node):

@@ -1,4 +1,4 @@
-"""Commands about when rollouts may start and go on: freeze windows, and groups of deployments."""
+"""Commands about the fleet: freeze windows, groups of deployments, and who is told of transitions."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Self
@@ -6,9 +6,10 @@ from typing import Annotated, Self
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
-from domain.commands.answers import Answer
+from domain.commands.answers import Answer, SubscriptionDeleted, SubscriptionSet
 from domain.commands.base import Command, Door
 from domain.installation.tokens import Role
+from domain.outbox.subscription import SubscriptionSettings
 from domain.words.names import DeploymentName, Name
 
 MOST_NAMED = 1000
@@ -71,6 +72,7 @@ class GroupDeleted(Answer):
     """The name of the group."""
 
 
+_GROUP = {"deployments": ["web"], "most_at_once": 1}
 _EXAMPLE = {"cron": "0 18 * * FRI", "time_zone": "Europe/Berlin", "duration_seconds": 216_000}
 
 
@@ -79,7 +81,7 @@ class SetFreeze(Command):
 
     task = "rollway.set_freeze"
     answer = FreezeSet
-    door = Door("PUT", "/v1/freezes/{freeze}", Role.ADMIN, _EXAMPLE, is_of_fleet=True)
+    door = Door("PUT", "/v1/freezes/{freeze}", Role.ADMIN, _EXAMPLE, is_of_fleet=True, label="Freeze …")
 
     freeze: Name
     """The name of the freeze."""
@@ -115,7 +117,7 @@ class DeleteFreeze(Command):
 
     task = "rollway.delete_freeze"
     answer = FreezeDeleted
-    door = Door("DELETE", "/v1/freezes/{freeze}", Role.ADMIN, is_of_fleet=True)
+    door = Door("DELETE", "/v1/freezes/{freeze}", Role.ADMIN, is_of_fleet=True, label="End a freeze …")
 
     freeze: Name
     """The name of the freeze."""
@@ -126,7 +128,7 @@ class SetGroup(Command):
 
     task = "rollway.set_group"
     answer = GroupSet
-    door = Door("PUT", "/v1/groups/{group}", Role.ADMIN, {"deployments": ["web"], "most_at_once": 1}, is_of_fleet=True)
+    door = Door("PUT", "/v1/groups/{group}", Role.ADMIN, _GROUP, is_of_fleet=True, label="Group …")
 
     group: Name
     """The name of the group."""
@@ -149,7 +151,33 @@ class DeleteGroup(Command):
 
     task = "rollway.delete_group"
     answer = GroupDeleted
-    door = Door("DELETE", "/v1/groups/{group}", Role.ADMIN, is_of_fleet=True)
+    door = Door("DELETE", "/v1/groups/{group}", Role.ADMIN, is_of_fleet=True, label="End a group …")
 
     group: Name
     """The name of the group."""
+
+
+class SetSubscription(Command, SubscriptionSettings):
+    """Tell a webhook or a Celery task of transitions; replaces the subscription of that name."""
+
+    task = "rollway.set_subscription"
+    answer = SubscriptionSet
+    door = Door(
+        "PUT",
+        "/v1/subscriptions/{subscription}",
+        Role.ADMIN,
+        {"webhook": "ci"},
+        is_of_fleet=True,
+        label="Tell of events …",
+    )
+
+
+class DeleteSubscription(Command):
+    """End a subscription; what it has not been told yet it never is."""
+
+    task = "rollway.delete_subscription"
+    answer = SubscriptionDeleted
+    door = Door("DELETE", "/v1/subscriptions/{subscription}", Role.ADMIN, is_of_fleet=True, label="Tell no more …")
+
+    subscription: Name
+    """The name of the subscription."""

@@ -1,4 +1,4 @@
-"""What the fields of a Pydantic model mean: the docstring below each."""
+"""The meaning of each field of a Pydantic model: the docstring below it."""
 
 import ast
 import inspect

@@ -1,0 +1,119 @@
+"""The fields of a command as values, made once from its class: dialogs, plans, command lines and OpenAPI take these."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from domain.commands.base import Command, StartingCommand
+from domain.words.meanings import meanings
+
+REF = "#/components/schemas/{model}"
+Kind = Literal["text", "integer", "number", "boolean", "words", "values", "documents"]
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandField:
+    """What a command takes.
+
+    `kind`: `words` are several texts, `values` are fields with their values, `documents` are several of these.
+    `least` and `most`: of a number, or of the characters of a text. `choices`: the only texts that are taken. `unit`:
+    of a number. `names`: what a text is the name of. `example`: None where the class gives none. `is_needed`: whether
+    it must be said.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    is_needed: bool
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    names: str = ""
+    example: Any = field(default=None, hash=False)
+    default: Any = field(default=None, hash=False)
+
+
+def model_schema(model: type[BaseModel]) -> Schema:
+    """The JSON Schema of a model with what each of its fields means, as the docstring below the field has it."""
+    schema = model.model_json_schema(ref_template=REF)
+    said = meanings(model)
+    for name, known in model.model_fields.items():
+        if name in said:
+            schema["properties"][known.alias or name]["description"] = said[name]
+    return schema
+
+
+@cache
+def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
+    """What the command takes beside who asks, why, and the deployment in its path; what is needed comes first."""
+    schema = model_schema(command)
+    needed = schema.get("required", ())
+    known = {*Command.model_fields, "expected_version", *({"deployment"} & set(named_in(command.door.path)))}
+    found = [
+        _field(name, _inlined(said, schema.get("$defs", {})), command, is_needed=name in needed)
+        for name, said in schema["properties"].items()
+        if name not in known
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.is_needed, each.name in StartingCommand.model_fields)))
+
+
+def named_in(path: str) -> tuple[str, ...]:
+    """The fields that a path names, as `deployment` in `/v1/deployments/{deployment}/pause`."""
+    return tuple(re.findall(r"{(\w+)}", path))
+
+
+def _field(name: str, said: Schema, command: type[Command], *, is_needed: bool) -> CommandField:
+    kind = _kind(said)
+    least, most = ("minLength", "maxLength") if kind == "text" else ("minimum", "maximum")
+    return CommandField(
+        name,
+        kind,
+        said.get("description", ""),
+        is_needed,
+        least=said.get(least),
+        most=said.get(most),
+        choices=tuple(map(str, said.get("enum", ()))),
+        unit=said.get("x-unit", "s" if name.endswith("seconds") else ""),
+        names=said.get("x-names", ""),
+        example=command.door.example.get(name),
+        default=said.get("default"),
+    )
+
+
+def _kind(said: Schema) -> Kind:
+    match said:
+        case {"type": "integer"}:
+            return "integer"
+        case {"type": "number"}:
+            return "number"
+        case {"type": "boolean"}:
+            return "boolean"
+        case {"type": "string"}:
+            return "text"
+        case {"type": "array", "items": {"type": "string"}}:
+            return "words"
+        case {"type": "array"}:
+            return "documents"
+    return "values"
+
+
+def _inlined(said: Schema, models: Mapping[str, Schema]) -> Schema:
+    """What a field holds where it is not null, with what is said of the field itself."""
+    (first, *_) = _forms(said, models)
+    beside = {name: value for name, value in said.items() if name not in ("anyOf", "$ref")}
+    inner = {name: value for name, value in first.items() if name not in ("title", "description")}
+    if "items" in inner:
+        inner["items"] = next(_forms(inner["items"], models))
+    return {**inner, **{name: value for name, value in beside.items() if name != "items"}}
+
+
+def _forms(said: Schema, models: Mapping[str, Schema]) -> Iterator[Schema]:
+    for form in said.get("anyOf", [said]):
+        if form.get("type") != "null":
+            yield models[form["$ref"].rpartition("/")[2]] if "$ref" in form else form
