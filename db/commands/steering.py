@@ -26,7 +26,7 @@ from domain.outbox.cloud_events import told_by_command
 from domain.revisions.secret_checks import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.past import way_back
-from domain.steering.steered import Asking
+from domain.steering.steered import Asking, Steered
 from domain.words.errors import RevisionNotFoundError
 
 # the revision of that name, and the one that is being deployed

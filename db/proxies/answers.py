@@ -33,8 +33,9 @@ _INTERVAL = """
 
 _ANSWERS = """
     INSERT INTO answers
-           (rollout_id, interval_id, revision_id, done, failed, first_byte, cut, begun, refused, again, again_failed)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+           (rollout_id, interval_id, revision_id,
+            done, failed, first_byte, cut, begun, refused, again, again_failed, redirected)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 _COUNTED = columns("node_id text, uptime int4, refused int8, copies int8, copies_failed int8, of_revisions jsonb")
@@ -54,11 +55,13 @@ _COUNTERS = """
 _INTERVALS = """
     SELECT i.id, i.at, i.seconds, i.reporting, i.live, i.refused, i.copies, i.copies_failed,
            a.revision_id, a.done, a.failed, a.first_byte, a.cut, a.begun, a.refused,
-           a.again, a.again_failed
+           a.again, a.again_failed, a.redirected
       FROM intervals i LEFT JOIN answers a ON a.rollout_id = i.rollout_id AND a.interval_id = i.id
      WHERE i.rollout_id = %s
      ORDER BY i.id, a.revision_id
 """
+_ANSWERS_FROM = 8
+"""The first column that is of answers."""
 
 
 def record_interval(
@@ -110,10 +113,12 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
     rows = connection.execute(_INTERVALS, (rollout_id,))
     found: dict[int, tuple[Any, ...]] = {}
     of: defaultdict[int, dict[UUID, Answers]] = defaultdict(dict)
-    for number, *fields, revision, done, failed, first_byte, cut, begun, refused, again, again_failed in rows:
+    for row in rows:
+        number, *fields = row[:_ANSWERS_FROM]
+        revision, done, failed, first_byte, *rest = row[_ANSWERS_FROM:]
         found[number] = tuple(fields)
         if revision is not None:
-            of[number][revision] = Answers(done, failed, tuple(first_byte), cut, begun, refused, again, again_failed)
+            of[number][revision] = Answers(done, failed, tuple(first_byte), *rest)
     return [
         Interval(number, at, seconds, of[number], reporting, live, refused, Copies(*copies))
         for number, (at, seconds, reporting, live, refused, *copies) in found.items()
@@ -133,7 +138,8 @@ def _to_json(counters: Counters) -> dict[str, Any]:
 
 
 def _counts(its: Answers) -> list[Any]:
-    return [its.done, its.failed, list(its.first_byte), its.cut, its.begun, its.refused, its.again, its.again_failed]
+    sent = [its.cut, its.begun, its.refused, its.again, its.again_failed, its.redirected]
+    return [its.done, its.failed, list(its.first_byte), *sent]
 
 
 def _from_json(of_revisions: Mapping[str, Any]) -> dict[UUID, Answers]:

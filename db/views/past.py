@@ -7,9 +7,8 @@ from psycopg import Connection
 
 from db.freezes import frozen_now
 from db.views.deployments import DeploymentView
-from domain.foresight.offered import Past
 from domain.model.deployment import RolloutOutcome
-from domain.steering.past import EndedRollout, KnownRevision
+from domain.steering.past import EndedRollout, KnownRevision, Past
 from domain.strategies import stored_policy
 
 _ENDED = """

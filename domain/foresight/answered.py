@@ -43,6 +43,8 @@ def _document(answers: Answers) -> dict[str, Any]:
         "done": answers.done,
         "failed": answers.failed,
         "cut": answers.cut,
+        "sent": max(answers.begun, answers.done),
+        "mended": answers.mended,
         "first_byte_within_ms": {f"p{share:g}": within_ms(answers.first_byte, share / 100) for share in (50, 95, 99)},
     }
 
@@ -55,12 +57,15 @@ def _said(sums: Mapping[str, Answers], found: Mapping[str, Any]) -> str:
 
 
 def _in_words(answers: Answers) -> str:
-    if not answers.done:
+    if not answers.done and not answers.begun:
         return "no answer counted"
     cut = f", {answers.cut:,} of them cut" if answers.cut else ""
+    mended = f", {answers.mended:,} answered by another replica than the first" if answers.mended > 0 else ""
+    under_way = answers.begun - answers.done
+    waits = f", {under_way:,} not answered when it ended" if under_way > 0 else ""
     within = within_ms(answers.first_byte, 0.95)
     fast = f", 95 of 100 began within {within} ms" if within else ""
-    return f"{answers.failed:,} of {answers.done:,} failed{cut}{fast}"
+    return f"{answers.failed:,} of {max(answers.done, answers.begun):,} failed{cut}{mended}{waits}{fast}"
 
 
 def _who_told(reporting: int, live: int) -> Iterable[str]:

@@ -1,6 +1,6 @@
 """The buttons of a deployment: each shipped rule is asked, and what it refuses now is not offered."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,30 +10,12 @@ from domain.commands.fields import fields_of
 from domain.commands.registry import BUTTONS
 from domain.commands.rules import RULES, Case
 from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome
-from domain.model.policy import DeploymentPolicy
 from domain.steering.activation import RUN_ALREADY, ActivationRequest, restarted_revision
-from domain.steering.freezes import Frozen
-from domain.steering.past import EndedRollout, way_back
+from domain.steering.past import Past, way_back
 from domain.steering.steered import Asking
 from domain.words.errors import RevisionNotFoundError, RollwayError
 
 _NOT_STORED_YET = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What rules know beside the snapshot.
-
-    `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
-    and how it ended, None while it runs. `ended`: the rollouts that an undo looks back over, the eldest first.
-    `frozen`: the freeze that is on.
-    """
-
-    policy: DeploymentPolicy | None
-    other: UUID | None = None
-    last: tuple[UUID, RolloutOutcome | None] | None = None
-    ended: Sequence[EndedRollout] = ()
-    frozen: Frozen | None = None
 
 
 @dataclass(frozen=True, slots=True)

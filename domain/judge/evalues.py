@@ -67,7 +67,9 @@ def harm(before: EValue, counts: Counts, worse_than: float) -> EValue:
     A failure may come long after its request was sent, when w was another. Who is sent to the canary by chance, with
     probability w, fails there with probability θ0(w) at most, whenever it does. θ0 grows with w and E falls with θ0, so
     that with the highest w of the time since then E stays a supermartingale for each of them. That holds for the
-    weight; what is known here is the share that was sent, and simulated canaries show how near it comes.
+    weight; what is known here is the share that was sent, and simulated canaries show how near it comes. A failure that
+    comes more than 64 looks after its weight fell would be compared with too small a w: no rollout lowers one that is
+    judged, but to leave.
     """
     _, highest = counts.lowest_and_highest
     logs = _split(before.logs, highest, counts, worse_than, [worse_than * times for times in _HARM])

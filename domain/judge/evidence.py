@@ -88,9 +88,18 @@ def failures(told: Evidence, sent: Sent) -> Counts:
 
 
 def refusals(told: Evidence, sent: Sent) -> Counts:
-    """The refusals, of all requests that were sent."""
+    """The refusals, of all requests that were sent; of the control also what failed, for that is no better.
+
+    A canary that is the same refuses no more often than it refuses or fails.
+    """
     new, old = told.canary, told.control
-    return Counts(new.begun, new.refused, old.begun, old.refused, sent.shares, sent.owed, new.done)
+    return Counts(new.begun, new.refused, old.begun, old.refused + old.failed, sent.shares, sent.owed, new.done)
+
+
+def redirections(told: Evidence, sent: Sent) -> Counts:
+    """The redirections, of all requests that were sent."""
+    new, old = told.canary, told.control
+    return Counts(new.begun, new.redirected, old.begun, old.redirected, sent.shares, sent.owed, new.done)
 
 
 def slow_ones(told: Evidence, sent: Sent, bucket: int | None, slow: Slow) -> Counts:

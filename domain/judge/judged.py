@@ -41,7 +41,8 @@ class Judged:
 class MeasureFound(NamedTuple):
     """What one measure has come to, over all weights and at this one, in words, and its log e-values for harm and good.
 
-    `name`: as its settings are called. Slow answers, and those that do not come, share a chance.
+    `name`: as its settings are called. `is_nothing`: neither side has any of it here. Slow answers, and those that do
+    not come, share a chance.
     """
 
     name: str
@@ -49,6 +50,7 @@ class MeasureFound(NamedTuple):
     harm: float
     said_here: str
     good: float
+    is_nothing: bool
 
 
 class Limits(NamedTuple):
@@ -60,7 +62,8 @@ class Limits(NamedTuple):
 
 def limits_of(settings: Judge, *, had_copies: bool) -> Limits:
     """The limits of a judge; `had_copies`: those were judged before, and take a part of the chance of a false abort."""
-    judged = [settings.errors, settings.refused, settings.slow, settings.errors if had_copies else None]
+    copied = settings.errors if had_copies else None
+    judged = [settings.errors, settings.refused, settings.redirected, settings.slow, copied]
     tests = sum(its is not None for its in judged)
     return Limits(
         math.log(tests / part(settings.chance_of_false_abort)), -math.log(part(settings.chance_of_false_promotion))
@@ -74,6 +77,8 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
         yield _measure("errors", "failed", control, sums.failed)
     if settings.refused is not None:
         yield _measure("refused", "were refused", control, sums.refused)
+    if settings.redirected is not None:
+        yield _measure("redirected", "were redirected", control, sums.redirected)
     if settings.slow is not None:
         slow, waits = _measure("slow", "were slow", control, sums.slow), sums.waiting
         if waits.highest > slow.harm:
@@ -95,6 +100,7 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
     sentences = [
         f"{its.said_here}; {_chance('worse than allowed', its.good)}" if its.good >= limits.good else its.said_here
         for its in found
+        if its is found[0] or not its.is_nothing
     ]
     said = "; ".join([*sentences, *_under_way(here.exposure, now)])
     sentence, enough = _with_proxies(said, here), _enough(settings, here, since, now)
@@ -145,7 +151,8 @@ def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
 
 def _measure(name: str, verb: str, control: str, compared: Compared) -> MeasureFound:
     said, said_here = (_said(tally, verb, control) for tally in (compared.total, compared.here))
-    return MeasureFound(name, said, compared.harm.highest, said_here, compared.good.highest)
+    is_nothing = not compared.here.canary_failed and not compared.here.control_failed
+    return MeasureFound(name, said, compared.harm.highest, said_here, compared.good.highest, is_nothing)
 
 
 def _said(tally: BothSides, verb: str, control: str) -> str:

@@ -73,19 +73,32 @@ class Errors(_Settings):
 
 
 class Refused(_Settings):
-    """Requests that were refused: 4xx, and what gRPC calls a mistake of the caller."""
+    """Requests that were refused: 4xx, and what gRPC calls a mistake of the caller.
+
+    They are compared with what the control refused or failed: a 400 in place of a 500 is no harm.
+    """
 
     worse_than: Times = "1.5x"
-    """The canary may refuse so many times as often as the control; it is aborted when it refuses more often."""
+    """The canary may refuse so many times as often as the control refuses or fails; it is aborted for more."""
     allowed: Percent = "1%"
     """A rate of refusals that is good enough, whatever the control's is."""
+
+
+class Redirected(_Settings):
+    """Requests that were sent elsewhere: 3xx other than 304, such as a login page for what was an answer."""
+
+    worse_than: Times = "1.5x"
+    """The canary may redirect so many times as often as the control; it is aborted when it redirects more often."""
+    allowed: Percent = "1%"
+    """A rate of redirections that is good enough, whatever the control's is."""
 
 
 class Slow(_Settings):
     """First bytes that come later than the control's, by a size that matters."""
 
     by_at_least: More = "20%"
-    """How much later than the control's the canary's may come, in percent or in ms. It is aborted for more alone."""
+    """How much later than the control's the canary's may come, in percent or in ms. It is aborted for more alone: times
+    are counted in buckets, so 20% is 30 % at 100 ms and 35 % at 20 ms."""
     of: Percentile = "p95"
     """What is compared: the time in which so many percent of the control's first bytes came before."""
     worse_than: Times = "1x"
@@ -135,6 +148,8 @@ class Judge(_Settings):
     """Null: errors are not judged."""
     refused: Refused | None = Refused()
     """Null: refusals are not judged."""
+    redirected: Redirected | None = Redirected()
+    """Null: redirections are not judged."""
     slow: Slow | None = None
     """Left out: slow answers are not judged. `slow: {}` has the defaults."""
     baseline: Literal["old", "fresh"] = "old"
@@ -155,6 +170,6 @@ class Judge(_Settings):
 
     @model_validator(mode="after")
     def _has_a_measure(self) -> Self:
-        if self.errors is None and self.refused is None and self.slow is None:
-            raise ValueError("errors, refused and slow cannot all be null: nothing would be judged")
+        if not any((self.errors, self.refused, self.redirected, self.slow)):
+            raise ValueError("errors, refused, redirected and slow cannot all be null: nothing would be judged")
         return self

@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from domain.judge.evalues import Counts, good_enough, harm
-from domain.judge.evidence import Sent, exposed, failures, percentile_of, refusals, sent, slow_ones
+from domain.judge.evidence import Sent, exposed, failures, percentile_of, redirections, refusals, sent, slow_ones
 from domain.judge.hanging import waited
-from domain.judge.settings import Errors, Judge, Refused, Slow, part, times
+from domain.judge.settings import Errors, Judge, Redirected, Refused, Slow, part, times
 from domain.model.answers import NO_COPIES
 from domain.model.canary import BothSides, Compared, EValue, Evidence, Sums
 from domain.words.numbers import WHOLE
@@ -23,19 +23,21 @@ def seen(before: Sums, told: Evidence, settings: Judge | None, since: datetime |
     if settings.errors is not None and copied:
         now = replace(now, copied=_copies(now, told, settings.errors, copied))
     its = sent(now.exposure)
-    if settings.errors is not None:
-        now = replace(now, failed=_compared(now.failed, failures(told, its), settings.errors, is_here=_is_here(now)))
-    if settings.refused is not None:
-        now = replace(now, refused=_compared(now.refused, refusals(told, its), settings.refused, is_here=_is_here(now)))
+    now = replace(
+        now,
+        failed=_compared(now.failed, failures(told, its), settings.errors, is_here=_is_here(now)),
+        refused=_compared(now.refused, refusals(told, its), settings.refused, is_here=_is_here(now)),
+        redirected=_compared(now.redirected, redirections(told, its), settings.redirected, is_here=_is_here(now)),
+    )
     return now if settings.slow is None else _timed(before, now, told, settings.slow, its)
 
 
 def at_no_weight(sums: Sums, since: datetime | None) -> Sums:
     """The sums without what is of the present weight: nothing has been seen at another one."""
-    failed, refused, slow = (
-        replace(its, here=BothSides(), good=EValue()) for its in (sums.failed, sums.refused, sums.slow)
+    failed, refused, redirected, slow = (
+        replace(its, here=BothSides(), good=EValue()) for its in (sums.failed, sums.refused, sums.redirected, sums.slow)
     )
-    fresh = Sums(since=since, failed=failed, refused=refused, slow=slow)
+    fresh = Sums(since=since, failed=failed, refused=refused, redirected=redirected, slow=slow)
     return replace(
         fresh,
         at=sums.at,
@@ -73,7 +75,11 @@ def _copies(now: Sums, told: Evidence, errors: Errors, copied: int) -> EValue:
     return harm(now.copied, Counts(copied, told.copies.failed, WHOLE, told.old_failed), times(errors.worse_than))
 
 
-def _compared(before: Compared, counts: Counts, settings: Errors | Refused | Slow, *, is_here: bool) -> Compared:
+def _compared(
+    before: Compared, counts: Counts, settings: Errors | Refused | Redirected | Slow | None, *, is_here: bool
+) -> Compared:
+    if settings is None:
+        return before
     worse_than = times(settings.worse_than)
     now = replace(before, total=counts.added_to(before.total), harm=harm(before.harm, counts, worse_than))
     if not is_here:

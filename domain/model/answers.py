@@ -28,7 +28,7 @@ class Answers:
     later. An answer that never began is in none. `cut`: of those failed, the ones that had begun. `begun`: requests
     sent, answered or not. `refused`: of those done, the ones with a 4xx. `again`: of those done, the ones that
     were sent to another replica too, since the first one failed, or let them wait for too long; `again_failed`: of
-    these, the ones that failed all the same.
+    these, the ones that failed all the same. `redirected`: of those done, the ones with a 3xx other than 304.
     """
 
     done: int = 0
@@ -39,6 +39,7 @@ class Answers:
     refused: int = 0
     again: int = 0
     again_failed: int = 0
+    redirected: int = 0
 
     def __add__(self, other: Self) -> "Answers":
         return self._each(other, add)
@@ -51,7 +52,7 @@ class Answers:
         done, failed, cut = put(self.done, other.done), put(self.failed, other.failed), put(self.cut, other.cut)
         begun, refused = put(self.begun, other.begun), put(self.refused, other.refused)
         again = put(self.again, other.again), put(self.again_failed, other.again_failed)
-        return Answers(done, failed, first_byte, cut, begun, refused, *again)
+        return Answers(done, failed, first_byte, cut, begun, refused, *again, put(self.redirected, other.redirected))
 
     @property
     def failed_first(self) -> int:
@@ -72,7 +73,7 @@ class Answers:
     def is_possible(self) -> bool:
         """Whether no count is below 0."""
         counts = self.done, self.failed, self.cut, self.begun, self.refused, self.again, self.again_failed
-        return min(*counts, *self.first_byte) >= 0
+        return min(*counts, self.redirected, *self.first_byte) >= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ class Sums:
     exposure: Exposure = Exposure()
     failed: Compared = Compared()
     refused: Compared = Compared()
+    redirected: Compared = Compared()
     slow: Compared = Compared()
     waiting: Waiting = Waiting()
 

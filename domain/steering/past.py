@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.model.deployment import Deployment, Lifecycle, RolloutOutcome
+from domain.model.policy import DeploymentPolicy
+from domain.steering.freezes import Frozen
 from domain.words.errors import RollwayError, WrongStateError
 
 
@@ -56,6 +58,22 @@ class WayBack:
 
     revision: KnownRevision
     desired: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What rules know beside the snapshot.
+
+    `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
+    and how it ended, None while it runs. `ended`: the rollouts that an undo looks back over, the eldest first.
+    `frozen`: the freeze that is on.
+    """
+
+    policy: DeploymentPolicy | None
+    other: UUID | None = None
+    last: tuple[UUID, RolloutOutcome | None] | None = None
+    ended: Sequence[EndedRollout] = ()
+    frozen: Frozen | None = None
 
 
 def way_back(deployment: Deployment, ended: Sequence[EndedRollout]) -> WayBack:

@@ -338,8 +338,10 @@ CREATE TABLE answers (
     refused integer NOT NULL, -- of those done: with a 4xx
     again integer NOT NULL, -- of those done: sent to another replica too, since the first one failed
     again_failed integer NOT NULL, -- of these: failed all the same
+    redirected integer NOT NULL, -- of those done: with a 3xx other than 304
     CONSTRAINT answers_pkey PRIMARY KEY (rollout_id, interval_id, revision_id),
-    CONSTRAINT answers_counts_check CHECK (least(done, failed, cut, begun, refused, again, again_failed) >= 0 AND 0 <= ALL (first_byte)),
+    CONSTRAINT answers_counts_check CHECK (
+        least(done, failed, cut, begun, refused, again, again_failed, redirected) >= 0 AND 0 <= ALL (first_byte)),
     CONSTRAINT answers_interval_id_fkey FOREIGN KEY(rollout_id, interval_id)
         REFERENCES intervals (rollout_id, id) ON DELETE CASCADE ON UPDATE CASCADE
 );
@@ -351,7 +353,7 @@ CREATE TABLE evidence (
     CONSTRAINT evidence_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
 -- what each proxy's counters showed at the last look of a rollout: the next one counts from there
--- of_revisions: {revision id: [done, failed, first_byte, cut, begun, refused, again, again_failed]}
+-- of_revisions: {revision id: [done, failed, first_byte, cut, begun, refused, again, again_failed, redirected]}
 CREATE TABLE proxy_counters (
     rollout_id uuid NOT NULL,
     node_id text NOT NULL,

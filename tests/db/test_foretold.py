@@ -21,7 +21,6 @@ from db.retention.cut import cut_deployment
 from domain.commands.base import DeploymentCommand
 from domain.commands.deployment import Destroy, Scale
 from domain.commands.rollout import Abort, ActivateRevision, Pause, Promote, Restart, Resume, Retry, Undo
-from domain.commands.rules import RULES
 from domain.cycle.after import after
 from domain.handlers import HANDLERS
 from domain.installation.retention import Retention

@@ -22,7 +22,7 @@ LONGEST_MS = 86_400_000
 """The last bucket holds what took longer than the others; to Envoy it must end somewhere."""
 
 _NAME = re.compile(
-    r"rollway\.(begun|done|failed|refused|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
+    r"rollway\.(begun|done|failed|refused|redirected|cut|again|again_failed|first_byte)\.cluster\.(.*)\.revision\.([0-9a-f-]{36}!?|)"
 )
 _COPIES = re.compile(rf"cluster\.{MIRROR_STATISTICS}\.(.*)\.upstream_rq_(completed|5(?!03)\d\d)")
 
@@ -96,11 +96,10 @@ class _Counted:
 
     def answers(self, *, stood_in: bool) -> Answers:
         """Who was stood in for was asked first, or could not be."""
-        kinds = ("done", "failed", "cut", "begun", "refused", "again", "again_failed")
-        done, failed, cut, begun, refused, again, again_failed = (self.counts.get(kind, 0) for kind in kinds)
-        if stood_in:
-            again, again_failed = done, failed
-        return Answers(done, failed, self.first_byte, cut, begun, refused, again, again_failed)
+        kinds = ("cut", "begun", "refused", "again", "again_failed", "redirected")
+        done, failed = self.counts.get("done", 0), self.counts.get("failed", 0)
+        answers = Answers(done, failed, self.first_byte, *(self.counts.get(kind, 0) for kind in kinds))
+        return replace(answers, again=done, again_failed=failed) if stood_in else answers
 
 
 def counted(page: bytes) -> Counted:

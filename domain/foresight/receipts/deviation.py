@@ -2,19 +2,20 @@
 
     wave 3 took 41 s, planned 12 to 18 s: route 9f2c1a3b started slowly
     wave 4 did drain 1, planned create 1, drain 1
-    wave 5 was not planned: expired: the timeout of 1800 s has passed
+    wave 5 was not planned: creating 1: a replica died
 
+A plan that is given up, by a person, a judge or a limit, is held against nothing from then on: that is in the outcome.
 A tenth of all waves take longer than nine of ten did. So a deviation is what takes half as long again.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 from domain.foresight.awaited import route_name
 from domain.foresight.plan.foreseen import Plan, PlannedWave, moves_in_words
 from domain.foresight.rehearsal.learned import in_words
 from domain.foresight.rehearsal.measured import RecordedStep
-from domain.model.deployment import Route, RouteStatus
+from domain.model.deployment import ROLLING_BACK, Route, RouteStatus, Verdict
 
 _PATIENCE = 1.5
 """So many times as long as nine of ten is no chance any more."""
@@ -22,6 +23,7 @@ _PATIENCE = 1.5
 
 def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
     """What is known by now: the last step's time is not over, and what is still to come is no deviation."""
+    steps = list(takewhile(lambda step: not _is_given_up(step, steps[0]), steps))
     waves = plan.waves[: len(steps)]
     for step, following, planned, then in zip_longest(steps, steps[1:], waves, waves[1:]):
         if planned is None:
@@ -31,6 +33,11 @@ def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
             yield f"wave {step.number} did {_moves(step) or 'nothing'}, planned {planned.does or 'nothing'}"
         elif following is not None and not _is_asked_for(then) and (said := _slow(step, following, planned)):
             yield said
+
+
+def _is_given_up(step: RecordedStep, first: RecordedStep) -> bool:
+    turned_back = first.deployment.status != step.deployment.status == ROLLING_BACK
+    return turned_back or step.decision["verdict"] in {Verdict.GIVE_UP, Verdict.EXPIRED}
 
 
 def _moves(step: RecordedStep) -> str:

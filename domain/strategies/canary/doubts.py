@@ -12,9 +12,11 @@ def doubts(spec: CanarySpec, desired: int) -> Iterator[str]:
         return
     chance = spec.judge.chance_of_false_abort
     if spec.sticky:
+        unjudged = [name for name in ("refused", "redirected") if getattr(spec.judge, name) is None]
+        but = f"; {' and '.join(unjudged)} not judged, for one caller could decide" if unjudged else ""
         yield (
-            f"its callers are sticky: where failures follow the caller, a canary that is no worse is aborted more "
-            f"often than {chance}"
+            f"its callers are sticky: where failures follow the caller, as of one that leaves each time, a canary that "
+            f"is no worse is aborted more often than {chance}{but}"
         )
     first = len(spec.stages) - len(spec.steps) + 1
     if size_at(spec, surge_budget(desired, spec.max_surge, spec.max_unavailable), first) == 1:

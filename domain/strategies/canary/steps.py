@@ -76,13 +76,22 @@ class CanarySpec(RollingUpdateSpec):
     as many more as the budget leaves beside old ones that carry the rest, and never fewer than its weight needs."""
 
     sticky: bool = False
-    """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there."""
+    """Whether a cookie keeps each caller on one side. Who has been sent to the canary stays there. Its judge looks at
+    refusals and redirections only where `refused` and `redirected` are given: one caller could decide by them."""
 
     mirror: Annotated[Mirror | None, BeforeValidator(_check_mirror)] = None
     """`{share: 10%, seconds: 60}`, or just `10%`: before the first step the canary gets copies of requests."""
 
     judge: Judge | None = None
     """What says from the answers of both revisions when a step is over. Left out: its seconds, or a person."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_for_one_caller_to_say(cls, given: object) -> object:
+        """Who is kept on one side is refused there each time, and is one of few: judged where that is asked for."""
+        if not isinstance(given, dict) or not given.get("sticky") or not isinstance(given.get("judge"), dict):
+            return given
+        return {**given, "judge": {"refused": None, "redirected": None, **given["judge"]}}
 
     @property
     def stages(self) -> tuple[tuple[int, float | None], ...]:

@@ -62,7 +62,7 @@ BROKEN: dict[LiteralString, str] = {
     "INSERT INTO intervals SELECT id, 1, now(), 2, 3, 2, 0, 0, 0 FROM rollouts": "intervals_counts_check",
     """
     WITH i AS (INSERT INTO intervals SELECT id, 1, now(), 2, 2, 2, 0, 0, 0 FROM rollouts RETURNING rollout_id)
-    INSERT INTO answers SELECT rollout_id, 1, rollout_id, 1, -1, 0, '{}', 1, 0, 0, 0 FROM i
+    INSERT INTO answers SELECT rollout_id, 1, rollout_id, 1, -1, 0, '{}', 1, 0, 0, 0, 0 FROM i
     """: "answers_counts_check",
     "INSERT INTO rollout_steps SELECT id, 1, 'x', now(), 'perhaps', '{}', '{}' FROM rollouts": (
         "rollout_steps_verdict_check"

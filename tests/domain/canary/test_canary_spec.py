@@ -23,7 +23,7 @@ from tests.support.pictures.policies import canary
         ({"steps": ["50%", "5%"]}, "", "rising weights"),
         ({"steps": [{"weight": "5%", "seconds": 0}]}, "seconds", "greater than 0"),
         ({"max_surge": 0, "max_unavailable": 1}, "", "stands beside"),
-        ({"judge": {"errors": None, "refused": None}}, "judge", "nothing would be judged"),
+        ({"judge": {"errors": None, "refused": None, "redirected": None}}, "judge", "nothing would be judged"),
         ({"judge": {"errors": {"allowed": "0%"}}}, "judge.errors.allowed", "above 0"),
         ({"judge": {"errors": {"allowed": "100%"}}}, "judge.errors.allowed", "below 100"),
         ({"judge": {"errors": {"allowed": "1.0001%"}}}, "judge.errors.allowed", "below 100"),

@@ -30,3 +30,18 @@ def test_where_requests_are_not_shared_out_one_by_one_it_is_said(
     spec: dict[str, Any], desired: int, said: list[str]
 ) -> None:
     assert [sentence.partition(":")[0] for sentence in doubts(CanarySpec(**spec), desired)] == said
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ({}, "; refused and redirected not judged, for one caller could decide"),
+        ({"refused": {}}, "; redirected not judged, for one caller could decide"),
+        ({"refused": {}, "redirected": {}}, "than 1%"),
+    ],
+)
+def test_with_sticky_callers_refusals_are_judged_only_where_that_is_asked_for(judge: dict[str, Any], said: str) -> None:
+    assert next(doubts(CanarySpec(judge=judge, sticky=True), 21)).endswith(said)
+    unasked = CanarySpec(judge=judge).judge
+    assert unasked is not None
+    assert unasked.refused is not None

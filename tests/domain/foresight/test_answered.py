@@ -32,8 +32,22 @@ def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
     )
     assert found == {
         "by_revision": {
-            "v1": {"done": 7830, "failed": 11, "cut": 0, "first_byte_within_ms": {"p50": 3, "p95": 3, "p99": 3}},
-            "v2": {"done": 412, "failed": 9, "cut": 2, "first_byte_within_ms": {"p50": 10, "p95": 300, "p99": 300}},
+            "v1": {
+                "done": 7830,
+                "failed": 11,
+                "cut": 0,
+                "sent": 7830,
+                "mended": 0,
+                "first_byte_within_ms": {"p50": 3, "p95": 3, "p99": 3},
+            },
+            "v2": {
+                "done": 412,
+                "failed": 9,
+                "cut": 2,
+                "sent": 412,
+                "mended": 0,
+                "first_byte_within_ms": {"p50": 10, "p95": 300, "p99": 300},
+            },
         },
         "refused": 0,
         "seconds": 4.001,
@@ -42,6 +56,21 @@ def test_the_sums_of_all_intervals_are_told_by_revision() -> None:
         "said": "v1: 11 of 7,830 failed, 95 of 100 began within 3 ms; "
         "v2: 9 of 412 failed, 2 of them cut, 95 of 100 began within 300 ms; only 2 of 3 proxies told at the worst time",
     }
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (Answers(5, 5, begun=22), "5 of 22 failed, 17 not answered when it ended"),
+        (Answers(0, begun=75), "0 of 75 failed, 75 not answered when it ended"),
+        (
+            Answers(254, 1, begun=254, again=5, again_failed=1),
+            "1 of 254 failed, 4 answered by another replica than the first",
+        ),
+    ],
+)
+def test_what_was_sent_and_not_answered_or_answered_by_another_is_told(new: Answers, said: str) -> None:
+    assert answered([interval(Answers(3), new)], NAMES)["said"] == f"v1: 0 of 3 failed; v2: {said}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from domain.foresight.rehearsal.learned import Learned
 from domain.foresight.rehearsal.measured import RecordedStep
 from domain.model.deployment import Deployment
 from domain.strategies import parse_policy
-from tests.support.pictures.pictures import NOW, blue_green, deploying
+from tests.support.pictures.pictures import NOW, ROLLING_BACK, blue_green, deploying
 from tests.support.worlds.recorded import steps_of
 
 LEARNED = Learned(starts=(1.0, 1.0, 2.0), stops=(1.0,))
@@ -78,8 +78,17 @@ def test_what_waits_for_a_person_or_a_judge_is_not_slow_however_long_they_take(d
 
 def test_what_was_not_planned_is_named() -> None:
     steps = steps_of(deploying("■■■|"))
-    more = replace(steps[-1], number=5, decision={**steps[-1].decision, "reason": "expired: too long"})
-    assert list(deviations(planned(), [*steps, more])) == ["wave 5 was not planned: expired: too long"]
+    more = replace(steps[-1], number=5, decision={**steps[-1].decision, "reason": "creating 1"})
+    assert list(deviations(planned(), [*steps, more])) == ["wave 5 was not planned: creating 1"]
+
+
+@pytest.mark.parametrize("verdict", ["give_up", "expired"])
+def test_a_plan_that_was_given_up_is_no_deviation(verdict: str) -> None:
+    steps = steps_of(deploying("■■■|"))
+    given_up = replace(steps[1], decision={**steps[1].decision, "verdict": verdict})
+    assert list(deviations(planned(), [steps[0], given_up, *steps[2:], *steps[2:]])) == []
+    back = replace(steps[1], deployment=replace(steps[1].deployment, status=ROLLING_BACK))
+    assert list(deviations(planned(), [steps[0], back, *steps[2:], *steps[2:]])) == []
 
 
 def test_a_wave_that_did_something_else_is_named() -> None:

@@ -70,7 +70,7 @@ def test_harm_that_copies_show(
 def test_copies_are_no_evidence_at_a_weight_and_leave_less_of_the_chance() -> None:
     at_weight: dict[str, Any] = {"stage": 2, "weight": 5000}
     assert decided({}, told(20, 20), **at_weight)[0] is Verdict.SKIPPED
-    seen = Evidence(NOW, Answers(3, 3, begun=3), Answers(52, 0, begun=52), 1, 1)
+    seen = Evidence(NOW, Answers(3, 3, begun=3), Answers(65, 0, begun=65), 1, 1)
     assert decided({}, seen, **at_weight)[0] is Verdict.SKIPPED
     assert decided({}, seen, mirror=None, **at_weight)[0] is Verdict.GIVE_UP
 

@@ -52,7 +52,7 @@ def found(settings: Judge, told: Iterable[Evidence], since: datetime = SINCE) ->
     return judge(settings, folded(settings, told, since), since, NOW)
 
 
-ONLY_ERRORS = Judge(errors=Errors(worse_than="1x"), refused=None)
+ONLY_ERRORS = Judge(errors=Errors(worse_than="1x"), refused=None, redirected=None)
 AT_ONCE = Slow(warm_up="0s")
 
 

@@ -1,4 +1,4 @@
-"""A canary that refuses what the control does not is harmful, whatever callers get wrong."""
+"""A canary that refuses or redirects what the control answers is harmful, whatever callers get wrong."""
 
 import pytest
 
@@ -10,10 +10,20 @@ from tests.domain.judge.test_judged import found, seen
 from tests.support.pictures.pictures import NOW
 
 
+def told(canary: Answers, control: Answers) -> Evidence:
+    return Evidence(NOW, canary, control, 1, 1)
+
+
 def refused(canary: tuple[int, int], control: tuple[int, int]) -> Evidence:
     """Each side as (done, refused)."""
     new, old = (Answers(done, begun=done, refused=its) for done, its in (canary, control))
-    return Evidence(NOW, new, old, 1, 1)
+    return told(new, old)
+
+
+def redirected(canary: tuple[int, int], control: tuple[int, int]) -> Evidence:
+    """Each side as (done, redirected)."""
+    new, old = (Answers(done, begun=done, redirected=its) for done, its in (canary, control))
+    return told(new, old)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +33,12 @@ def refused(canary: tuple[int, int], control: tuple[int, int]) -> Evidence:
         ([refused((50, 50), (950, 950))] * 20, Found.GOOD),  # what callers get wrong is nobody's fault
         ([refused((50, 1), (950, 19))] * 20, Found.GOOD),
         ([refused((1000, 0), (0, 0))], Found.GOOD),
+        ([redirected((20, 20), (380, 0))], Found.HARM),
+        ([redirected((50, 20), (950, 380))] * 20, Found.GOOD),
         ([seen((1, 1), (19, 0))] * 3, Found.HARM),
+        # a fix: 400 in place of 500
+        ([told(Answers(50, begun=50, refused=5), Answers(950, 95, begun=950))] * 40, Found.GOOD),
+        ([told(Answers(50, begun=50, refused=5), Answers(950, begun=950, redirected=95))] * 40, Found.HARM),
     ],
 )
 def test_the_verdict_on_refusals(evidence: list[Evidence], verdict: Found) -> None:
@@ -34,3 +49,10 @@ def test_a_refusal_is_no_failure() -> None:
     said = found(Judge(), [refused((20, 20), (380, 0))]).sentence
     assert said.startswith("canary 20 of 20 were refused, control 0 of 380; if it were no worse")
     assert found(Judge(errors=None), [refused((1000, 0), (0, 0))]).found is Found.GOOD
+
+
+def test_what_neither_side_has_any_of_is_not_said() -> None:
+    said = found(Judge(), [redirected((10, 2), (90, 5))]).sentence
+    assert said.startswith(
+        "canary 0 of 10 failed, control 0 of 90; canary 2 of 10 were redirected, control 5 of 90: 3.6 "
+    )

@@ -6,9 +6,9 @@ import pytest
 
 from domain.commands.base import DeploymentCommand
 from domain.commands.registry import BUTTONS, button_of
-from domain.foresight.offered import Past, offered
+from domain.foresight.offered import offered
 from domain.model.deployment import Deployment, RolloutOutcome
-from domain.steering.past import EndedRollout, KnownRevision
+from domain.steering.past import EndedRollout, KnownRevision, Past
 from domain.steering.steered import Asking
 from tests.support.pictures.pictures import (
     DESTROYED,

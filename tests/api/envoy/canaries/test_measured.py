@@ -40,6 +40,13 @@ def test_each_answer_is_counted_once_by_revision_with_what_failed_and_what_was_c
         eventually(lambda: tuple(answers.done for answers in came()) == done)
         assert tuple((answers.failed, answers.refused) for answers in came()) == ((0, 0), (0, done[1]))
 
+        this.new.status = 302
+        came, (old, new) = this.came(), served(this)
+        this.ask(20)
+        done = served(this)[0] - old, served(this)[1] - new
+        eventually(lambda: tuple(answers.done for answers in came()) == done)
+        assert tuple((answers.failed, answers.redirected) for answers in came()) == ((0, 0), (0, done[1]))
+
         this.new.status, this.new.cuts = 200, True
         came, (_, new) = this.came(), served(this)
         while served(this)[1] < new + 3:
@@ -68,7 +75,7 @@ def test_a_request_counts_when_it_is_sent_and_as_failed_when_nobody_waits_for_it
 
 
 NOTHING = Answers()
-SLOW = Judge(errors=None, refused=None, slow=Slow(warm_up="0s"), chance_of_false_abort="0.1%")
+SLOW = Judge(errors=None, refused=None, redirected=None, slow=Slow(warm_up="0s"), chance_of_false_abort="0.1%")
 
 
 def judged(this: Rolling) -> Judged:
