@@ -22,7 +22,7 @@ _DUE = """
     SELECT o.id, d.id AS deployment_id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
            coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
            coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
-           CASE WHEN o.back_reason IS NULL THEN o.unanswered END AS unanswered
+           CASE WHEN o.back_reason IS NULL AND NOT o.is_undo THEN o.unanswered END AS unanswered
       FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
       LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true
       LEFT JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = o.steps
@@ -45,7 +45,8 @@ _NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY
 class DueRollout(NamedTuple):
     """A rollout under way. `has_baseline`: its canary is compared with a fresh one.
 
-    `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`.
+    `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`;
+    None where it is not asked for: what a person leads back goes back to nothing by itself.
     """
 
     id: UUID

@@ -11,6 +11,8 @@ LONGEST = 2
 SHORTEST = timedelta(seconds=5)
 """No request is unanswered before it has waited so long, however quick the old revision is."""
 FIRST_BYTES_LATE = timedelta(seconds=3)
+EXCUSED = 0.001
+"""Where the old revision fails so often that so many in a row are no rarer than this, they are not the new one's."""
 
 
 def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
@@ -19,8 +21,15 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
     Those that failed count at once. Those under way count where the old revision answers: after `LONGEST` times as long
     as the slowest of its answers took. An answer that has begun is one; a 5xx is none.
 
+    Where the old revision fails as well, or who asks leaves both at once, none counts: that is no fault of the new one.
+
     Proxies add first bytes up to two seconds late, so in the beginning some are of answers from before the first look.
     """
+    count = _left(intervals, old, new)
+    return 0 if count and _are_excused(count, intervals, old, new) else count
+
+
+def _left(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
     told, late = (_told(intervals, new, since) for since in (intervals[0].at, intervals[0].at + FIRST_BYTES_LATE))
     if told.done > told.failed_first or sum(late.first_byte) > told.done:
         return None
@@ -28,8 +37,17 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
     if patience is None:
         return told.failed_first
     sent_by = intervals[-1].at - patience
-    sent = sum(interval.of[new].begun or 0 for interval in intervals if new in interval.of and interval.at <= sent_by)
+    sent = sum(interval.of[new].begun for interval in intervals if new in interval.of and interval.at <= sent_by)
     return told.failed_first + max(0, sent - max(told.done, sum(told.first_byte)))
+
+
+def _are_excused(count: int, intervals: Sequence[Interval], old: UUID, new: UUID) -> bool:
+    """By what callers of the old revision met since the new one was asked first; by all, if nobody asked it since."""
+    since = next((interval.at for interval in intervals if new in interval.of), intervals[0].at)
+    beside, ever = (_told(intervals, old, at) for at in (since, intervals[0].at))
+    met = beside if beside.done else ever
+    # one more of each kind: few answers are no certainty
+    return bool(met.done) and ((met.failed + 1) / (met.done + 2)) ** count > EXCUSED
 
 
 def _told(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:

@@ -17,7 +17,7 @@ from tests.support.rows.deployments import Made, make_deployment, write
 
 DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-SOME = Answers(412, 9, (403, *(0 for _ in FIRST_BYTE_MS)), 2)
+SOME = Answers(412, 9, (403, *(0 for _ in FIRST_BYTE_MS)), 2, 420, 3, 5, 1, 6)
 
 
 def interval(made: Made, number: int, *, quiet: bool = False, reporting: int = 2) -> Interval:
@@ -112,3 +112,10 @@ def test_intervals_go_with_their_rollout(engine: Engine) -> None:
     write(engine, f"UPDATE deployments SET {status} WHERE id = %s", made.id)
     write(engine, "DELETE FROM rollouts WHERE id = %s", made.rollout_id)
     assert recorded(engine, made) == []
+
+
+def test_an_undo_is_not_asked_whether_it_answers(engine: Engine) -> None:
+    make_deployment(engine, "■|■", status=DEPLOYING)
+    assert [due.unanswered for due in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [0]
+    write(engine, "UPDATE rollouts SET is_undo = true")
+    assert [due.unanswered for due in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [None]

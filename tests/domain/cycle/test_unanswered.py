@@ -73,8 +73,16 @@ NONE = answers(0)
         # where the old revision answers nobody either, or too slowly to say, waiting is no failure
         (told((1, NONE, answers(0, begun=9)), (60, NONE, answers(0, begun=9))), 0),
         (told((1, answers(1, longer=1), answers(0, begun=9)), (600, QUICK, answers(0, begun=9))), 0),
-        # a proxy with an older bootstrap does not tell what has begun
-        (told((1, QUICK, Answers(3, 3)), (60, QUICK, Answers(1, 1))), 4),
+        # an outage of both, or a caller who leaves both at once, is no fault of the new one
+        (told((1, QUICK, NONE), (2, answers(9, 9), answers(26, 26))), 0),
+        (told((1, answers(228, 228), answers(26, 26))), 0),
+        (told((1, answers(61, 60), answers(20, 20))), 0),
+        (told((1, answers(9, 9), NONE), (2, NONE, answers(26, 26))), 0),
+        # but for a tenth, or for one alone, it is not excused; nor for what the old one did before there was a new one
+        (told((1, answers(100, 10), answers(20, 20))), 20),
+        (told((1, answers(1, 1), answers(20, 20))), 20),
+        (told((1, answers(500, 500), NONE), (2, answers(50), answers(20, 20))), 20),
+        (told((1, NONE, answers(20, 20))), 20),
     ],
 )
 def test_who_was_sent_something_and_answered_nothing(intervals: list[Interval], count: int | None) -> None:

@@ -21,7 +21,7 @@ ROLLING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailab
 
 
 @contextmanager
-def updating(edge: Edge, spoil: Callable[[Replica], None]) -> Iterator[Made]:
+def updating(edge: Edge, spoil: Callable[[Replica], None]) -> Iterator[tuple[Made, Replica, Replica]]:
     """One replica of each revision, the new one spoilt before its first request; one more never comes up."""
     with replicas("old", "new") as (old, new):
         spoil(new)
@@ -31,13 +31,13 @@ def updating(edge: Edge, spoil: Callable[[Replica], None]) -> Iterator[Made]:
         edge.routes.tell()
         eventually(lambda: ask(edge, made) == 200)
         with cycling(edge.routes.engine):
-            yield made
+            yield made, old, new
 
 
-def ask(edge: Edge, made: Made) -> int | None:
-    """The status; None after a second without an answer."""
+def ask(edge: Edge, made: Made, patience: float = 1.0) -> int | None:
+    """The status; None after so many seconds without an answer."""
     with suppress(httpx.ReadTimeout):
-        return httpx.get(f"{edge.envoy.url}/{made.name}/", timeout=1).status_code
+        return httpx.get(f"{edge.envoy.url}/{made.name}/", timeout=patience).status_code
     return None
 
 
@@ -57,7 +57,7 @@ def told(edge: Edge, made: Made) -> dict[str, Any]:
 
 @pytest.mark.parametrize("spoil", [fails, hangs])
 def test_a_rolling_update_to_what_answers_nobody_goes_back(edge: Edge, spoil: Callable[[Replica], None]) -> None:
-    with updating(edge, spoil) as made, ThreadPoolExecutor(8) as callers:
+    with updating(edge, spoil) as (made, _, _), ThreadPoolExecutor(8) as callers:
 
         def is_back() -> bool:
             list(callers.map(ask, repeat(edge, 8), repeat(made)))
@@ -70,7 +70,7 @@ def test_a_rolling_update_to_what_answers_nobody_goes_back(edge: Edge, spoil: Ca
 
 
 def test_one_that_answers_anybody_is_not_sent_back_by_what_it_left_before(edge: Edge) -> None:
-    with updating(edge, lambda _: None) as made:
+    with updating(edge, lambda _: None) as (made, _, _):
 
         def has_answered() -> bool:
             ask(edge, made)
@@ -78,3 +78,16 @@ def test_one_that_answers_anybody_is_not_sent_back_by_what_it_left_before(edge: 
 
         eventually(has_answered)
         assert told(edge, made)["back_reason"] is None
+
+
+def test_who_leaves_both_at_once_turns_no_rollout_back(edge: Edge) -> None:
+    with updating(edge, hangs) as (made, old, new), ThreadPoolExecutor(8) as callers:
+        old.seconds = new.seconds = 0.5
+        old.hangs_up = True  # nobody is there any more when they would answer
+
+        def asked_long_enough() -> bool:
+            list(callers.map(ask, repeat(edge, 8), repeat(made), repeat(0.1)))
+            return new.served["GET"] >= 40
+
+        eventually(asked_long_enough)
+        assert told(edge, made) == {"back_reason": None, "unanswered": 0}
