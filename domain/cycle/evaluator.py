@@ -42,8 +42,7 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
-            paused = Decision.wait_for_person("paused; 'rollway resume' goes on", "it is paused", "resume")
-            return self._standing(deployment, paused, now)
+            return self._standing(deployment, _paused(deployment), now)
         policy, unanswered = deployment.rollout.policy, deployment.rollout.unanswered or 0
         if unanswered >= (policy.limits.unanswered or math.inf):
             said = f"the new revision answered none of {unanswered} requests"
@@ -52,10 +51,9 @@ class DeploymentStrategyEvaluator:
             return self._standing(deployment, Decision.held(deployment.hold), now)
         strategy = self.strategy_of(policy)
         decision = strategy.evaluate_cycle(deployment, policy.spec, now)
-        if decision.waits_for_person and decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
-            # never tell a person to type a command that would be refused
-            verb = decision.waits.verb or ("promote" if strategy.promotion else "abort")
-            decision = replace(decision, waits=replace(decision.waits, verb=verb))
+        if decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
+            verb = "promote" if strategy.promotion else "abort"  # whatever it says itself might be refused
+            decision = decision.waiting_for(replace(decision.waits, typed=f"rollway {verb} {deployment.name}"))
         return hold_back(decision, deployment, now)
 
     def evaluate_back(self, deployment: Deployment, now: datetime) -> Decision:
@@ -63,8 +61,7 @@ class DeploymentStrategyEvaluator:
         if deployment.rollout is None or deployment.current_revision_id is None:
             raise ValueError(f"{deployment.name} rolls back without a revision to go back to")
         if deployment.paused_at is not None:
-            said = "paused on the way back; 'rollway resume' goes on"
-            return self._standing(deployment, Decision.wait_for_person(said, "it is paused", "resume"), now)
+            return self._standing(deployment, _paused(deployment), now)
         policy = deployment.rollout.policy
         return self.strategy_of(policy).go_back(deployment, policy.spec, deployment.current_revision_id, now)
 
@@ -74,11 +71,11 @@ class DeploymentStrategyEvaluator:
         canary = self.strategy_of(rollout.policy).turned_back(turned, rollout.policy.spec, at_once=at_once)
         return replace(rollout, canary=canary)
 
-    def awaited_verb(self, deployment: Deployment, now: datetime) -> str | None:
-        """Return what a person must type before the rollout goes on; None where nobody is waited for."""
+    def wait_of(self, deployment: Deployment, now: datetime) -> Decision | None:
+        """Return the wait that the next look at a rollout finds before its limits; None if it finds something else."""
         decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
         found = contained(decide, (deployment,), now).assignments.get(deployment.id)
-        return found.awaited_verb if found else None
+        return found if found and found.waits else None
 
     def budget(self, deployment: Deployment) -> Budget:
         """Return the budget of the deployment's running rollout. Raises ValueError outside a rollout."""
@@ -93,6 +90,10 @@ class DeploymentStrategyEvaluator:
             return wait
         policy = deployment.rollout.policy
         return meanwhile(wait, self.strategy_of(policy).keep_whole(deployment, policy.spec, now))
+
+
+def _paused(deployment: Deployment) -> Decision:
+    return Decision.wait_for_person("it is paused", f"rollway resume {deployment.name}")
 
 
 EVALUATOR = DeploymentStrategyEvaluator(STRATEGIES)

@@ -98,6 +98,12 @@ def is_judged(rollout: Rollout) -> bool:
     return EVALUATOR.strategy_of(rollout.policy).is_judged(rollout, rollout.policy.spec)
 
 
+def wait_in_words(deployment: Deployment, now: datetime) -> str:
+    """What the next look at the rollout waits for, as its strategy says it; empty where it goes on."""
+    wait = EVALUATOR.wait_of(deployment, now)
+    return wait.waits.reason if wait and wait.waits else ""
+
+
 def unpaused(deployment: Deployment, now: datetime) -> Deployment:
     """No longer paused. The time of a canary's weight goes on where it stood still."""
     rollout, paused_at = deployment.rollout, deployment.paused_at

@@ -139,11 +139,11 @@ def classify(
         revision=transition.revision,
         due_at=_due_at(decision, verdict, attempts, bounds, now) if stays else _due_next(to, now),
         attempts=attempts if stays and verdict is not Verdict.GIVE_UP else 0,
-        clock_stopped=decision.waits_for_person,
+        clock_stopped=decision.clock_stopped,
         desired_replicas=_desired(decision, deployment, to),
         degraded_reason=degraded_reason,
         retry_at=retry_at,
-        waits=decision.waits if verdict is Verdict.SKIPPED or decision.waits_for_person else None,
+        waits=decision.waits if verdict is Verdict.SKIPPED or decision.clock_stopped else None,
         harms=decision.harms and verdict is decision.verdict,
     )
 
@@ -181,7 +181,7 @@ def _due_at(decision: Decision, verdict: Verdict, attempts: int, bounds: Bounds,
         return now + timedelta(seconds=ERROR_PAUSE_SECONDS * attempts)
     if verdict in (Verdict.EXPIRED, Verdict.GIVE_UP):
         return now + timedelta(seconds=RETRY_SECONDS)
-    if decision.waits_for_person:
+    if decision.clock_stopped:
         return decision.recheck_at
     clocks = [deadline.at for deadline in bounds.deadlines]
     if decision.recheck_at is not None:

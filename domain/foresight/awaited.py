@@ -6,11 +6,8 @@ from datetime import datetime, timedelta
 from domain.foresight.plan.around import Around
 from domain.foresight.rehearsal.learned import Span
 from domain.model.deployment import Deployment, Route, RouteStatus
-from domain.model.waits import Waits, WaitsFor
+from domain.model.waits import COMES_TO, Waits, WaitsFor
 from domain.words.numbers import duration
-
-_GOES_BY: dict[str, str] = {"abort": "goes back", "activate": "gives it one"}
-"""What a verb does; the others let it go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +24,12 @@ def awaited(deployment: Deployment, waits: Waits, around: Around, now: datetime)
     """What is known around the deployment tells a replica from its host, or from what that lacks."""
     if waits.kind is WaitsFor.ROUTE:
         return _of_route(deployment, waits, around, now)
+    name = deployment.name
     if waits.kind is WaitsFor.PERSON:
-        typed = f"rollway {waits.verb} {deployment.name}{' REVISION' if waits.verb == 'activate' else ''}"
-        said = f"waits for a person, since {waits.words}: '{typed}' {_GOES_BY.get(waits.verb, 'goes on')}"
-        return Awaited(WaitsFor.PERSON, f"{deployment.name} {said}", typed)
-    return Awaited(waits.kind, f"{deployment.name} {waits.words}")
+        said = f"{name} waits for a person, since {waits.words}: '{waits.typed}' {COMES_TO.get(waits.verb, 'goes on')}"
+        return Awaited(WaitsFor.PERSON, said, waits.typed)
+    doing = "is not going forward" if waits.kind is WaitsFor.HOLD else "waits"
+    return Awaited(waits.kind, f"{name} {doing}: {waits.words}")
 
 
 def route_name(route: Route) -> str:

@@ -25,8 +25,10 @@ class End:
 
 
 def waits_of(decision: ClassifiedDecision) -> Waits:
-    """What a wait is for; a strategy of somebody's own may give the reason alone."""
-    return decision.waits or Waits(WaitsFor.TIME, f"waits: {decision.reason.removeprefix('waiting: ')}")
+    """What a wait is for. Raises ValueError for a decision that changes something."""
+    if decision.waits is None:
+        raise ValueError(f"{decision.deployment.name} does not wait: {decision.reason}")
+    return decision.waits
 
 
 def end_of(decision: ClassifiedDecision, now: datetime) -> End:

@@ -26,8 +26,6 @@ class CheckPendingHandler(DeploymentHandler):
 
     def decide(self, deployment: Deployment, now: datetime) -> Decision:  # noqa: ARG002  (no clock in this phase)
         if deployment.current_revision_id is None:
-            return Decision.wait(
-                f"waiting for a first revision: 'rollway activate {deployment.name} REVISION' gives it one",
-                waits=Waits(WaitsFor.PERSON, "it has no revision yet", verb="activate"),
-            )
+            typed = f"rollway activate {deployment.name} REVISION"
+            return Decision.wait(Waits(WaitsFor.PERSON, "it has no revision yet", typed=typed))
         return Decision.success(f"the first revision is there, scaling to {deployment.desired_replicas}")

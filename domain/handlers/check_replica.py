@@ -25,7 +25,6 @@ from domain.strategies.budget import Budget, resting_budget
 from domain.strategies.waiting import for_replicas
 from domain.words.numbers import number_of
 
-_AT_REST = Waits(WaitsFor.NOTHING)
 RULES_SHOWN_SECONDS = 30
 """How old the reason of a deployment with rules may get. It shows whether a value is missing or old."""
 
@@ -55,11 +54,11 @@ def _autoscaled(deployment: Deployment, found: Decision, now: datetime) -> Decis
         return replace(Decision.success(scaling.reason), desired_replicas=scaling.desired)
     quiet = [rule for rule in judge_rules(*known) if isinstance(rule, Quiet)]
     times = (found.recheck_at, *(rule.until for rule in quiet), now + timedelta(seconds=RULES_SHOWN_SECONDS))
-    return replace(
-        found,
-        reason="; ".join((found.reason, *dict.fromkeys(rule.reason for rule in quiet))),
-        recheck_at=min(at for at in times if at is not None),
-    )
+    recheck_at = min(at for at in times if at is not None)
+    if found.waits is None:
+        return found
+    words = "; ".join((found.waits.words, *dict.fromkeys(rule.reason for rule in quiet)))
+    return replace(found, recheck_at=recheck_at).waiting_for(replace(found.waits, words=words))
 
 
 def _was_given_up(deployment: Deployment, now: datetime) -> bool:
@@ -83,20 +82,20 @@ def drift(deployment: Deployment, now: datetime) -> Decision:
         return Decision.success(f"{number_of(sound, 'replica')}, {deployment.desired_replicas} wanted")
     if idle := buckets.idle():
         return Decision.success(f"{number_of(len(idle), 'replica')} out of traffic")
+    next_at, budget = buckets.next_change_at(now), budget_at_rest(deployment)
     if buckets.sick:
         said = f"{len(buckets.sick)} unhealthy, replaced unless back soon"
-        return Decision.wait(said, buckets.next_change_at(now), for_replicas(buckets, budget_at_rest(deployment), now))
+        return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
     if deployment.degraded_reason is not None:
         return Decision.success("nothing is off any more, so the mark can go")
     said = f"{len(buckets.ready)} of {number_of(deployment.desired_replicas, 'replica')} healthy"
     if buckets.starting:
-        return Decision.wait(said, buckets.next_change_at(now), for_replicas(buckets, budget_at_rest(deployment), now))
-    return Decision.wait(said, buckets.next_change_at(now), _AT_REST)
+        return Decision.wait(for_replicas(said, buckets, budget, now), next_at)
+    return Decision.wait(Waits(WaitsFor.NOTHING, said), next_at)
 
 
 def _degraded(deployment: Deployment, until: datetime | None) -> Decision:
-    said = f"degraded: {deployment.degraded_reason}"
-    return Decision.wait(said, until, Waits(WaitsFor.TIME, f"waits for its next try: {said}", until=until))
+    return Decision.wait(Waits(WaitsFor.TIME, f"degraded: {deployment.degraded_reason}"), until)
 
 
 def budget_at_rest(deployment: Deployment) -> Budget:
@@ -106,4 +105,5 @@ def budget_at_rest(deployment: Deployment) -> Budget:
 
 def is_settled(deployment: Deployment, now: datetime) -> bool:
     """Whether a deployment with a revision is ready, and nothing of it is off, sick or on its way."""
-    return deployment.status.lifecycle is Lifecycle.READY and drift(deployment, now).waits is _AT_REST
+    waits = drift(deployment, now).waits if deployment.status.lifecycle is Lifecycle.READY else None
+    return waits is not None and waits.kind is WaitsFor.NOTHING

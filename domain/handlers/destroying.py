@@ -31,6 +31,6 @@ class DestroyingHandler(DeploymentHandler):
         if live := deployment.active_routes:
             return Decision.moved(f"draining {all_of(len(live), 'replica')}", RouteChanges.drain(ids(live)))
         if deployment.routes:
-            said = f"waiting: {number_of(len(deployment.routes), 'replica')} still stopping"
-            return Decision.wait(said, waits=for_stopping(deployment.routes))
+            said = f"{number_of(len(deployment.routes), 'replica')} still stopping"
+            return Decision.wait(for_stopping(said, deployment.routes))
         return Decision.success("the last replica is gone")

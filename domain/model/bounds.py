@@ -97,7 +97,7 @@ def _timeout(seconds: float) -> str:
 
 def hardened(decision: Decision, bounds: Bounds, attempts: int, now: datetime) -> tuple[Verdict, str]:
     """Return the final verdict and its reason. `attempts`: errors in a row."""
-    if decision.verdict is Verdict.SUCCESS or decision.waits_for_person:
+    if decision.verdict is Verdict.SUCCESS or decision.clock_stopped:
         return decision.verdict, decision.reason
     if (deadline := passed(bounds, now)) is not None:
         return Verdict.EXPIRED, f"{deadline.what} has passed; last: {decision.reason}{_failure(bounds)}"

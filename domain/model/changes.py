@@ -1,7 +1,7 @@
 """A decision as plain data: the verdict, and what the cycle does to routes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 from uuid import UUID
@@ -94,24 +94,28 @@ class RouteChanges:
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
 
-    `recheck_at`: when time alone may change the answer. `waits_for_person`: the deadlines of the rollout stand still,
-    because it waits for a person, is held, or watches a canary. `desired_replicas`: the new count that an autoscaling
-    rule gives. `waits`: what a wait waits for; None if only the reason says it.
+    `recheck_at`: when a handler looks again, though nothing has changed. `clock_stopped`: the limits of the rollout
+    stand still. `desired_replicas`: the new count that an autoscaling rule gives. `waits`: what a wait waits for, from
+    which its reason is made.
     """
 
     verdict: Verdict
     reason: str
     changes: RouteChanges = RouteChanges()
     recheck_at: datetime | None = None
-    waits_for_person: bool = False
+    clock_stopped: bool = False
     desired_replicas: int | None = None
     waits: Waits | None = None
     harms: bool = False
 
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.SKIPPED and self.waits is None:
+            raise ValueError(f"a decision that waits says what for: {self.reason}")
+
     @property
     def awaited_verb(self) -> str | None:
         """What a person must type before the rollout goes on; None where nobody is waited for."""
-        waits = self.waits if self.waits_for_person else None
+        waits = self.waits if self.clock_stopped else None
         return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
 
     @classmethod
@@ -125,26 +129,23 @@ class Decision:
         return cls(Verdict.NEED_RETRY, reason, changes, recheck_at)
 
     @classmethod
-    def wait(cls, reason: str, recheck_at: datetime | None = None, waits: Waits | None = None) -> Self:
+    def wait(cls, waits: Waits, recheck_at: datetime | None = None, *, clock_stopped: bool = False) -> Self:
         """Nothing to do until something changes, or until `recheck_at`."""
-        return cls(Verdict.SKIPPED, reason, recheck_at=recheck_at, waits=waits)
+        return cls(Verdict.SKIPPED, waits.reason, recheck_at=recheck_at, clock_stopped=clock_stopped, waits=waits)
 
     @classmethod
-    def wait_for_person(cls, reason: str, since: str = "", verb: str = "") -> Self:
-        """Wait until a person types a command; no deadline runs meanwhile. `since`: the reason without the command."""
-        waits = Waits(WaitsFor.PERSON, since or reason, verb=verb)
-        return cls(Verdict.SKIPPED, reason, waits_for_person=True, waits=waits)
+    def wait_for_person(cls, words: str, typed: str = "") -> Self:
+        """Wait until a person types a command; no limit counts meanwhile. A strategy leaves to others which one."""
+        return cls.wait(Waits(WaitsFor.PERSON, words, typed=typed), clock_stopped=True)
 
     @classmethod
     def held(cls, hold: Hold) -> Self:
-        """Wait until the hold ends; no deadline runs meanwhile."""
-        waits = Waits(WaitsFor.HOLD, f"is not going forward: {hold.reason}", until=hold.until)
-        return cls(Verdict.SKIPPED, hold.reason, recheck_at=hold.until, waits_for_person=True, waits=waits)
+        """Wait until the hold ends; no limit counts meanwhile."""
+        return cls.wait(Waits(WaitsFor.HOLD, hold.reason, until=hold.until), hold.until, clock_stopped=True)
 
-    @classmethod
-    def look_on(cls, reason: str, until: datetime | None, waits: Waits | None = None) -> Self:
-        """Watch a canary until then, or until a person goes on; no deadline runs meanwhile."""
-        return cls(Verdict.SKIPPED, reason, recheck_at=until, waits_for_person=True, waits=waits)
+    def waiting_for(self, waits: Waits) -> Self:
+        """Tell the wait in other words; the reason of a step stays what it was."""
+        return replace(self, waits=waits, reason=waits.reason if self.verdict is Verdict.SKIPPED else self.reason)
 
     @classmethod
     def give_up(cls, reason: str, *, harms: bool = False) -> Self:

@@ -3,8 +3,8 @@
 The line of a ladder that waits sets it, and nobody guesses it again.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -50,25 +50,42 @@ def too_short(passed: timedelta, needed: timedelta, what: str) -> Inequality:
     return Inequality(seconds, "<", needed.total_seconds(), words)
 
 
+COMES_TO = {"abort": "goes back", "activate": "gives it one"}
+"""What follows of what a person types; of all else, it goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a decision waits for, in `words` that follow the deployment's name; for a person they say since when.
+    """What a decision waits for, and in `words` how things stand: "1 new starting; 2 of 3 ready", "green is healthy".
 
     `routes`: the replicas that are waited for. `seconds`: how long that takes them by the policy. `until`: when time
-    alone may end it, where that is not the next look. `verb`: what a person types, which is not refused. `blocked`:
-    which inequalities hold it, worked out for whoever reads them, and not in the cycles of a whole fleet.
+    alone may end it, where a judge looks before. `typed`: what a person is to type, which is not refused. `blocked`:
+    which inequalities hold it; worked out when they are read, and not in the cycles of a whole fleet.
     """
 
     kind: WaitsFor
-    words: str = ""
+    words: str
     routes: tuple[Route, ...] = ()
-    blocked: Callable[[], Iterable[Inequality]] = field(default=tuple, compare=False)
+    blocked: Iterable[Inequality] = ()
     seconds: float | None = None
     until: datetime | None = None
-    verb: str = ""
+    typed: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The sentence of a decision that waits: "waiting: 1 new starting; 2 of 3 ready"."""
+        if self.kind in (WaitsFor.NOTHING, WaitsFor.HOLD):
+            return self.words
+        follows = f"; '{self.typed}' {COMES_TO.get(self.verb, 'goes on')}" if self.typed else ""
+        return f"waiting: {self.words}{follows}"
+
+    @property
+    def verb(self) -> str:
+        """The command that a person is to type, without its arguments; empty where nobody is to."""
+        return self.typed.split()[1] if self.typed else ""
 
     @property
     def blocked_by(self) -> str | None:
         """The inequalities that still block, in words; None where there is none."""
-        *most, last = [each.words for each in self.blocked() if each.holds] or [""]
+        *most, last = [each.words for each in self.blocked if each.holds] or [""]
         return " and ".join(filter(None, (", ".join(most), last))) or None

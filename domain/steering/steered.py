@@ -67,5 +67,5 @@ class Steered:
         rollout = self.deployment.rollout
         if self.already or rollout is None:
             return self
-        waits_for = EVALUATOR.awaited_verb(self.deployment, now) if rollout.clock_stopped_at else None
-        return replace(self, waits_for=waits_for, guard=guard_of(self.deployment))
+        wait = EVALUATOR.wait_of(self.deployment, now) if rollout.clock_stopped_at else None
+        return replace(self, waits_for=wait.awaited_verb if wait else None, guard=guard_of(self.deployment))

@@ -11,8 +11,8 @@ its deployment is called degraded meanwhile:
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from domain.model.changes import Decision, RouteChanges
-from domain.model.deployment import Deployment, Route, RouteStatus, StartFailures, Verdict
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment, Route, RouteStatus, StartFailures
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
 from domain.words.numbers import doubling_pause, number_of
 
@@ -77,14 +77,8 @@ def hold_back(decision: Decision, deployment: Deployment, now: datetime) -> Deci
     later = min((at for at in (decision.recheck_at, start_at) if at and at > now), default=None)
     changes = replace(decision.changes, rollout_specs=others)
     if not changes:
-        return replace(
-            decision,
-            verdict=Verdict.SKIPPED,
-            changes=RouteChanges(),
-            reason=f"waiting: {why}",
-            recheck_at=later,
-            waits=_waits(failures, starting, now),
-        )
+        waits = _waits(why, failures, starting, now)
+        return Decision.wait(waits, later, clock_stopped=decision.clock_stopped)
     goes_on_at_once = decision.recheck_at is not None and decision.recheck_at <= now
     recheck_at = now if goes_on_at_once else later
     return replace(decision, changes=changes, reason=f"{decision.reason}; {why}", recheck_at=recheck_at)
@@ -98,11 +92,10 @@ def _starting(deployment: Deployment, failures: StartFailures) -> tuple[Route, .
     )
 
 
-def _waits(failures: StartFailures, starting: tuple[Route, ...], now: datetime) -> Waits:
+def _waits(words: str, failures: StartFailures, starting: tuple[Route, ...], now: datetime) -> Waits:
     """The one that is being tried comes first; without one it is the pause after the last."""
     if tried := len(starting):
         alone = Inequality(tried + 1, ">", 1, f"{tried} being tried + 1 > 1 at a time")
-        return Waits(WaitsFor.ROUTE, routes=starting, blocked=lambda: (alone,))
+        return Waits(WaitsFor.ROUTE, words, starting, (alone,))
     pause = too_short(now - failures.last_at, next_start_at(failures) - failures.last_at, "after the last failure")
-    words = f"waits for its next try, after {number_of(failures.in_a_row, 'start')} failed in a row"
-    return Waits(WaitsFor.TIME, words, blocked=lambda: (pause,))
+    return Waits(WaitsFor.TIME, words, blocked=(pause,))

@@ -79,7 +79,7 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
             return _promoted(buckets, spec, now)
         blue = _keep_blue(deployment, buckets, budget, now)
         if complete:
-            return _together(blue, _wait_to_promote(deployment, spec, promote_at, now), buckets, now)
+            return _together(blue, _wait_to_promote(spec, promote_at, now), buckets, now)
         room = max(0, buckets.room(budget) - blue.changes.created)
         return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
 
@@ -133,8 +133,7 @@ def _keep_blue(deployment: Deployment, buckets: Buckets, budget: Budget, now: da
 def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, room: int, now: datetime) -> Decision:
     of_all = f"{len(buckets.ready)} of {budget.desired} green healthy"
     if buckets.starting:
-        waits = for_replicas(buckets, budget, now)
-        return Decision.wait(f"waiting: {of_all}, {len(buckets.starting)} starting", waits=waits)
+        return Decision.wait(for_replicas(f"{of_all}, {len(buckets.starting)} starting", buckets, budget, now))
     replaceable = buckets.replaceable(now)
     missing = max(0, budget.desired - len(buckets.target) + len(replaceable))
     create = min(missing, room)
@@ -147,21 +146,18 @@ def _complete_green(deployment: Deployment, buckets: Buckets, budget: Budget, ro
         changes += RouteChanges.drain(ids(replaceable))
         return Decision.moved(f"{said} ({of_all})", changes, now if replaceable else None)
     no_room = f"; no room to create {missing} ({buckets.occupied(budget)} of at most {budget.ceiling})"
-    said = f"waiting: {of_all}, {len(buckets.sick)} unhealthy{no_room if missing else ''}"
-    return Decision.wait(said, waits=for_replicas(buckets, budget, now))
+    said = f"{of_all}, {len(buckets.sick)} unhealthy{no_room if missing else ''}"
+    return Decision.wait(for_replicas(said, buckets, budget, now))
 
 
-def _wait_to_promote(deployment: Deployment, spec: BlueGreenSpec, promote_at: datetime, now: datetime) -> Decision:
+def _wait_to_promote(spec: BlueGreenSpec, promote_at: datetime, now: datetime) -> Decision:
     if spec.auto_promote:
         left, delay = promote_at - now, timedelta(seconds=spec.promote_delay_seconds)
-        words = "waits for green to be healthy for promote_delay_seconds"
-        waits = Waits(WaitsFor.TIME, words, blocked=lambda: (too_short(delay - left, delay, "in health"),))
-        said = f"waiting: green is healthy, promoted in {left.total_seconds():.0f} s"
-        return Decision.wait(said, promote_at, waits)
-    since = "green is healthy"
-    return Decision.wait_for_person(
-        f"waiting: {since}; 'rollway promote {deployment.name}' moves the traffic to it", since
-    )
+        words = f"green is healthy, promoted in {left.total_seconds():.0f} s"
+        return Decision.wait(
+            Waits(WaitsFor.TIME, words, blocked=(too_short(delay - left, delay, "in health"),)), promote_at
+        )
+    return Decision.wait_for_person("green is healthy")
 
 
 def _together(blue: Decision, green: Decision, buckets: Buckets, now: datetime) -> Decision:
@@ -176,8 +172,7 @@ def _together(blue: Decision, green: Decision, buckets: Buckets, now: datetime) 
             changes=green.changes + blue.changes,
             recheck_at=recheck_at,
         )
-    if blue.verdict is Verdict.SUCCESS:
-        return replace(green, recheck_at=recheck_at)
-    return replace(
-        green, reason=f"{green.reason}; blue: {blue.reason.removeprefix('waiting: ')}", recheck_at=recheck_at
-    )
+    green = replace(green, recheck_at=recheck_at)
+    if blue.waits is None or green.waits is None:
+        return green
+    return green.waiting_for(replace(green.waits, words=f"{green.waits.words}; blue: {blue.waits.words}"))

@@ -46,8 +46,8 @@ def converge(deployment: Deployment, target: UUID, budget: Budget, now: datetime
         RouteChanges.create(target, create) + RouteChanges.promote(ids(promoted)) + RouteChanges.drain(ids(drained))
     )
     if not changes:
-        waits = for_replicas(buckets, budget, now)
-        return Decision.wait(_waiting(buckets, budget), buckets.next_change_at(now), waits)
+        waits = for_replicas(_incomplete(buckets, budget), buckets, budget, now)
+        return Decision.wait(waits, buckets.next_change_at(now))
     moved = Decision.moved(
         steps(
             creating(create, buckets, budget),
@@ -98,9 +98,9 @@ def _in_the_way(buckets: Buckets, replaceable: tuple[Route, ...], budget: Budget
     return worst_first(replaceable)[:1]
 
 
-def _waiting(buckets: Buckets, budget: Budget) -> str:
+def _incomplete(buckets: Buckets, budget: Budget) -> str:
     return (
-        f"waiting: {len(buckets.ready)} of {budget.desired} ready, {len(buckets.starting)} starting, "
+        f"{len(buckets.ready)} of {budget.desired} ready, {len(buckets.starting)} starting, "
         f"{len(buckets.sick)} unhealthy, {len(buckets.foreign)} of other revisions; "
         f"{buckets.occupied(budget)} of at most {budget.ceiling}"
     )

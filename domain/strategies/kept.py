@@ -21,6 +21,7 @@ from uuid import UUID
 
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route, Verdict
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, worst_first
 from domain.strategies.budget import Budget
@@ -48,7 +49,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     changes = RouteChanges.create(current, create, drain=ids(drained))
     recheck_at = next_replaceable_at(live, now)
     if not changes:
-        return Decision.wait("what stands still is whole", recheck_at)
+        return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"), recheck_at)
     said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
     return hold_back(Decision.moved(said, changes, now if drained else recheck_at), deployment, now)
 

@@ -45,10 +45,8 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
         if foreign := worst_first(buckets.foreign):
             return Decision.moved(counted("draining", len(foreign), "old"), RouteChanges.drain(ids(foreign)))
         if buckets.foreign_stopping:
-            return Decision.wait(
-                f"waiting: {len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts",
-                waits=for_replicas(buckets, budget, now),
-            )
+            said = f"{len(buckets.foreign_stopping)} old still stopping, and none may be when a new one starts"
+            return Decision.wait(for_replicas(said, buckets, budget, now))
         replaceable = buckets.replaceable(now)
         idle = [route for route in buckets.idle() if route not in replaceable]
         if idle or replaceable:
@@ -61,9 +59,6 @@ class RecreateStrategy(AbstractDeploymentStrategy[RecreateSpec]):
             return Decision.moved(said, changes, buckets.next_change_at(now))
         if len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
-        said = f"waiting: {len(buckets.ready)} of {budget.desired} new ready"
-        return Decision.wait(
-            f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}",
-            buckets.next_change_at(now),
-            for_replicas(buckets, budget, now),
-        )
+        said = f"{len(buckets.ready)} of {budget.desired} new ready"
+        said = f"{said}; {buckets.occupied(budget)} of at most {budget.ceiling}"
+        return Decision.wait(for_replicas(said, buckets, budget, now), buckets.next_change_at(now))

@@ -33,6 +33,7 @@ from domain.model.bounds import RouteCounts
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route
 from domain.model.policy import StrategySpec
+from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
@@ -84,16 +85,17 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             return Decision.moved(f"bringing {len(idle)} new into traffic", RouteChanges.promote(ids(idle)), now)
         if wave and (buckets.starting or buckets.warming):
             said = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
-            waits = for_replicas(buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
-            return Decision.wait(said, buckets.next_ready_at, waits)
+            waits = for_replicas(said, buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
+            return Decision.wait(waits, buckets.next_ready_at)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
         replaced = buckets.replaceable(now)
         drained = [*foreign, *replaced]
         if not create and not drained:
-            waits = for_replicas(buckets, budget, now, min_ready=spec.min_ready_seconds)
-            return Decision.wait(_blocked(buckets, budget), buckets.next_change_at(now), waits)
+            said = _blocked(buckets, budget)
+            waits = for_replicas(said, buckets, budget, now, min_ready=spec.min_ready_seconds)
+            return Decision.wait(waits, buckets.next_change_at(now))
         said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
         # A drain makes room, so the next cycle follows at once. A wave that also created replicas must wait for them,
@@ -128,7 +130,7 @@ def _continuous(buckets: Buckets, budget: Budget) -> tuple[int, list[Route]]:
 
 @lru_cache(maxsize=1024)  # a fleet has many waits and few numbers
 def _wait_for(starting: int, ready: int, desired: int) -> Decision:
-    return Decision.wait(_still_coming(starting, 0, ready, desired))
+    return Decision.wait(Waits(WaitsFor.ROUTE, _still_coming(starting, 0, ready, desired)))
 
 
 def _still_coming(starting: int, warming: int, ready: int, desired: int) -> str:
@@ -137,13 +139,13 @@ def _still_coming(starting: int, warming: int, ready: int, desired: int) -> str:
         parts.append(f"{starting} new starting")
     if warming:
         parts.append(f"{warming} healthy, but not for min_ready_seconds yet")
-    return f"waiting: {' and '.join(parts)}; {ready} of {desired} ready"
+    return f"{' and '.join(parts)}; {ready} of {desired} ready"
 
 
 def _blocked(buckets: Buckets, budget: Budget) -> str:
     serving = sum(route.is_serving for route in (*buckets.target, *buckets.foreign))
     return (
-        f"waiting: {len(buckets.ready)} of {budget.desired} new ready, {len(buckets.starting)} starting, "
+        f"{len(buckets.ready)} of {budget.desired} new ready, {len(buckets.starting)} starting, "
         f"{len(buckets.sick)} unhealthy; no room to create ({buckets.occupied(budget)} of at most {budget.ceiling}), "
         f"nothing to spare ({serving} serving, {budget.keep} to keep)"
     )

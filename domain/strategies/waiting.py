@@ -8,8 +8,8 @@ stopping   1 stopping > 0                  nothing goes on before it is gone
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from domain.model.deployment import Route
 from domain.model.waits import Inequality, Waits, WaitsFor, too_short
@@ -17,24 +17,38 @@ from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 
 
-def for_replicas(buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False) -> Waits:
+def for_replicas(  # noqa: PLR0913  (the words, and all that the inequalities are made of)
+    words: str, buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False
+) -> Waits:
     """What starts comes first, then those that are not warm, those that are sick, and those that take up room."""
     routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
-    blocked = partial(_inequalities, buckets, budget, now, min_ready, wave=wave)
-    if not routes:
-        return Waits(WaitsFor.TIME, "waits for room", blocked=blocked)
-    warm = min_ready if routes is buckets.warming else None
-    return Waits(WaitsFor.ROUTE, routes=routes, blocked=blocked, seconds=warm)
+    blocked = Incomplete(buckets, budget, now, min_ready, wave)
+    warm = min_ready if routes and routes is buckets.warming else None
+    return Waits(WaitsFor.ROUTE if routes else WaitsFor.TIME, words, routes, blocked, warm)
 
 
-def for_stopping(routes: tuple[Route, ...]) -> Waits:
+def for_stopping(words: str, routes: tuple[Route, ...]) -> Waits:
     """All of them must be gone."""
-    return Waits(WaitsFor.ROUTE, routes=routes, blocked=lambda: (_stopping(len(routes)),))
+    return Waits(WaitsFor.ROUTE, words, routes, (_stopping(len(routes)),))
 
 
 def _in_the_way(buckets: Buckets, budget: Budget) -> tuple[Route, ...]:
     stopping = (*buckets.foreign_stopping, *buckets.stopping)
     return stopping if budget.count_stopping or budget.alone else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """The inequalities that keep replicas from being complete, made of what was counted when somebody reads them."""
+
+    buckets: Buckets
+    budget: Budget
+    at: datetime
+    min_ready: float
+    wave: bool
+
+    def __iter__(self) -> Iterator[Inequality]:
+        return _inequalities(self.buckets, self.budget, self.at, self.min_ready, wave=self.wave)
 
 
 def _inequalities(

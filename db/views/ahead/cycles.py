@@ -6,8 +6,9 @@ from db.views.deployments import DeploymentView
 from db.views.timeline import StepView
 from domain.cycle.after import routes_after
 from domain.cycle.recording import changes_from_json, inputs_from_json
+from domain.cycle.rollout import wait_in_words
 from domain.model.changes import RouteChanges
-from domain.model.deployment import Deployment, RouteStatus, Verdict
+from domain.model.deployment import Deployment, Verdict
 from domain.model.picture import picture
 
 
@@ -33,8 +34,8 @@ def cycles(step: StepView) -> list[Cycle]:
     if not changes.created:
         return [own]
     after = replace(before, routes=routes_after(before.routes, changes, at))
-    starting = sum(route.status is RouteStatus.PROVISIONING for route in after.active_routes)
-    return [own, cycle_of(after, "wait", f"waiting: {starting} new starting")]
+    wait = wait_in_words(after, at)
+    return [own, cycle_of(after, "wait", wait)] if wait else [own]
 
 
 def cycle_of(deployment: Deployment | DeploymentView, did: str, why: str) -> Cycle:

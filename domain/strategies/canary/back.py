@@ -15,14 +15,14 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment
-from domain.model.waits import Waits, WaitsFor
 from domain.strategies.backoff import held_until
 from domain.strategies.base import AbstractDeploymentStrategy, SpecT
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.steps import percent
-from domain.strategies.canary.waiting import soonest
+from domain.strategies.canary.waiting import for_proxies, soonest
+from domain.strategies.waiting import for_replicas
 from domain.words.numbers import WHOLE, number_of
 
 
@@ -74,9 +74,9 @@ def _from_weight(  # noqa: PLR0913
     old = Buckets.of(deployment.routes, target, now)
     recheck_at = soonest((converging.recheck_at, held_until(deployment), old.next_change_at(now)), now)
     if canary.weight_known_at is None:
-        what = f"every live proxy to acknowledge {percent(given)} for the canary"
-        return Decision.wait(f"waiting: {what}", recheck_at, Waits(WaitsFor.PROXIES, f"waits for {what}"))
-    return Decision.wait(f"waiting: the canary answers {percent(given)} of the requests until old ones can", recheck_at)
+        return Decision.wait(for_proxies(given), recheck_at)
+    said = f"the canary answers {percent(given)} of the requests until old ones can"
+    return Decision.wait(for_replicas(said, old, budget, now), recheck_at)
 
 
 def at_once(deployment: Deployment, given: int, harm: str, budget: Budget) -> str:

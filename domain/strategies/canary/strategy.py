@@ -53,7 +53,7 @@ from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, percent, weight_at
-from domain.strategies.canary.waiting import for_a_look, looking, soonest, still_coming, waits_for_sides
+from domain.strategies.canary.waiting import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
 
@@ -96,7 +96,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
         if changes:
             return Decision.moved(_said(deployment, changes, budget), changes, now)
-        return Decision.wait("both sides are whole", soonest(times, now))
+        return Decision.wait(Waits(WaitsFor.NOTHING, "both sides are whole"), soonest(times, now))
 
     def go_back(self, deployment: Deployment, spec: CanarySpec, target: UUID, now: datetime) -> Decision:
         """Go back as old ones can answer. Harm that its judge finds on the way takes all requests away at once."""
@@ -135,19 +135,15 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
         if len(buckets.ready) < sizes.canary or buckets.idle() or beside < sizes.fresh:
-            waits = waits_for_sides(buckets, both, sizes.canary, spec.min_ready_seconds, now)
-            return Decision.wait(still_coming(buckets, sizes.canary, beside, sizes.fresh), recheck_at, waits)
+            said = still_coming(buckets, sizes.canary, beside, sizes.fresh)
+            waits = waits_for_sides(said, buckets, both, sizes.canary, spec.min_ready_seconds, now)
+            return Decision.wait(waits, recheck_at)
         if canary.weight_known_at is None:
-            what = f"every live proxy to acknowledge {percent(canary.weight)} for the canary"
-            return Decision.wait(f"waiting for {what}", recheck_at, Waits(WaitsFor.PROXIES, f"waits for {what}"))
+            return Decision.wait(for_proxies(canary.weight), recheck_at)
         if is_over or rising:
             return _next(canary, spec, Stage(canary.stage + is_over, sizes.weight), judged.sentence, now)
         said = looking(in_words(spec, canary.weight), over_at, judged, now)
-        if over_at is None and not judged.decides:
-            name = deployment.name
-            typed = f"waiting: {said}; 'rollway promote {name}' goes on, 'rollway abort {name}' goes back"
-            return Decision.look_on(typed, recheck_at, Waits(WaitsFor.PERSON, said))
-        return Decision.look_on(f"waiting: {said}", recheck_at, for_a_look(said, judged, times, now))
+        return Decision.wait(for_a_look(said, over_at, judged, times, now), recheck_at, clock_stopped=True)
 
     def _falling(
         self, deployment: Deployment, spec: CanarySpec, canary: CanaryState, judged: Judgement, now: datetime

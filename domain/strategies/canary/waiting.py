@@ -9,6 +9,7 @@ from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.judge import Judgement
+from domain.strategies.canary.steps import percent
 from domain.strategies.waiting import for_replicas
 
 
@@ -17,7 +18,7 @@ def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
     warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
     its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
     return (
-        f"waiting: {len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
+        f"{len(buckets.ready)} of {wanted} canary replicas healthy{warming}, "
         f"{len(buckets.starting)} starting, {len(buckets.sick)} unhealthy{its_baseline}"
     )
 
@@ -30,23 +31,32 @@ def looking(what: str, over_at: datetime | None, judged: Judgement, now: datetim
     return f"{share}; {judged.sentence}" if judged.sentence else share
 
 
-def waits_for_sides(
-    buckets: Buckets, sides: tuple[Decision, Decision], wanted: int, min_ready: float, now: datetime
+def waits_for_sides(  # noqa: PLR0913
+    words: str, buckets: Buckets, sides: tuple[Decision, Decision], wanted: int, min_ready: float, now: datetime
 ) -> Waits:
     """What either side waits for; where both are complete, some of the canary are not warm, or none can be spared."""
     if found := next((side.waits for side in sides if side.waits), None):
-        return found
+        return replace(found, words=words)
     alone = replace(buckets, foreign=(), foreign_stopping=())
-    return for_replicas(alone, Budget(wanted, wanted, 0), now, min_ready=min_ready)
+    return for_replicas(words, alone, Budget(wanted, wanted, 0), now, min_ready=min_ready)
 
 
-def for_a_look(said: str, judged: Judgement, times: Sequence[datetime | None], now: datetime) -> Waits:
-    """The judge is waited for as soon as it may decide; it looks each second, and finds the same if nobody answers.
+def for_proxies(weight: int) -> Waits:
+    """All proxies that live must know a weight before anything follows of it."""
+    return Waits(WaitsFor.PROXIES, f"every live proxy must acknowledge {percent(weight)} for the canary")
 
-    `times`: when something else may change.
+
+def for_a_look(
+    words: str, over_at: datetime | None, judged: Judgement, times: Sequence[datetime | None], now: datetime
+) -> Waits:
+    """A person is waited for where nobody else ends the step, and the judge as soon as it may decide.
+
+    It looks each second, and finds the same if nobody answers. `times`: when something else may change.
     """
+    if over_at is None and not judged.decides:
+        return Waits(WaitsFor.PERSON, words)
     kind = WaitsFor.JUDGE if judged.decides and judged.decides[0] <= now else WaitsFor.TIME
-    return Waits(kind, f"waits: {said}", until=soonest((*judged.decides, *times), now))
+    return Waits(kind, words, until=soonest((*judged.decides, *times), now))
 
 
 def soonest(times: Iterable[datetime | None], now: datetime) -> datetime | None:

@@ -24,6 +24,7 @@ def step(drawn: str) -> StepView:
 def test_a_step_that_creates_is_followed_by_the_wait_for_what_it_created() -> None:
     drawn = [(cycle.picture, cycle.did, cycle.active, cycle.serving) for cycle in cycles(step("■■|■"))]
     assert drawn == [("■■|■", "create 1, drain 1", 3, 3), ("■|■◇", "wait", 3, 2)]
+    assert cycles(step("■■|■"))[1].why == "waiting: 1 new starting; 1 of 3 ready", "as the strategy says it"
 
 
 def test_the_last_step_says_that_the_rollout_is_completed() -> None:

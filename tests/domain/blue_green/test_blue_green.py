@@ -120,7 +120,7 @@ def test_a_wait_for_a_stopping_replica_says_so_with_its_inequality() -> None:
     green = EVALUATOR.evaluate_one(deploying("■■■|□□~", policy=policy), NOW)
     assert "no room to create 1 (5 live + 1 stopping of at most 6)" in green.reason
     blue = EVALUATOR.evaluate_one(deploying("■■~|□□□", policy=policy), NOW)
-    assert blue.waits_for_person
+    assert blue.clock_stopped
     assert "blue: 2 of 3 ready" in blue.reason
     assert "2 live + 1 stopping of at most 3" in blue.reason
 

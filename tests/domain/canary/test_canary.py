@@ -108,7 +108,7 @@ def test_a_step_is_over_when_its_seconds_have_passed_since_every_proxy_knew() ->
     looking = at_stage("■■■|■", 3, TIMED, **FIRST)
     decision = EVALUATOR.evaluate_one(looking, NOW)
     assert decision.reason == "waiting: the canary has 5 % of the requests, for 1 more s"
-    assert (decision.recheck_at, decision.waits_for_person) == (NOW + timedelta(seconds=1), True)
+    assert (decision.recheck_at, decision.clock_stopped) == (NOW + timedelta(seconds=1), True)
     then = EVALUATOR.evaluate_one(looking, NOW + timedelta(seconds=1))
     assert then.reason == "the canary gets 33.33 % of the requests, on the way to 50 %"
     assert "in 1 s the next step: the canary gets 33.33 %" in why(looking, NOW).sentence
@@ -119,7 +119,7 @@ def test_a_pause_stops_the_time_of_a_step() -> None:
     looking = at_stage("■■■|■", 3, TIMED, **FIRST)
     paused = pause(looking, asking(looking, NOW)).deployment
     later = NOW + timedelta(hours=1)
-    assert cycle(paused, later).reason.startswith("paused")
+    assert cycle(paused, later).reason.startswith("waiting: it is paused")
     resumed = resume(paused, asking(paused, later)).deployment
     assert resumed.rollout
     assert canary_of(resumed.rollout).weight_known_at == later - timedelta(seconds=59)

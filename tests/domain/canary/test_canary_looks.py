@@ -91,5 +91,5 @@ def test_harm_goes_back_in_a_freeze_too_for_what_leads_out_of_trouble_waits_for_
 
 def test_until_then_a_frozen_canary_that_has_requests_is_looked_at_once_a_second() -> None:
     held = EVALUATOR.evaluate_one(frozen(**FIRST), NOW)
-    assert (held.reason, held.recheck_at, held.waits_for_person) == (FROZEN.reason, SECOND_LATER, True)
+    assert (held.reason, held.recheck_at, held.clock_stopped) == (FROZEN.reason, SECOND_LATER, True)
     assert EVALUATOR.evaluate_one(frozen(), NOW).recheck_at == FROZEN.until, "it has none yet"

@@ -40,7 +40,7 @@ def test_what_a_canary_gets_copies_of_is_said() -> None:
     assert looking.reason.startswith(
         "waiting: the canary has copies of 10 % of the requests that only read, for 1 more s"
     )
-    assert looking.waits_for_person
+    assert looking.clock_stopped
     weighed = EVALUATOR.evaluate_one(at_stage("■■■|■", 3, MIRRORING, stage=2, weight=500, **KNOWN), NOW)
     assert weighed.reason.startswith("waiting: the canary has 5 % of the requests; ")
     with pytest.raises(InvalidInputError, match='such as "5%"'):

@@ -16,11 +16,12 @@ from domain.model.bounds import MAX_ATTEMPTS
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Verdict
 from domain.model.policy import RolloutLimits
+from domain.model.waits import Waits, WaitsFor
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting, rolling_back
 from tests.support.pictures.simulation import applied, world_of
 
 MOVED = Decision.moved("creating 1", RouteChanges.create(V2, 1))
-WAIT = Decision.wait("waiting")
+WAIT = Decision.wait(Waits(WaitsFor.TIME, "waiting"))
 DONE = Decision.success("done", RouteChanges.create(V2, 1))
 GIVE_UP = Decision.give_up("hopeless")
 ERROR = Decision(Verdict.ERROR, "ValueError: no")

@@ -1,13 +1,13 @@
 """Why it waits where no replica is in the way: held, without a worker, until a time, or for nothing."""
 
-from dataclasses import replace
 from datetime import timedelta
 
-from domain.foresight.follows import waits_of
+import pytest
+
 from domain.foresight.plan.around import Around
 from domain.foresight.why import why
-from domain.handlers.cycle import cycle
-from domain.model.deployment import StartFailures
+from domain.model.changes import Decision
+from domain.model.deployment import StartFailures, Verdict
 from domain.model.hold import Hold
 from domain.strategies import parse_policy
 from tests.support.pictures.pictures import NOW, PENDING, V2, blue_green, deploying, resting
@@ -70,9 +70,9 @@ def test_proxies_that_have_not_acknowledged_a_weight_are_what_is_waited_for() ->
     policy = parse_policy({"strategy": "canary", "spec": {"steps": ["5%"]}})
     told = why(deploying("■■■|■", policy=policy, rollout={"stage": 1, "weight": 500}), NOW)
     assert told.waits_for == "proxies"
-    assert told.sentence.startswith("web waits for every live proxy to acknowledge 5 % for the canary; in 30 min")
+    assert told.sentence.startswith("web waits: every live proxy must acknowledge 5 % for the canary; in 30 min")
 
 
-def test_what_a_strategy_of_ones_own_waits_for_is_what_it_says() -> None:
-    found = cycle(deploying("■■|◇"), NOW)
-    assert waits_of(replace(found, waits=None, reason="waiting: for the moon")).words == "waits: for the moon"
+def test_a_wait_that_says_nothing_of_what_for_is_no_decision() -> None:
+    with pytest.raises(ValueError, match="a decision that waits says what for: for the moon"):
+        Decision(Verdict.SKIPPED, "for the moon")

@@ -24,7 +24,7 @@ def test_a_wait_always_waits_for_something_that_will_come(case: Case) -> None:
         route.status is RouteStatus.TERMINATING for route in case.deployment.routes
     )
     timed = decision.recheck_at is not None and decision.recheck_at > NOW
-    assert starting or stopping or timed or decision.waits_for_person, decision.reason
+    assert starting or stopping or timed or decision.clock_stopped, decision.reason
 
 
 @given(cases())

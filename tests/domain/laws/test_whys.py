@@ -166,8 +166,8 @@ def test_the_inequality_is_true_and_has_the_numbers_that_are_there(strategy: str
     for deployment, told in waiting(strategy):
         waits = cycle(deployment, NOW).waits
         assert isinstance(waits, Waits), "every line that waits says what for"
-        assert ", ".join(each.words for each in waits.blocked()) == (told.blocked_by or "").replace(" and ", ", ")
-        for each in waits.blocked():
+        assert ", ".join(each.words for each in waits.blocked) == (told.blocked_by or "").replace(" and ", ", ")
+        for each in waits.blocked:
             left, relation, right = re.split(r" ([<>]) ", each.words)
             value, limit = _number(left), _number(right)
             assert value < limit if relation == "<" else value > limit, told.sentence
@@ -189,7 +189,7 @@ class _Asks(RollingUpdateStrategy):
     """Somebody's own, which waits for a person, and has no promotion."""
 
     def evaluate_cycle(self, deployment: Deployment, spec: Any, now: datetime) -> Decision:  # noqa: ARG002
-        return Decision.wait_for_person("waiting: the moon must be full")
+        return Decision.wait_for_person("the moon must be full")
 
 
 def test_a_strategy_without_a_promotion_sends_nobody_to_a_verb_that_refuses_him() -> None:

@@ -12,11 +12,12 @@ from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, StartFailures, Verdict
 from domain.model.policy import RolloutLimits
+from domain.model.waits import Waits, WaitsFor
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, V2, deploying, resting
 from tests.support.pictures.simulation import applied
 
 MOVED = Decision.moved("creating 1", RouteChanges.create(V2, 1))
-WAIT = Decision.wait("waiting")
+WAIT = Decision.wait(Waits(WaitsFor.TIME, "waiting"))
 PAST_DEADLINE = NOW + timedelta(minutes=30)
 
 
@@ -83,9 +84,9 @@ def test_a_new_phase_is_due_at_once() -> None:
 
 
 def test_a_wait_is_due_at_the_earliest_of_all_clocks() -> None:
-    sooner = Decision.wait("waiting", NOW + timedelta(seconds=3))
+    sooner = Decision.wait(Waits(WaitsFor.TIME, "waiting"), NOW + timedelta(seconds=3))
     assert rolled(sooner).due_at == NOW + timedelta(seconds=3)
-    later = Decision.wait("waiting", NOW + timedelta(days=3))
+    later = Decision.wait(Waits(WaitsFor.TIME, "waiting"), NOW + timedelta(days=3))
     assert rolled(later).due_at == PAST_DEADLINE
 
 

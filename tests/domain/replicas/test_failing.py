@@ -7,10 +7,11 @@ import pytest
 from domain.cycle.transitions import classify
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
 from domain.model.changes import Decision
+from domain.model.waits import Waits, WaitsFor
 from domain.replicas.failing import failure_in_short
 from tests.support.pictures.pictures import NOW, deploying
 
-WAIT = Decision.wait("waiting: 1 new starting")
+WAIT = Decision.wait(Waits(WaitsFor.TIME, "1 new starting"))
 PAST_DEADLINE = NOW + timedelta(minutes=30)
 
 

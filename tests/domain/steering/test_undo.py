@@ -164,7 +164,8 @@ def undone(row: Row) -> str:
         return "nothing to do"
     after = steered.deployment
     next_one = cycle(after, NOW)
-    return f"{where(deployment, after)}: {happens(after, Decision(next_one.found, next_one.reason, next_one.changes))}"
+    found = Decision(next_one.found, next_one.reason, next_one.changes, waits=next_one.waits)
+    return f"{where(deployment, after)}: {happens(after, found)}"
 
 
 def in_short(refusal: RollwayError) -> str:

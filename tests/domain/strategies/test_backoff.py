@@ -10,6 +10,7 @@ from domain.handlers.cycle import cycle
 from domain.handlers.scaling import ScalingHandler
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, RouteStatus, StartFailures, Verdict
+from domain.model.waits import Waits, WaitsFor, too_short
 from domain.strategies.backoff import hold_back, next_start_at
 from tests.support.pictures.pictures import NOW, READY, V1, V2, deploying, happens, resting, route_id
 from tests.support.pictures.simulation import all_started, applied, world_of
@@ -118,9 +119,9 @@ def test_a_start_that_is_held_back_leaves_the_rest_of_the_step_as_it_was(
 def test_a_step_that_only_starts_is_a_wait_while_it_is_held_back() -> None:
     deployment = deploying("■■|", start_failures=StartFailures(V2, 2, NOW))
     held = hold_back(Decision.moved("creating 1", RouteChanges.create(V2, 1), NOW), deployment, NOW)
-    assert replace(held, waits=None) == Decision.wait(
-        "waiting: 2 starts failed in a row; the next one is tried in 4 s", NOW + timedelta(seconds=4)
-    )
+    pause = too_short(timedelta(), timedelta(seconds=4), "after the last failure")
+    words = "2 starts failed in a row; the next one is tried in 4 s"
+    assert held == Decision.wait(Waits(WaitsFor.TIME, words, blocked=(pause,)), NOW + timedelta(seconds=4))
     none = replace(deployment, start_failures=StartFailures(V2, 0, NOW))
     step = Decision.moved("creating 1", RouteChanges.create(V2, 1))
     assert hold_back(step, none, NOW) is hold_back(step, replace(none, start_failures=None), NOW) is step

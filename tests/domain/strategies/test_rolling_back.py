@@ -96,7 +96,7 @@ def test_a_rollback_has_no_deadline_and_stays_until_it_is_done() -> None:
 
 def test_a_paused_rollback_waits_for_a_person() -> None:
     decision = DeployingRollingBackHandler().decide(rolling_back("■|■■", paused_at=NOW), NOW)
-    assert (decision.verdict, decision.waits_for_person) == (Verdict.SKIPPED, True)
+    assert (decision.verdict, decision.clock_stopped) == (Verdict.SKIPPED, True)
 
 
 @pytest.mark.parametrize(("s", "u"), [(1, 1), (0, 1), (1, 0), (3, 0), (3, 3)])

@@ -135,7 +135,7 @@ def test_a_wait_says_the_inequality_that_blocks_it() -> None:
 
 def test_a_paused_rollout_waits_for_a_person() -> None:
     decision = EVALUATOR.evaluate_one(deploying("■■■|", paused_at=NOW), NOW)
-    assert (decision.verdict, decision.waits_for_person, bool(decision.changes)) == (Verdict.SKIPPED, True, False)
+    assert (decision.verdict, decision.clock_stopped, bool(decision.changes)) == (Verdict.SKIPPED, True, False)
 
 
 def test_a_failed_new_replica_is_in_no_bucket_and_is_created_again() -> None:

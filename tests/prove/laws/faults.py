@@ -9,6 +9,7 @@ from domain.cycle.rollout import turned_back
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision
 from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Route, RouteStatus, StartFailures
+from domain.model.waits import Waits, WaitsFor
 from domain.steering import trying_again
 from domain.steering.activation import ActivationRequest
 from domain.steering.steered import Asking, Steered
@@ -96,7 +97,11 @@ def _at_once(failures: StartFailures) -> datetime:
 
 
 def _never_again(decision: Decision, deployment: Deployment, now: datetime) -> Decision:
-    return Decision.wait("it failed") if deployment.start_failures else hold_back(decision, deployment, now)
+    return (
+        Decision.wait(Waits(WaitsFor.TIME, "it failed"))
+        if deployment.start_failures
+        else hold_back(decision, deployment, now)
+    )
 
 
 FAULTS = (
