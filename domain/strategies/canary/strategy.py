@@ -87,7 +87,8 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if canary is None or canary.weight is None or goes_back:
             return super().keep_whole(deployment, spec, now)
         judged = judgement(canary, spec, now) if canary.weight and not deployment.paused_at else Judgement()
-        if judged.gives_up:
+        promoted = deployment.rollout is not None and deployment.rollout.promote_requested
+        if judged.harms or (judged.gives_up and not promoted):
             return self._given_up(deployment, spec, judged)
         buckets = Buckets.of(deployment.routes, deploying_revision(deployment), now, spec.min_ready_seconds)
         budget = self.budget_of(deployment, spec)
@@ -160,8 +161,8 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if changes:
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         times = (judged.next_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
-        said = f"waiting: the canary answers {percent(given)} of the requests until old ones can"
-        return Decision.wait(said, soonest(times, now), waits_for_sides(buckets, both, sizes.canary, 0, now))
+        said = f"the canary answers {percent(given)} of the requests until old ones can"
+        return Decision.wait(waits_for_sides(said, buckets, both, sizes.canary, 0, now), soonest(times, now))
 
     def _given_up(self, deployment: Deployment, spec: CanarySpec, judged: Judgement) -> Decision:
         canary = deployment.rollout.canary if deployment.rollout else None
