@@ -107,6 +107,8 @@ class SteeredAnswer(Changed):
     """Whether there was nothing to do."""
     noted: str | None = None
     """Who holds the deployment: it is done as soon as they let go, within a second; null: it is done."""
+    answering: str | None = None
+    """Who answers the requests of a canary that turns back until the old replicas can; null: they do."""
 
 
 class Activated(SteeredAnswer):

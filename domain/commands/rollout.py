@@ -115,11 +115,17 @@ class Promote(DeploymentCommand):
 
 
 class Abort(DeploymentCommand):
-    """Leave a rollout: old and new trade places, within the same budget."""
+    """Leave a rollout: old and new trade places, within the same budget.
+
+    A canary loses its requests as fast as old replicas can answer them, or all at once with `now`.
+    """
 
     task = "rollway.abort"
     answer = SteeredAnswer
     door = Door("POST", f"{DEPLOYMENT}/abort", example={"reason": "it is slow"}, label="Abort", is_planned=True)
+
+    now: bool = False
+    """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 
 
 class Undo(DeploymentCommand):
@@ -136,6 +142,8 @@ class Undo(DeploymentCommand):
 
     revision: _Revision | None = None
     """Left out: the one from before the current one that was not rolled back itself."""
+    now: bool = False
+    """Take all requests from a canary at once, though fewer old replicas than usual answer them until more are up."""
 
 
 class Retry(StartingCommand):

@@ -66,8 +66,11 @@ def begun(deployment: Deployment, begin: Begin, now: datetime) -> Deployment:
     return replace(begins, rollout=replace(rollout, canary=canary))
 
 
-def turned_back(deployment: Deployment, now: datetime) -> Deployment:
-    """The deployment on the way back to the revision and the size from before the rollout; its clocks run."""
+def turned_back(deployment: Deployment, now: datetime, *, at_once: bool = False) -> Deployment:
+    """The deployment on the way back to the revision and the size from before the rollout; its clocks run.
+
+    `at_once`: all requests leave the new side now, whatever the old one can answer.
+    """
     rollout = rollout_of(deployment, "turn back")
     return replace(
         deployment,
@@ -76,7 +79,7 @@ def turned_back(deployment: Deployment, now: datetime) -> Deployment:
         paused_at=None,
         phase_attempts=0,
         phase_started_at=deployment.phase_started_at if deployment.status == ROLLING_BACK else now,
-        rollout=EVALUATOR.sent_back(deployment, replace(rollout, clock_stopped_at=None)),
+        rollout=EVALUATOR.sent_back(deployment, replace(rollout, clock_stopped_at=None), at_once=at_once),
     )
 
 

@@ -56,6 +56,10 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
         """Say what state the way back begins with; `at_once`: nothing is left to the new side."""
         return deployment.rollout.canary if deployment.rollout else None
 
+    def answering(self, deployment: Deployment, spec: SpecT) -> str | None:  # noqa: ARG002
+        """Say who answers on the way back while the old side is too small for all requests; None where it is not."""
+        return None
+
     def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002
         """Say whether a judge looks at what proxies count, or copies of requests are answered."""
         return False

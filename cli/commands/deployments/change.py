@@ -25,10 +25,15 @@ def _activated(result: Result) -> str:
     return _ACTIVATED[Activation(result["activation"])].format(**result)
 
 
+def _aborted(result: Result) -> str:
+    meanwhile = f"; {result['answering']}" if result.get("answering") else ""
+    return f"{result['deployment']} is going back{_already(result)}{meanwhile}"
+
+
 def _undone(result: Result) -> str:
     match result.get("activation"):
         case None:
-            return f"{result['deployment']} is going back{_already(result)}"
+            return _aborted(result)
         case Activation.BEGUN | Activation.SUPERSEDED:
             return f"{result['deployment']} goes back to {result['revision']}"
         case _:
@@ -82,7 +87,7 @@ VERBS: Mapping[str, Verb] = {
         lambda result: f"{result['deployment']} is promoted as soon as its new replicas are healthy",
         rollout_completed,
     ),
-    "abort": Verb(Abort, lambda result: f"{result['deployment']} is going back{_already(result)}", settled),
+    "abort": Verb(Abort, _aborted, settled),
     "undo": Verb(Undo, _undone, gone_back, called={"revision": "--to"}),
     "retry": Verb(
         Retry,

@@ -51,6 +51,19 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
         weight = weight_back(deployment, WHOLE - 1, self.budget_of(deployment, spec)) if self.weighs else None
         return None if weight is None else CanaryState(weight=weight)
 
+    def answering(self, deployment: Deployment, spec: SpecT) -> str | None:
+        """Say who answers until the old side is whole, for how many starts that is, and what takes all away at once."""
+        budget, (old, _) = self.budget_of(deployment, spec), _serving(deployment)
+        if not weight_back(deployment, WHOLE, budget):
+            return None
+        canary = deployment.rollout.canary if deployment.rollout else None
+        few = f"{number_of(old, 'old replica')} {'answers' if old == 1 else 'answer'} what {budget.desired} should"
+        more = f"{max(0, budget.keep - old)} more are up, {max(1, budget.ceiling - budget.desired)} at a time"
+        if canary is None or not canary.weight:
+            return f"{few} until {more}"
+        keeps = f"the canary keeps {percent(canary.weight)} of the requests until {more}"
+        return f"{keeps}; 'rollway abort {deployment.name} --now' takes them away at once, then {few}"
+
     def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:
         """Leave only what the old side cannot answer yet; after harm nothing at all."""
         canary = super().turned_back(deployment, spec, at_once=at_once)

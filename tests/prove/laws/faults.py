@@ -84,8 +84,8 @@ def _size_lost(
     return _RETRY(deployment, replace(last, desired=None) if last else None, outcome, asking)
 
 
-def _back_with_its_size(deployment: Deployment, now: datetime) -> Deployment:
-    return replace(turned_back(deployment, now), desired_replicas=deployment.desired_replicas)
+def _back_with_its_size(deployment: Deployment, now: datetime, *, at_once: bool) -> Deployment:
+    return replace(turned_back(deployment, now, at_once=at_once), desired_replicas=deployment.desired_replicas)
 
 
 def _seldom(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:

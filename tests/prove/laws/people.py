@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
     "promote": lambda state: steering.promote(state.deployment),
     "promote in full": lambda state: steering.promote(state.deployment, full=True),
     "abort": lambda state: steering.abort(state.deployment, asking(state.deployment, state.now)),
+    "abort now": lambda state: steering.abort(state.deployment, asking(state.deployment, state.now), now=True),
     "undo": _undo,
     "retry": _retry,
     "destroy": lambda state: steering.destroy(state.deployment, asking(state.deployment, state.now)),

@@ -10,7 +10,7 @@ from uuid import UUID
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Lifecycle, Rollout
 from tests.prove.laws.limits import failures_allowed
-from tests.prove.laws.spelled import left_to_the_new, returning
+from tests.prove.laws.spelled import left_to_the_new, returning, with_weight
 from tests.prove.state import State
 from tests.support.people.people import asking
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, ROLLING_BACK, V1, V2, V3
@@ -90,6 +90,10 @@ def _steered(name: str, state: State, rollout: Rollout) -> Deployment | None:
             return _awake(state) if paused and not returns else None
         case "abort" | "undo" if paused or not returns:
             return _back(state)
+        case "abort now" if paused or not returns or (canary and canary.weight):
+            back = _back(state)
+            gone = canary and back and back.rollout and replace(back, rollout=with_weight(back.rollout, 0))
+            return gone or back
     return None
 
 

@@ -39,6 +39,8 @@ def ask(command: str, deployment: Deployment, now: datetime) -> Steered:
             return promote(deployment)
         case ["abort"]:
             return abort(deployment, who)
+        case ["abort", "now"]:
+            return abort(deployment, who, now=True)
         case ["undo"]:
             return undo(deployment, None, who)
         case ["retry"]:

@@ -50,7 +50,7 @@ def test_what_is_waited_for_is_printed_as_it_changes_though_the_replicas_stay_as
         ended = rollway("activate", "web", "v2", "--wait", "--timeout", "2")
         paused.result()
     words = [line.split("  ")[-1] for line in ended.out.splitlines()]
-    assert words[-2:] == ["waiting: 1 new starting", "waits for you: rollway resume web"]
+    assert words[-2:] == ["waiting: 1 new starting; 0 of 3 ready", "waits for you: rollway resume web"]
     assert ended.code == 6
 
 
