@@ -80,8 +80,9 @@ def test_who_asks_for_a_judge_is_told_where_its_chances_do_not_hold(
     policy = {"strategy": "canary", "spec": {"steps": ["5%"], "sticky": True, "judge": {}}}
     make_deployment(engine, "■■■", policy=policy, spec={"command": ["sleep", "60"]})
     assert rollway("apply", "-f", str(file)).err == (
-        "note: web: its callers are sticky: where failures follow the caller, as of one that leaves each time, a canary "
-        "that is no worse is aborted more often than 1%; refused and redirected not judged, for one caller could decide\n"
+        "note: web: its callers are sticky: where failures follow the caller, as of one that leaves each time, a "
+        "canary that is no worse is aborted more often than 1%; "
+        "refused and redirected not judged, for one caller could decide\n"
         "note: web: its canary has one replica at 5 %: what befalls that replica alone, such as a busy machine, counts "
         "as the revision's, and aborts it more often than 1%\n"
     )
