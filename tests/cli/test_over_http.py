@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 from domain.installation.tokens import Role
 from tests.cli.conftest import Ended, Rollway
 from tests.support.people.people_api import People
+from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import READY
-from tests.support.pictures.promoted import green_waits
 from tests.support.rows.deployments import ask, make_deployment, read
 
 WEB = """

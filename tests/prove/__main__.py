@@ -15,7 +15,7 @@ from time import monotonic
 from tests.prove.film import beside, film
 from tests.prove.laws.pairs import first_unlike_pair
 from tests.prove.search import Found, Search
-from tests.prove.starts import SPECS, Start, starts
+from tests.prove.starts import SEARCHED, Start, starts
 from tests.prove.state import Left
 
 MOST = 2
@@ -42,7 +42,7 @@ def jobs(replicas: int, together: int, commands: int, only: str, *, whole: bool)
         found.append(Job(start, Left(min(MOST, together), min(asked, together), together)))
     found = [job for job in found if only in job.start.name]
     is_deep = whole and min(commands, together) == MOST
-    deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SPECS if is_deep]
+    deep = [Job(Start(strategy, (), 1), Left(MOST, MOST, 2 * MOST)) for strategy in SEARCHED if is_deep]
     found += [job for job in deep if only in job.start.name]
     return sorted(found, key=lambda job: (-job.left.together, -_most(job.start), job.start.name))
 

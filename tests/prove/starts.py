@@ -1,4 +1,4 @@
-"""Where the search starts from: small rollouts by every strategy. A new strategy needs a line in SPECS."""
+"""Where the search starts from: small rollouts by every strategy."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,38 +9,9 @@ from domain.strategies import parse_policy
 from tests.prove.state import Left, State
 from tests.support.people.people import activate_revision
 from tests.support.pictures.pictures import NOW, READY, V1, V2, resting
+from tests.support.pictures.specs import QUICK_JUDGE, SPECS
 
-COUNTING = (False, True)
-QUICK_JUDGE = {"at_least": {"requests": 1, "seconds": 0}, "at_most": {"seconds": 1}}
-"""A judge that needs little and gives up soon."""
-SPECS: dict[str, list[dict[str, Any]]] = {
-    "rolling_update": [
-        {"max_surge": surge, "max_unavailable": unavailable, "pacing": pacing, "count_stopping": counting}
-        for surge, unavailable, pacing, counting in product((0, 1, 2), (0, 1, 2), ("wave", "continuous"), COUNTING)
-        if surge or unavailable
-    ]
-    + [
-        {"max_surge": "50%", "max_unavailable": "50%"},
-        {"max_surge": 1, "max_unavailable": 0, "min_ready_seconds": 10},
-        {"max_surge": 1, "max_unavailable": 1, "min_ready_seconds": 10, "pacing": "continuous"},
-    ],
-    "blue_green": [
-        {"auto_promote": auto, "scale_down_delay_seconds": delay, "count_stopping": counting}
-        for auto, delay, counting in product((False, True), (0, 60), COUNTING)
-    ]
-    + [{"auto_promote": True, "promote_delay_seconds": 10}],
-    "recreate": [{}],
-    "canary": [
-        {"steps": ["5%"], "max_surge": surge, "max_unavailable": unavailable, "count_stopping": counting}
-        for surge, unavailable, counting in ((1, 0, False), (1, 1, True), (2, 0, False))
-    ]
-    + [{"steps": [{"weight": "5%", "seconds": 10}, "60%"]}]
-    + [
-        {"steps": ["5%"], "judge": {**QUICK_JUDGE, "if_undecided": undecided}}
-        for undecided in ("hold", "promote", "abort")
-    ]
-    + [{"steps": ["50%"], "max_surge": 2, "judge": {**QUICK_JUDGE, "baseline": "fresh"}}],
-}
+SEARCHED = {strategy: specs.searched or specs.told for strategy, specs in SPECS.items()}
 PROGRESS_SECONDS = 600
 FAILURE_BUDGET = 2
 """As many as there are misfortunes, so that a rollout can be given up."""
@@ -84,7 +55,7 @@ class Start:
 
 def starts(most: int) -> Iterator[Start]:
     """Every spec with 1 to `most` replicas; the defaults also with a size for v2, and with a clock for progress."""
-    for strategy, specs in SPECS.items():
+    for strategy, specs in SEARCHED.items():
         for n, spec in product(range(1, most + 1), specs):
             yield Start(strategy, tuple(spec.items()), n)
         for n, size in permutations(range(1, most + 1), 2):

@@ -10,7 +10,7 @@ from domain.model.deployment import Rollout
 from tests.prove import world
 from tests.prove.clocks import failures, told
 from tests.prove.search import Search
-from tests.prove.starts import SPECS, Start
+from tests.prove.starts import SEARCHED, Start
 from tests.prove.state import Left, State
 from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.pictures.values_within import canary_of
@@ -65,7 +65,7 @@ def _ends_by_itself(spec: dict[str, Any]) -> bool:
     return spec.get("judge", {}).get("if_undecided") in ("promote", "abort")
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS["canary"] if _ends_by_itself(spec)], ids=str)
+@pytest.mark.parametrize("spec", [spec for spec in SEARCHED["canary"] if _ends_by_itself(spec)], ids=str)
 def test_over_looks_that_find_nothing_time_jumps_and_the_same_is_reached(
     spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

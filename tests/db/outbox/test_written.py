@@ -9,8 +9,8 @@ from db.connection.engine import in_transaction
 from db.replicas.kills import Kill, record_kills
 from domain.commands.messages import parse_command
 from domain.model.deployment import RouteStatus
+from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.pictures.promoted import green_waits
 from tests.support.rows.deployments import ask, become, make_deployment, mark, read, start_all, write
 from tests.support.rows.sent_statements import sent_by
 from tests.support.rows.windows import freeze, thaw

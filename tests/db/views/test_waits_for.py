@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 from db.connection.engine import in_transaction
 from db.fleet.read import read_fleet
 from db.views.deployments import deployment_named
+from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import PROVISIONING, blue_green, rolling_update
-from tests.support.pictures.promoted import green_waits
 from tests.support.rows.deployments import ask, make_deployment
 from tests.support.rows.windows import freeze, thaw
 from tests.support.workers.coordinators import coordinator_without_redis, run_until_quiet

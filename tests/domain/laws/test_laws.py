@@ -20,11 +20,12 @@ from domain.strategies import STRATEGIES
 from domain.strategies.buckets import Buckets, worst_first
 from tests.support.pictures.pictures import NOW, V1, V2, deploying, resting, rolling_back, rolling_update
 from tests.support.pictures.simulation import until_it_waits
-from tests.support.pictures.snapshots import MELTED, SPECS, Case, cases, routes
+from tests.support.pictures.snapshots import MELTED, Case, cases, routes
+from tests.support.pictures.specs import SPECS
 
 
 def test_every_registered_strategy_is_under_these_laws() -> None:
-    assert set(SPECS) == set(STRATEGIES), "add what its spec may be to tests/support/pictures/snapshots.py"
+    assert set(SPECS) == set(STRATEGIES), "add what its spec may be to tests/support/pictures/specs.py"
 
 
 @given(cases())

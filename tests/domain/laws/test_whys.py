@@ -23,32 +23,16 @@ from domain.model.waits import Waits, WaitsFor
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking, Steered
 from domain.steering.verbs import abort, promote, resume
-from domain.strategies import STRATEGIES, parse_policy
+from domain.strategies import parse_policy
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from tests.support.people.soak_report import size
 from tests.support.pictures import pictures
 from tests.support.pictures.pictures import NOW, PROVISIONING, READY, ROLLING_BACK, SCALING, V1, V2, deploying, resting
 from tests.support.pictures.simulation import next_to_happen
+from tests.support.pictures.specs import SPECS
 
 MOMENTS = size("moments", 500)
 """In which something waits, of each strategy; several times as many in which nothing does are passed over."""
-SPECS: dict[str, Sequence[dict[str, Any]]] = {
-    "rolling_update": (
-        {},
-        {"max_unavailable": 1, "min_ready_seconds": 7.5},
-        {"pacing": "continuous", "max_surge": 2},
-        {"pacing": "continuous", "min_ready_seconds": 30, "count_stopping": True},
-    ),
-    "blue_green": ({}, {"auto_promote": True, "promote_delay_seconds": 60}, {"scale_down_delay_seconds": 90}),
-    "recreate": ({},),
-    "canary": (
-        {},
-        {"steps": [{"weight": "5%", "seconds": 20}, "50%"], "min_ready_seconds": 10},
-        {"steps": ["5%"], "mirror": {"share": "10%", "seconds": 15}, "replicas": 2, "count_stopping": True},
-        {"steps": ["5%"], "judge": {"at_most": {"seconds": 90}}},
-        {"steps": ["5%", "50%"], "judge": {"baseline": "fresh", "if_undecided": "abort"}, "max_surge": 4},
-    ),
-}
 LIMITS = RolloutLimits(timeout_seconds=300)
 FROZEN = Hold("held by the freeze xmas", NOW + timedelta(hours=3))
 TOLD: dict[str, Callable[[Deployment, Asking], Steered]] = {
@@ -105,14 +89,10 @@ def _weight(chance: random.Random, policy: DeploymentPolicy) -> dict[str, Any]:
 def waiting(strategy: str) -> Sequence[tuple[Deployment, Why]]:
     """So many moments in which something waits, with what is told of them."""
     chance = random.Random(f"moments of {strategy}")
-    policies = [parse_policy({"strategy": strategy, "spec": spec}) for spec in SPECS[strategy]]
+    policies = [parse_policy({"strategy": strategy, "spec": spec}) for spec in SPECS[strategy].told]
     moments = (_moment(chance, chance.choice(policies)) for _ in count())
     waits = (each for each in moments if cycle(each, NOW).verdict is Verdict.SKIPPED)
     return [(each, why(each, NOW)) for each in islice(waits, MOMENTS)]
-
-
-def test_every_strategy_has_its_moments() -> None:
-    assert set(SPECS) == set(STRATEGIES)
 
 
 @pytest.mark.parametrize("strategy", SPECS)

@@ -20,7 +20,8 @@ from domain.strategies.budget import Budget, rounded_up
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.steps import CanarySpec
 from domain.strategies.rolling_update import RollingUpdateSpec, RollingUpdateStrategy
-from tests.prove.starts import QUICK_JUDGE, Start
+from tests.prove.starts import Start
+from tests.support.pictures.specs import QUICK_JUDGE
 
 _WAVES, _GREEN, _RETRY = RollingUpdateStrategy.evaluate_cycle, BlueGreenStrategy.evaluate_cycle, trying_again.retry
 

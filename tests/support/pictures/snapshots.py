@@ -16,6 +16,7 @@ from domain.model.policy import DeploymentPolicy
 from domain.strategies import STRATEGIES, parse_policy
 from tests.support.pictures.pictures import NOW, PROVISIONING, ROLLING_BACK, SCALING, V1, V2, V3, resting, rollout_of
 from tests.support.pictures.safety import counted, is_parked, target_of
+from tests.support.pictures.specs import SPECS
 from tests.support.worlds.promised import Promised, promised
 
 
@@ -31,59 +32,8 @@ class ImaginedStatus(StrEnum):
 
 MELTED: Any = ImaginedStatus.MELTED
 REPLICAS = st.integers(0, 12)
-AMOUNTS = st.one_of(
-    st.sampled_from([1, 0, 1, "25%"]), st.integers(0, 13), st.integers(0, 120).map(lambda percent: f"{percent}%")
-)
 STATUSES = st.sampled_from([*RouteStatus, MELTED])
 SECONDS = st.sampled_from([0, 1, 5, 29, 30, 31, 600])
-
-
-def _can_move(spec: dict[str, Any]) -> bool:
-    return not {spec["max_surge"], spec["max_unavailable"]} <= {0, "0%"}
-
-
-SPECS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
-    "rolling_update": st.fixed_dictionaries(
-        {
-            "max_surge": AMOUNTS,
-            "max_unavailable": AMOUNTS,
-            "pacing": st.sampled_from(["wave", "continuous"]),
-            "min_ready_seconds": st.sampled_from([0, 0, 10]),
-            "count_stopping": st.booleans(),
-        }
-    ).filter(_can_move),
-    "blue_green": st.fixed_dictionaries(
-        {
-            "auto_promote": st.booleans(),
-            "promote_delay_seconds": st.sampled_from([0, 0, 10, 60]),
-            "scale_down_delay_seconds": st.sampled_from([0, 60, 600]),
-            "count_stopping": st.booleans(),
-        }
-    ),
-    "recreate": st.just({}),
-    "canary": st.fixed_dictionaries(
-        {
-            "steps": st.sampled_from([["5%"], [{"weight": "5%", "seconds": 10}, "50%"], ["1%", "30%", "99.9%"]]),
-            "replicas": st.sampled_from(["auto", "auto", 1, 3]),
-            "mirror": st.sampled_from([None, None, {"share": "10%", "seconds": 10}]),
-            "max_surge": st.sampled_from([1, 1, 2, "25%", "100%"]),
-            "max_unavailable": AMOUNTS,
-            "min_ready_seconds": st.sampled_from([0, 0, 10]),
-            "count_stopping": st.booleans(),
-        }
-    )
-    | st.fixed_dictionaries(
-        {
-            "steps": st.sampled_from([["5%"], ["5%", "50%"], ["1%", "30%", "49.9%"]]),
-            "replicas": st.sampled_from(["auto", "auto", 1]),
-            "max_surge": st.sampled_from([2, 2, 3, 12]),
-            "max_unavailable": AMOUNTS,
-            "count_stopping": st.booleans(),
-            "judge": st.sampled_from([{"baseline": "fresh", "if_undecided": then} for then in ("hold", "promote")]),
-        }
-    ),
-}
-"""One line for each registered strategy: what its spec may be."""
 
 
 _IN_TRAFFIC = [(TrafficStatus.ACTIVE, None)] * 4
@@ -121,7 +71,7 @@ def routes(draw: st.DrawFn, statuses: st.SearchStrategy[Any] = STATUSES, most: i
 @st.composite
 def policies(draw: st.DrawFn) -> DeploymentPolicy:
     name = draw(st.sampled_from(["rolling_update", *sorted(STRATEGIES)]))
-    return parse_policy({"strategy": name, "spec": draw(SPECS[name])})
+    return parse_policy({"strategy": name, "spec": draw(SPECS[name].arbitrary)})
 
 
 FAILURES = st.one_of(

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.cli.conftest import Rollway
-from tests.support.pictures.promoted import promoted_to_v2
+from tests.support.people.promoted import promoted_to_v2
 from tests.support.rows.deployments import drawn, read
 from tests.support.workers.coordinators import cycling
 

@@ -15,8 +15,8 @@ from db.replicas.reports import RouteReport, apply_reports
 from domain.model.deployment import RouteStatus
 from stack.home.folder import project_root
 from tests.cli.conftest import Rollway
+from tests.support.people.promoted import green_waits
 from tests.support.pictures.pictures import READY, SCALING
-from tests.support.pictures.promoted import green_waits
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import cycling
