@@ -61,7 +61,7 @@ def promote(deployment: Deployment, *, full: bool = False) -> Steered:
     rollout = rollout_of(deployment, "promote")
     strategy = EVALUATOR.strategy_of(rollout.policy)
     if strategy.promotion is None:
-        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself; blue_green and canary do not")
+        raise WrongStateError(f"a {rollout.policy.strategy} moves the traffic by itself: nothing waits to be promoted")
     if full and not strategy.weighs:
         raise WrongStateError(f"a {rollout.policy.strategy} has no weights to pass by; promote it without --full")
     if deployment.status == ROLLING_BACK:

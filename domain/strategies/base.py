@@ -1,6 +1,7 @@
 """What every strategy is: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
@@ -9,7 +10,7 @@ from uuid import UUID
 from domain.model.bounds import RouteCounts
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Rollout
+from domain.model.deployment import Deployment, Rollout, Route
 from domain.model.policy import StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
@@ -63,6 +64,14 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002
         """Say whether a judge looks at what proxies count, or copies of requests are answered."""
         return False
+
+    def control(self, deployment: Deployment, rollout: Rollout, spec: SpecT) -> tuple[Route, ...]:  # noqa: ARG002
+        """Name the old replicas that get as many requests as the new ones, to be compared with them."""
+        return ()
+
+    def cautions(self, spec: SpecT, desired: int) -> Iterable[str]:  # noqa: ARG002
+        """Say before a rollout begins how its judge decides, and where that may be wrong."""
+        return ()
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""

@@ -27,6 +27,11 @@ WHOLE = 10_000
 """What weights are parts of: all requests."""
 
 
+def percent(weight: int) -> str:
+    """5 % for 500."""
+    return f"{weight / 100:g} %"
+
+
 def doubling_pause(tries: int, *, first: float, longest: float) -> timedelta:
     """How long the next of some tries waits: `first`, 2 * first, 4 * first ... seconds, `longest` at most.
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from domain.cycle.evaluator import EVALUATOR
 from domain.model.deployment import Deployment, Rollout
-from domain.strategies.canary.steps import CanarySpec, baseline, percent
-from domain.words.numbers import WHOLE, number_of
+from domain.words.numbers import WHOLE, number_of, percent
 
 _ROUNDING = 1.003
 """Weights are whole hundredths of a percent."""
@@ -36,10 +36,9 @@ def loads(deployment: Deployment) -> list[SideLoad]:
 
 
 def _fresh(deployment: Deployment, rollout: Rollout) -> int:
-    """How many serve in the canary's fresh baseline."""
-    spec = rollout.policy.spec
-    has_baseline = isinstance(spec, CanarySpec) and spec.has_baseline
-    return sum(route.is_serving for route in baseline(deployment, rollout)) if has_baseline else 0
+    """How many serve of those with which the new ones are compared."""
+    policy = rollout.policy
+    return sum(route.is_serving for route in EVALUATOR.strategy_of(policy).control(deployment, rollout, policy.spec))
 
 
 def busiest(before: Deployment, moments: Iterable[SideLoad]) -> str | None:

@@ -1,20 +1,16 @@
 """What a plan warns of: in words, for people, before they start."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
 
+from domain.cycle.evaluator import EVALUATOR
 from domain.foresight.plan.course import Course
 from domain.foresight.plan.subject import Subject
 from domain.foresight.rehearsal.learned import Learned
 from domain.model.deployment import Deployment
 from domain.strategies.budget import Budget
-from domain.strategies.canary.doubts import doubts
-from domain.strategies.canary.steps import CanarySpec
-from domain.words.numbers import duration
 
 _OFTEN = 0.05
 """From this share of failed starts on they are worth a warning."""
-_UNDECIDED: Mapping[str, str] = {"hold": "waits for a person", "promote": "goes on", "abort": "goes back"}
 
 
 def warnings_of(
@@ -54,15 +50,9 @@ def _about_health(subject: Subject) -> Iterator[str]:
 def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
     if any(wave.waits_for_person for wave in typical.waves):
         yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
-    spec = deployment.rollout.policy.spec if deployment.rollout else None
-    if isinstance(spec, CanarySpec) and spec.judge and any(wave.waits_for_judge for wave in typical.waves):
-        judge = spec.judge
-        soonest, latest = (duration(timedelta(seconds=bound.seconds)) for bound in (judge.at_least, judge.at_most))
-        yield (
-            f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
-            f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
-        )
-        yield from doubts(spec, deployment.desired_replicas)
+    policy = deployment.rollout.policy if deployment.rollout else None
+    if policy and any(wave.waits_for_judge for wave in typical.waves):
+        yield from EVALUATOR.strategy_of(policy).cautions(policy.spec, deployment.desired_replicas)
     if typical.seconds is None and not typical.is_cut:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
 

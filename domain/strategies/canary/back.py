@@ -20,10 +20,9 @@ from domain.strategies.base import AbstractDeploymentStrategy, SpecT
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
-from domain.strategies.canary.steps import percent
 from domain.strategies.canary.waiting import for_proxies, soonest
 from domain.strategies.waiting import for_replicas
-from domain.words.numbers import WHOLE, number_of
+from domain.words.numbers import WHOLE, number_of, percent
 
 
 def weight_back(deployment: Deployment, given: int, budget: Budget) -> int:

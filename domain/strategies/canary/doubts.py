@@ -1,9 +1,26 @@
 """Where the chances that a judge promises do not hold: what is said before it judges."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from domain.strategies.budget import surge_budget
-from domain.strategies.canary.steps import CanarySpec, percent, size_at
+from domain.strategies.canary.steps import CanarySpec, size_at
+from domain.words.numbers import duration, percent
+
+_UNDECIDED = {"hold": "waits for a person", "promote": "goes on", "abort": "goes back"}
+
+
+def cautions(spec: CanarySpec, desired: int) -> Iterator[str]:
+    """When its judge decides, and each doubt; nothing without one."""
+    judge = spec.judge
+    if judge is None:
+        return
+    soonest, latest = (duration(timedelta(seconds=bound.seconds)) for bound in (judge.at_least, judge.at_most))
+    yield (
+        f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
+        f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
+    )
+    yield from doubts(spec, desired)
 
 
 def doubts(spec: CanarySpec, desired: int) -> Iterator[str]:

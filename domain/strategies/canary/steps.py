@@ -12,7 +12,7 @@ from domain.model.deployment import Deployment, Rollout, Route
 from domain.strategies.budget import Budget, is_zero
 from domain.strategies.canary.shares import needed
 from domain.strategies.rolling_update import RollingUpdateSpec
-from domain.words.numbers import WHOLE
+from domain.words.numbers import WHOLE, percent
 
 _PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?%")
 
@@ -177,8 +177,3 @@ def baseline(deployment: Deployment, rollout: Rollout) -> tuple[Route, ...]:
         for route in deployment.active_routes
         if route.revision_id == rollout.from_revision_id and route.created_at >= rollout.started_at
     )
-
-
-def percent(weight: int) -> str:
-    """5 % for 500."""
-    return f"{weight / 100:g} %"

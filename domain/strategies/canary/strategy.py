@@ -37,6 +37,7 @@ n=3 surge=2, step 5 %, with a fresh baseline:
     ■■■|  →  ■■■◇|◇  →  ■■■■|■ 5 %, and 5 % for the youngest old one  →  the rest: ■■■|■  →  ■■■|■◇  →  …
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
@@ -44,18 +45,20 @@ from uuid import UUID
 
 from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
-from domain.model.deployment import Deployment, DeploymentSubStep, Rollout
+from domain.model.deployment import Deployment, DeploymentSubStep, Rollout, Route
 from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
+from domain.strategies.canary.doubts import cautions
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
-from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, percent, weight_at
+from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, weight_at
 from domain.strategies.canary.waiting import for_a_look, for_proxies, looking, soonest, still_coming, waits_for_sides
 from domain.strategies.rolling_update import RollingUpdateStrategy
 from domain.strategies.sentences import counted, draining, steps
+from domain.words.numbers import percent
 
 _REST = RollingUpdateStrategy()
 
@@ -76,6 +79,14 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         if canary is None or canary.weight is None:
             return False
         return bool(spec.judge if canary.weight else canary.stage and spec.mirror)
+
+    def control(self, deployment: Deployment, rollout: Rollout, spec: CanarySpec) -> tuple[Route, ...]:
+        """Take the fresh baseline, if it has one."""
+        return baseline(deployment, rollout) if spec.has_baseline else ()
+
+    def cautions(self, spec: CanarySpec, desired: int) -> Iterable[str]:
+        """Say how its judge decides, and where chances do not hold."""
+        return cautions(spec, desired)
 
     def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.

@@ -9,8 +9,8 @@ from domain.model.waits import Waits, WaitsFor
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.judge import Judgement
-from domain.strategies.canary.steps import percent
 from domain.strategies.waiting import for_replicas
+from domain.words.numbers import percent
 
 
 def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
