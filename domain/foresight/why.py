@@ -78,14 +78,14 @@ def _told(  # noqa: PLR0913 -- the parts of one sentence
     deployment: Deployment, told: Awaited, end: End, now: datetime, blocked: str | None = None, cause: str = ""
 ) -> Why:
     left = max(0.0, (end.at - now).total_seconds()) if end.at is not None else None
-    since = f", since {blocked}" if blocked else ""
+    because = f", since {blocked}" if blocked else ""
     follows = f"; in {duration(timedelta(seconds=left))} {end.what}" if left else f"; {end.what}"
     if told.kind is WaitsFor.NOTHING and left is None:
         follows = ""
     return Why(
         deployment=deployment.name,
         state=str(deployment.status),
-        sentence=f"{told.words}{since}{cause}{follows}",
+        sentence=f"{told.words}{because}{cause}{follows}",
         waits_for=told.kind,
         name=told.name,
         blocked_by=blocked,

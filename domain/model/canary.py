@@ -161,8 +161,8 @@ class CanaryState:
         """Remember that every live proxy has acknowledged a table with the weight."""
         return self if self.weight is None or self.weight_known_at else replace(self, weight_known_at=now)
 
-    def paused(self, since: datetime, now: datetime) -> Self:
+    def paused(self, paused_at: datetime, now: datetime) -> Self:
         """Let the time of the weight go on where it stood still while the rollout was paused."""
         if self.weight_known_at is None:
             return self
-        return replace(self, weight_known_at=self.weight_known_at + (now - max(since, self.weight_known_at)))
+        return replace(self, weight_known_at=self.weight_known_at + (now - max(paused_at, self.weight_known_at)))

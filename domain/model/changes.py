@@ -90,6 +90,9 @@ class RouteChanges:
         return cls(park_route_ids=parked, park_until=until) if parked else cls()
 
 
+_NO_CHANGES = RouteChanges()
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
@@ -101,7 +104,7 @@ class Decision:
 
     verdict: Verdict
     reason: str
-    changes: RouteChanges = RouteChanges()
+    changes: RouteChanges = _NO_CHANGES
     recheck_at: datetime | None = None
     clock_stopped: bool = False
     desired_replicas: int | None = None
@@ -119,7 +122,7 @@ class Decision:
         return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
 
     @classmethod
-    def success(cls, reason: str, changes: RouteChanges = RouteChanges()) -> Self:
+    def success(cls, reason: str, changes: RouteChanges = _NO_CHANGES) -> Self:
         """The phase has reached its end, with these last changes."""
         return cls(Verdict.SUCCESS, reason, changes)
 
@@ -131,7 +134,7 @@ class Decision:
     @classmethod
     def wait(cls, waits: Waits, recheck_at: datetime | None = None, *, clock_stopped: bool = False) -> Self:
         """Nothing to do until something changes, or until `recheck_at`."""
-        return cls(Verdict.SKIPPED, waits.reason, recheck_at=recheck_at, clock_stopped=clock_stopped, waits=waits)
+        return cls(Verdict.SKIPPED, waits.reason, _NO_CHANGES, recheck_at, clock_stopped, None, waits)
 
     @classmethod
     def wait_for_person(cls, words: str, typed: str = "") -> Self:

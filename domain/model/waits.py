@@ -74,10 +74,11 @@ class Waits:
     @property
     def reason(self) -> str:
         """The sentence of a decision that waits: "waiting: 1 new starting; 2 of 3 ready"."""
-        if self.kind in (WaitsFor.NOTHING, WaitsFor.HOLD):
+        if self.kind is WaitsFor.NOTHING or self.kind is WaitsFor.HOLD:
             return self.words
-        follows = f"; '{self.typed}' {COMES_TO.get(self.verb, 'goes on')}" if self.typed else ""
-        return f"waiting: {self.words}{follows}"
+        if self.typed:
+            return f"waiting: {self.words}; '{self.typed}' {COMES_TO.get(self.verb, 'goes on')}"
+        return f"waiting: {self.words}"
 
     @property
     def verb(self) -> str:

@@ -17,18 +17,19 @@ class HeldError(UnavailableError):
 class Holder:
     """The session that holds a deployment's row. None where Postgres does not show it, or it has just ended.
 
-    `program`: as it calls itself, with its host and process where it is ours. `since`: its transaction began.
+    `program`: as it calls itself, with its host and process where it is ours. `held_for`: how long its
+    transaction has gone on.
     """
 
     process: int | None = None
     program: str | None = None
-    since: timedelta | None = None
+    held_for: timedelta | None = None
 
     def sentence(self, deployment: str) -> str:
         """Such as "web has been held for 40 s by rollway worker1 4711, process 123 of PostgreSQL"."""
         if self.process is None:
             return f"{deployment} is held by another session"
-        time = f" for {duration(self.since)}" if self.since is not None else ""
+        time = f" for {duration(self.held_for)}" if self.held_for is not None else ""
         program = f"{self.program}, " if self.program else ""
         return f"{deployment} has been held{time} by {program}process {self.process} of PostgreSQL"
 
