@@ -142,7 +142,7 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         both = sides(deployment, buckets, budget, sizes, now)
         changes = above_floor(deployment, canary, both[0].changes + both[1].changes, budget)
         times = (over_at, buckets.next_change_at(now), *(side.recheck_at for side in both))
-        recheck_at = soonest((judged.next_at, *times), now)
+        recheck_at = soonest((judged.next_at, *judged.decides, *times), now)
         if changes:
             return Decision.moved(_said(deployment, changes, budget), changes, now)
         beside = sum(route.is_serving for route in baseline(deployment, rollout))
