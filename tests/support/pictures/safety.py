@@ -3,6 +3,7 @@
 Parked routes are outside the ceiling. What a cycle brings into traffic and what it takes out counts together.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -44,7 +45,11 @@ def check_safety(decision: ClassifiedDecision, now: datetime) -> None:
         return
     budget, count = promised(before), counted(before, now)
     keep = budget.keep_after(promotion=decision.revision is RevisionMove.SWAP)
-    assert count + changes.created <= max(budget.ceiling, count), decision.reason
+    ceiling = budget.ceiling
+    if before.rollout is not None and before.stands_still:  # what stands still has the size of before, or of now
+        at_start = promised(replace(before, desired_replicas=before.rollout.desired_at_start))
+        ceiling = max(ceiling, at_start.ceiling)
+    assert count + changes.created <= max(ceiling, count), decision.reason
     serving = {route.id for route in before.routes if route.is_serving}
     taken = serving & {*changes.drain_route_ids, *changes.park_route_ids}
     left = sum(route.is_serving for route in routes_after(before.routes, changes, now))
