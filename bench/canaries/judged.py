@@ -83,7 +83,7 @@ TRUTHS = (
     _never_answered(0.2),
     Truth("5 % fail after 60 s", Side(hangs=0.05), patience=60, harm=(95, 100)),
     _worse("all refused", replace(FINE, refuses=1)),
-    _worse("1 % refused, not 0", replace(FINE, refuses=0.01)),
+    _worse("1 % refused, not 0", replace(FINE, refuses=0.01), found=80),
     _worse("50 % later, of 200 ms", Side(median=0.2, times=1.5), Side(median=0.2)),
     _worse("twice as late, of 20 ms", Side(times=2)),
 )

@@ -118,7 +118,10 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
         raise RolloutNotFoundError(message, rollout_id=rollout_id)
     (row,), steps, acts = rows, _steps(connection, rollout_id), _acts(connection, rollout_id)
     names = {row.pop(f"{end}_revision_id"): row[f"{end}_revision"] for end in ("from", "to")}
-    told = answered(intervals_of(connection, rollout_id), names)
+    during = [
+        told for told in intervals_of(connection, rollout_id) if not row["ended_at"] or told.at <= row["ended_at"]
+    ]
+    told = answered(during, names)
     otherwise = _against_plan(connection, row.pop("deployment_id"), row["started_at"], steps).deviations
     return receipt(RecordedRollout(**row, steps=steps, acts=acts, deviations=otherwise, requests=told))
 

@@ -1,34 +1,58 @@
 """What proxies are asked to tell: the rollouts whose next interval is due, and where the live proxies are."""
 
+import math
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
 from db.connection.engine import database_now
 from db.locking.live import IS_LIVE
 from db.locking.locked import changed, lock_unheld
 from db.locking.rows import named_row
 from db.proxies.answers import counters_of, intervals_of, record_interval
+from domain.commands.rollout import Undo
 from domain.judge.unanswered import unanswered
 from domain.model.answers import Counters, Look, next_interval
 from domain.model.deployment import Lifecycle
 
+_MEASURED = """
+    SELECT o.id, d.id AS deployment_id, d.name AS deployment, d.version, o.from_revision_id, o.to_revision_id,
+           coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
+           o.ended_at IS NOT NULL AS has_ended,
+           (SELECT name FROM revisions WHERE id = o.from_revision_id) AS from_revision,
+           coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
+           CASE WHEN o.back_reason IS NULL AND NOT o.is_undo THEN o.unanswered END AS unanswered,
+           (o.limits ->> 'unanswered')::int AS most_unanswered
+"""
+_LAST = "LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true"
+
 # Ten minutes after a rollout's last step intervals begin to grow, to a minute at most: one that waits for days must not
 # leave a row for each second of them. A time that lies ahead is from before the database's clock was set back.
-_DUE = """
-    SELECT o.id, d.id AS deployment_id, d.name AS deployment, o.from_revision_id, o.to_revision_id,
-           coalesce(o.spec #>> '{judge,baseline}' = 'fresh', false) AS has_baseline,
-           coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
-           CASE WHEN o.back_reason IS NULL AND NOT o.is_undo THEN o.unanswered END AS unanswered
+_DUE = f"""
+    {_MEASURED}
       FROM deployments d JOIN rollouts o ON o.id = d.rollout_id
-      LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true
+      {_LAST}
       LEFT JOIN rollout_steps s ON s.rollout_id = o.id AND s.step_no = o.steps
      WHERE o.ended_at IS NULL
-       AND (i.at IS NULL OR abs(extract(epoch FROM clock_timestamp() - i.at)) >= greatest(%s,
+       AND (i.at IS NULL OR abs(extract(epoch FROM clock_timestamp() - i.at)) >= greatest(%(every)s,
             least(60, extract(epoch FROM clock_timestamp() - coalesce(s.at, o.started_at)) / 600)))
+     ORDER BY o.id
+"""
+
+# What has ended and answered nobody yet is looked at on, as long as nothing else has begun.
+_UNPROVEN = f"""
+    {_MEASURED}
+      FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
+      {_LAST}
+     WHERE o.outcome = 'completed' AND o.unanswered IS NOT NULL AND NOT o.is_undo
+       AND o.limits ->> 'unanswered' IS NOT NULL AND d.lifecycle = 'ready' AND d.current_revision_id = o.to_revision_id
+       AND clock_timestamp() - o.ended_at < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s'
+       AND o.ended_at > clock_timestamp() - interval '1 h'
+       AND (i.at IS NULL OR abs(extract(epoch FROM clock_timestamp() - i.at)) >= %(every)s)
      ORDER BY o.id
 """
 
@@ -37,27 +61,37 @@ _LIVE = f"""
 """
 
 _WAS_SENT = "SELECT FROM answers WHERE rollout_id = %s AND revision_id = %s LIMIT 1"
-_NOTE_UNANSWERED = "UPDATE rollouts SET unanswered = %s WHERE id = %s AND outcome IS NULL"
+_NOTE_UNANSWERED = "UPDATE rollouts SET unanswered = %s WHERE id = %s AND (outcome IS NULL) = %s"
+_WISH = """
+    INSERT INTO wishes (deployment_id, request_id, task, payload) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+"""
 
 _NOTE_TOLD = "UPDATE proxies SET told_at = clock_timestamp() WHERE node_id = ANY(%s) AND told_at IS NULL"
 
 
 class DueRollout(NamedTuple):
-    """A rollout under way. `has_baseline`: its canary is compared with a fresh one.
+    """A rollout under way, or one that ended just now and has answered nobody.
+
+    `has_baseline`: its canary is compared with a fresh one. `version`: that of its deployment.
 
     `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`;
-    None where it is not asked for: what a person leads back goes back to nothing by itself.
+    None where it is not asked for: what a person leads back goes back to nothing by itself. `most_unanswered`: its
+    limit.
     """
 
     id: UUID
     deployment_id: UUID
     deployment: str
+    version: int
     from_revision_id: UUID
     to_revision_id: UUID
     has_baseline: bool
+    has_ended: bool
+    from_revision: str
     last_id: int
     last_at: datetime
     unanswered: int | None
+    most_unanswered: int | None
 
 
 class LiveProxy(NamedTuple):
@@ -72,8 +106,9 @@ class LiveProxy(NamedTuple):
 
 
 def due_rollouts(connection: Connection[Any], every_seconds: float) -> list[DueRollout]:
-    """The rollouts under way whose last interval ended so long ago."""
-    return connection.cursor(row_factory=named_row(DueRollout)).execute(_DUE, (every_seconds,)).fetchall()
+    """The rollouts under way, or to be proven, whose last interval ended so long ago."""
+    cursor, asked = connection.cursor(row_factory=named_row(DueRollout)), {"every": every_seconds}
+    return [*cursor.execute(_DUE, asked).fetchall(), *cursor.execute(_UNPROVEN, asked).fetchall()]
 
 
 def live_proxies(connection: Connection[Any]) -> list[LiveProxy]:
@@ -102,12 +137,29 @@ def record_look(connection: Connection[Any], rollout: DueRollout, told: dict[str
 def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
     """Until the new revision has answered somebody its requests are counted, and each count is looked at.
 
-    Where somebody holds the deployment the next look at the proxies counts again.
+    Where somebody holds the deployment the next look at the proxies counts again. One that has ended goes back by an
+    undo, unless something has happened since: then the next look asks again.
     """
     if not connection.execute(_WAS_SENT, (rollout.id, rollout.to_revision_id)).fetchall():
         return
     intervals = intervals_of(connection, rollout.id)
     count = unanswered(intervals, rollout.from_revision_id, rollout.to_revision_id)
     if count != rollout.unanswered and lock_unheld(connection, rollout.deployment_id):
-        connection.execute(_NOTE_UNANSWERED, (count, rollout.id))
+        connection.execute(_NOTE_UNANSWERED, (count, rollout.id, not rollout.has_ended))
         changed(connection, [rollout.deployment_id], mark={Lifecycle.DEPLOYING} if count else ())
+        if rollout.has_ended and count and count >= (rollout.most_unanswered or math.inf):
+            _wish_for_an_undo(connection, rollout, count)
+
+
+def _wish_for_an_undo(connection: Connection[Any], rollout: DueRollout, count: int) -> None:
+    """Ask for it as a person does, of the deployment as it was measured."""
+    undo = Undo(
+        request_id=f"unanswered:{rollout.id}:{rollout.last_id}",
+        actor="rollway",
+        reason=f"the new revision answered none of {count} requests",
+        deployment=rollout.deployment,
+        revision=rollout.from_revision,
+        expected_version=rollout.version + 1,
+    )
+    payload = Jsonb(undo.model_dump(mode="json", exclude={"request_id"}))
+    connection.execute(_WISH, (rollout.deployment_id, undo.request_id, undo.task, payload))

@@ -44,6 +44,8 @@ class RolloutLimits(BaseModel):
 
     unanswered: int | None = Field(default=20, ge=1, le=1_000_000)
     """How many requests a new revision may leave unanswered, before it has answered one. null: any number."""
+    unanswered_within_seconds: float = Field(default=60, ge=0, le=3600)
+    """For so long after its end a rollout that answers nobody is still undone."""
 
     def failures_allowed(self, desired: int) -> int:
         """Failed routes at which the rollout is given up, for `desired` replicas."""

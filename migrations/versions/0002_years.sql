@@ -80,6 +80,7 @@ ALTER TABLE routes DROP CONSTRAINT routes_deployment_id_fkey;
 -- unanswered: requests that the new revision left so while it answered none; none once it has answered one
 ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text,
     ADD COLUMN unanswered integer DEFAULT 0 CONSTRAINT rollouts_unanswered_check CHECK (unanswered >= 0);
+CREATE INDEX rollouts_unproven_idx ON rollouts (ended_at) WHERE outcome = 'completed' AND unanswered IS NOT NULL;
 
 -- who is told of transitions, and how: by a webhook, whose URL and secret only the workers know by this name, or by a task
 CREATE TABLE subscriptions (

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from db.commands.execute import heed
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.proxies.edge import Edge
 from tests.support.proxies.web_replicas import Replica, replicas
@@ -91,3 +92,44 @@ def test_who_leaves_both_at_once_turns_no_rollout_back(edge: Edge) -> None:
 
         eventually(asked_long_enough)
         assert told(edge, made) == {"back_reason": None, "unanswered": 0}
+
+
+RECREATE = {"strategy": "recreate", "spec": {}}
+
+
+@pytest.mark.parametrize("spoil", [fails, hangs])
+@pytest.mark.parametrize("policy", [ROLLING, RECREATE], ids=["rolling", "recreate"])
+def test_a_rollout_that_was_done_before_anybody_asked_is_undone(
+    edge: Edge, spoil: Callable[[Replica], None], policy: dict[str, Any]
+) -> None:
+    with replicas("old", "new") as (old, new):
+        spoil(new)
+        picture = "■|■" if policy is ROLLING else "|■"
+        made = edge.make(
+            picture, *([old, new] if policy is ROLLING else [new]), n=1, status=PROVISIONING, policy=policy
+        )
+        engine = edge.routes.engine
+        write(engine, "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s", made.id)
+        with cycling(engine), ThreadPoolExecutor(8) as callers:
+            eventually(lambda: told(edge, made) and outcome(edge, made) == "completed")
+            edge.routes.tell()
+
+            def is_undone() -> bool:
+                list(callers.map(ask, repeat(edge, 8), repeat(made)))
+                heed(engine)
+                return bool(undoes(edge, made))
+
+            eventually(is_undone)
+    (row,) = undoes(edge, made)
+    assert re.fullmatch(r"the new revision answered none of \d+ requests", row["reason"])
+    assert (row["actor"], row["to_revision_id"]) == ("rollway", made.v1)
+
+
+def outcome(edge: Edge, made: Made) -> str | None:
+    (row,) = read(edge.routes.engine, "SELECT outcome FROM rollouts WHERE id = %s", made.rollout_id)
+    return str(row["outcome"])
+
+
+def undoes(edge: Edge, made: Made) -> list[dict[str, Any]]:
+    query = "SELECT actor, reason, to_revision_id FROM rollouts WHERE deployment_id = %s AND is_undo"
+    return read(edge.routes.engine, query, made.id)
