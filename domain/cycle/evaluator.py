@@ -85,7 +85,7 @@ class DeploymentStrategyEvaluator:
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
     def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
-        """Return what a rollout that is held or paused does meanwhile: no more than to keep its replicas whole."""
+        """Return what a held or paused rollout does: keep its replicas whole."""
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy
