@@ -16,6 +16,7 @@ CANARY: Mapping[str, Any] = {
         "judge": {
             "errors": {"allowed": "10%"},
             "refused": {"allowed": "10%"},
+            "redirected": {"allowed": "10%"},
             "at_least": {"requests": 30, "seconds": 1},
         },
     },

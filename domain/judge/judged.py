@@ -100,7 +100,7 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
     sentences = [
         f"{its.said_here}; {_chance('worse than allowed', its.good)}" if its.good >= limits.good else its.said_here
         for its in found
-        if its is found[0] or not its.is_nothing
+        if its is found[0] or not its.is_nothing or found[0].good >= limits.good > its.good
     ]
     said = "; ".join([*sentences, *_under_way(here.exposure, now)])
     sentence, enough = _with_proxies(said, here), _enough(settings, here, since, now)

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.judge.judged import Found
-from domain.judge.settings import Errors, Judge
+from domain.judge.settings import Errors, Judge, Refused
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
 from tests.domain.judge.test_judged import found, seen
@@ -56,3 +56,10 @@ def test_what_neither_side_has_any_of_is_not_said() -> None:
     assert said.startswith(
         "canary 0 of 10 failed, control 0 of 90; canary 2 of 10 were redirected, control 5 of 90: 3.6 "
     )
+
+
+def test_the_measure_that_is_still_waited_for_is_said_though_neither_side_has_any_of_it() -> None:
+    lenient = Judge(errors=Errors(allowed="40%"), refused=Refused(allowed="40%"))
+    said = found(lenient, [seen((50, 0), (50, 0))] * 2)
+    assert said.found is Found.UNDECIDED
+    assert said.sentence.endswith("; canary 0 of 100 were redirected, control 0 of 100")

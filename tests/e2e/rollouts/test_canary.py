@@ -129,6 +129,7 @@ def test_a_canary_that_fails_copies_goes_back_before_any_caller_met_it_and_one_t
             "at_least": {"requests": 5, "seconds": 0},
             "errors": {"allowed": "40%"},
             "refused": {"allowed": "40%"},
+            "redirected": {"allowed": "40%"},
         }
         fleet.ask("set_policy", deployment=name, policy=mirrored(1, **quickly))
         fleet.activate(name, "v3")
