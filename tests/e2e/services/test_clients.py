@@ -83,6 +83,12 @@ print(json.dumps({
 }))
 """
 
+LINT = """
+import { createConfig, lint } from '@redocly/openapi-core'
+const problems = await lint({ ref: 'openapi.json', config: await createConfig({ extends: ['recommended'] }) })
+console.log(JSON.stringify(problems.map(({ message, location }) => `${location[0].pointer}: ${message}`)))
+"""
+
 
 @pytest.fixture(scope="module")
 def people(running_fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
@@ -111,6 +117,19 @@ def ran(folder: Path, *command: str | Path) -> str:
     return done.stdout
 
 
+def with_node(folder: Path) -> None:
+    """Let programs of Node in this folder find what npm has installed; without Node the test is skipped."""
+    if not (TYPESCRIPT.exists() and shutil.which("node")):
+        pytest.skip("NO NODE OR NO NPM, SO NO CLIENT IN TYPESCRIPT IS TRIED HERE: 'make clients' installs the rest")
+    (folder / "node_modules").symlink_to(TYPESCRIPT)
+
+
+def test_redocly_finds_nothing_to_say_of_the_description(described: Path) -> None:
+    with_node(described)
+    (described / "lint.mjs").write_text(LINT, encoding="utf-8")
+    assert json.loads(ran(described, "node", "lint.mjs")) == []
+
+
 def test_a_client_in_python_is_made_with_every_answer_and_drives_a_deployment(people: People, described: Path) -> None:
     if not MAKER.exists():
         pytest.skip("NO MAKER OF CLIENTS, SO NONE IN PYTHON IS TRIED HERE: 'make clients' installs it")
@@ -126,9 +145,7 @@ def test_a_client_in_python_is_made_with_every_answer_and_drives_a_deployment(pe
 def test_a_client_in_typescript_is_checked_against_the_description_and_drives_a_deployment(
     people: People, described: Path
 ) -> None:
-    if not (TYPESCRIPT.exists() and shutil.which("node")):
-        pytest.skip("NO NODE OR NO NPM, SO NO CLIENT IN TYPESCRIPT IS TRIED HERE: 'make clients' installs the rest")
-    (described / "node_modules").symlink_to(TYPESCRIPT)
+    with_node(described)
     (described / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     shutil.copy(Path(__file__).with_name("client.ts"), described)
     programs = TYPESCRIPT / ".bin"
