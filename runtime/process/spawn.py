@@ -1,6 +1,5 @@
-"""Starting one replica process: its user, its log, its own session."""
+"""Starting one replica process: its account first; folder, limits and command with that account's rights."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -9,38 +8,73 @@ from domain.revisions.revision import RevisionSpec
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import Account
 
+_BEGIN = """
+refuse() { printf %s "$1"; exit 126; }
+umask 022
+ulimit -c 0
+folder=$1; shift
+[ -z "$folder" ] || cd -- "$folder" 2>/dev/null || refuse no-folder
+case $1 in
+  */*) [ -e "$1" ] || refuse no-command; [ -f "$1" ] && [ -x "$1" ] || refuse closed-command ;;
+  *) command -v -- "$1" >/dev/null 2>&1 || refuse no-command ;;
+esac
+exec "$@" >&2
+"""
+"""Runs in the replica's process, as its account. What it prints is why the command is not run: until then standard
+output leads to who starts it, and to the log from then on."""
+
 
 def spawn(
     request: ReplicaRequest, env: dict[str, str], log: Path, account: Account | None = None
 ) -> subprocess.Popen[bytes]:
     """Run the command in its own session, output appended to `log`. Raises ReplicaStartError.
 
-    `account`: as whom; without one as the user of this process. The log stays this process's own: it is opened here.
+    `account`: as whom; without one as the user of this process. A folder that this account may not enter is refused,
+    whatever this process may. The log stays this process's own: it is opened here.
     """
-    spec = request.spec
-    if spec.command is None:
+    if request.spec.command is None:
         raise ReplicaStartError(f"revision {request.revision!r} has no command to run as a process")
-    folder = spec.working_directory
-    if folder is not None and not Path(folder).is_dir():
-        message = f"the working directory {folder!r} of revision {request.revision!r} is not a folder on this host"
-        raise ReplicaStartError(message)
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = filled_in(request.spec.command, env)
     with log.open("ab") as output:
         try:
-            return subprocess.Popen(  # noqa: S603  # running the user's command is the purpose
-                filled_in(spec.command, env),
+            child = subprocess.Popen(  # noqa: S603  # running the user's command is the purpose
+                ("/bin/sh", "-c", _BEGIN, "rollway", request.spec.working_directory or "", *command),
                 env=env,
-                cwd=folder,
+                cwd="/" if request.spec.working_directory else None,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=subprocess.PIPE,
+                stderr=output,
                 start_new_session=True,
                 user=account.uid if account else None,
                 group=account.gid if account else None,
                 extra_groups=account.groups if account else None,
             )
         except (OSError, ValueError) as error:
-            raise ReplicaStartError(_why_not(request, account, error)) from error
+            raise ReplicaStartError(f"{_command_of(request)} cannot be started: {error}") from error
+    if child.stdout is None:
+        raise TypeError("a child that was given a pipe has one")
+    with child.stdout as told:
+        why_not = told.read().decode()
+    if why_not:
+        child.wait()
+        raise ReplicaStartError(_in_words(why_not, request, account))
+    return child
+
+
+def _command_of(request: ReplicaRequest) -> str:
+    return f"the command {(request.spec.command or ('',))[0]!r} of revision {request.revision!r}"
+
+
+def _in_words(why_not: str, request: ReplicaRequest, account: Account | None) -> str:
+    who = f" for the user {account.variables['USER']!r}, as whom it runs" if account else ""
+    match why_not:
+        case "no-folder":
+            folder = f"the working directory {request.spec.working_directory!r} of revision {request.revision!r}"
+            return f"{folder} is not a folder on this host{who}"
+        case "no-command":
+            return f"{_command_of(request)} was not found on this host{who}{_where(request.spec)}"
+    return f"{_command_of(request)} is not an executable file{who}"
 
 
 def _where(spec: RevisionSpec) -> str:
@@ -50,16 +84,3 @@ def _where(spec: RevisionSpec) -> str:
         return ""
     unset = "" if spec.working_directory else ", as no working_directory is set"
     return f": it is looked for in {spec.working_directory or Path.cwd()}{unset}"
-
-
-def _why_not(request: ReplicaRequest, account: Account | None, error: OSError | ValueError) -> str:
-    what = f"the command {(request.spec.command or ('',))[0]!r} of revision {request.revision!r}"
-    match error:
-        case FileNotFoundError():
-            return f"{what} was not found on this host{_where(request.spec)}"
-        case PermissionError():
-            who = f" for the user {account.variables['USER']!r}, as whom it runs" if account else ""
-            return f"{what} is not an executable file{who}"
-        case OSError():
-            return f"{what} cannot be started: {os.strerror(error.errno or 0)}"
-    return f"{what} cannot be started: {error}"

@@ -173,15 +173,12 @@ def test_a_replica_knows_who_it_is_and_no_secret_of_the_worker_or_of_the_shell_t
         (RevisionSpec(command=("./a-file",), working_directory="."), "'./a-file' .* is not an executable file"),
         (RevisionSpec(command=("sleep", "1"), working_directory="/no/such"), "'/no/such' .* is not a folder"),
         (RevisionSpec(command=("sl\0eep",)), "cannot be started: embedded null byte"),
-        (RevisionSpec(command=("./no-program",), working_directory="."), "cannot be started: Exec format error"),
     ],
 )
 def test_what_cannot_be_started_is_told_in_a_sentence_and_not_remembered(
     home: Path, runtime: ProcessRuntime, spec: RevisionSpec, sentence: str
 ) -> None:
     (home / "a-file").write_text("echo")
-    (home / "no-program").write_bytes(b"\x00\x01\x02")
-    (home / "no-program").chmod(0o755)
     if spec.working_directory == ".":
         spec = spec.model_copy(update={"working_directory": str(home)})
     asked = ReplicaRequest(uuid4(), "web", "web-1", spec)
@@ -189,6 +186,15 @@ def test_what_cannot_be_started_is_told_in_a_sentence_and_not_remembered(
         runtime.start(asked)
     assert runtime.find(asked.route_id) is None
     assert list((home / "replicas").glob("*.json")) == []
+
+
+def test_what_the_system_cannot_run_ends_at_once_and_its_log_says_why(home: Path, runtime: ProcessRuntime) -> None:
+    program = home / "no-program"
+    program.write_bytes(b"\x00\x01\x02")
+    program.chmod(0o755)
+    replica = runtime.start(request((str(program),)))
+    assert ended(runtime, replica.route_id).exit_code == 126
+    assert "Exec format error" in runtime.log_tail(replica.route_id, 1)
 
 
 def test_a_replica_ignores_the_ctrl_c_of_its_worker(home: Path, runtime: ProcessRuntime) -> None:

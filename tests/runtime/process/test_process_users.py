@@ -73,6 +73,26 @@ print(json.dumps([os.getuid(), os.getgroups(), os.environ["HOME"], os.environ["U
 
 
 @needs_root
+@pytest.mark.parametrize("names_folder", [True, False], ids=["as its folder", "as its command"])
+def test_a_replica_enters_no_folder_that_only_a_closed_one_protects(home: Path, *, names_folder: bool) -> None:
+    inner = home / "valkey"
+    inner.mkdir()
+    (inner / "messages").write_text("hunter2")
+    (inner / "program").write_text("#!/bin/sh\n")
+    (inner / "program").chmod(0o755)
+    home.chmod(0o700)
+    spec = (
+        RevisionSpec(command=("cat", "messages"), working_directory=str(inner), user=NOBODY)
+        if names_folder
+        else RevisionSpec(command=(str(inner / "program"),), user=NOBODY)
+    )
+    runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
+    with pytest.raises(ReplicaStartError, match=r"(not a folder|not found) on this host for the user 'nobody'"):
+        runtime.start(ReplicaRequest(uuid4(), "web", "web-1", spec))
+    assert list(runtime.everyone()) == []
+
+
+@needs_root
 def test_a_replica_of_another_user_is_found_again_without_its_record_and_ended(home: Path) -> None:
     runtime = ProcessRuntime(home, accounts=Accounts(others=(NOBODY,)))
     replica = runtime.start(as_user(NOBODY))
