@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tasks.redis.wake import Waker
+    from tests.support.rows.databases import Copies
     from tests.support.stack.servers import EmbeddedServer
 
 empty_environment()
@@ -81,12 +82,19 @@ def template(postgres_server: EmbeddedServer) -> str:
     return migrated_template(postgres_server)
 
 
-@pytest.fixture
-def database(request: pytest.FixtureRequest, postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
-    """The URL of a fresh, migrated database. Every rollout in it is replayed in the end."""
-    from tests.support.rows.databases import copy_of, replay
+@pytest.fixture(scope="session")
+def copies(postgres_server: EmbeddedServer, template: str) -> Copies:
+    from tests.support.rows.databases import Copies
 
-    with copy_of(template, postgres_server) as url:
+    return Copies(template, postgres_server)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, copies: Copies) -> Iterator[str]:
+    """The URL of a migrated database in which nothing is. Every rollout in it is replayed in the end."""
+    from tests.support.rows.databases import replay
+
+    with copies.lent() as url:
         yield url
         if request.node.get_closest_marker("decides_wrongly") is None:
             replay(url)
@@ -102,11 +110,11 @@ def empty_database(postgres_server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def module_database(postgres_server: EmbeddedServer, template: str) -> Iterator[str]:
+def module_database(copies: Copies) -> Iterator[str]:
     """The same, for all tests of a module that share their workers."""
-    from tests.support.rows.databases import copy_of, replay
+    from tests.support.rows.databases import replay
 
-    with copy_of(template, postgres_server) as url:
+    with copies.lent() as url:
         yield url
         replay(url)
 

@@ -1,6 +1,7 @@
 """Fresh databases on a real server: one is migrated, every other is a copy of it."""
 
 import itertools
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,81 @@ from tests.support.worlds.planned import hold_against_their_plans
 
 _TEMPLATE = "rollway_template"
 _numbers = itertools.count(1)
+_MOST_ROWS = 2_000
+"""A database in which more were written is not emptied: what they leave behind makes the next test slower."""
+
+_LOOKS = 10
+
+_SCHEMA = """
+    SELECT md5(string_agg(part, ' ' ORDER BY part)) FROM (
+        SELECT 'class' || oid || ':' || xmin FROM pg_class WHERE relnamespace = 'public'::regnamespace
+         UNION ALL
+        SELECT 'column' || attrelid || '.' || attnum || ':' || xmin FROM pg_attribute
+         WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+         UNION ALL SELECT 'trigger' || oid || ':' || xmin FROM pg_trigger
+         UNION ALL SELECT 'constraint' || oid || ':' || xmin FROM pg_constraint
+         UNION ALL SELECT 'default' || oid || ':' || xmin FROM pg_attrdef
+         UNION ALL SELECT 'function' || oid || ':' || xmin FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+         UNION ALL SELECT 'namespace' || oid || ':' || xmin FROM pg_namespace WHERE nspname !~ '^pg_'
+         UNION ALL SELECT 'setting' || s::text FROM pg_db_role_setting AS s
+         UNION ALL SELECT 'version' || v::text FROM alembic_version AS v
+         UNION ALL SELECT 'installation' || i::text FROM installation AS i
+    ) AS found (part)
+"""
+"""What no test may leave changed. Each row of a catalogue carries the transaction that wrote it."""
+
+_EMPTY = """
+    DO $$
+    DECLARE found record; written bigint; gone bigint := 0;
+    BEGIN
+        SET LOCAL session_replication_role = replica;
+        FOR found IN SELECT oid::regclass AS name FROM pg_class WHERE relkind = 'r' AND NOT relispartition
+                        AND relnamespace = 'public'::regnamespace AND relname NOT IN ('alembic_version', 'installation')
+        LOOP
+            EXECUTE format('DELETE FROM %s', found.name);
+            GET DIAGNOSTICS written = ROW_COUNT;
+            gone := gone + written;
+        END LOOP;
+        PERFORM setval(seqrelid, seqstart, false) FROM pg_sequence;
+        PERFORM set_config('tests.gone', gone::text, false);
+    END $$
+"""
+
+
+class Copies:
+    """Databases for one test after the other: emptied between two, and copied anew where one was changed otherwise."""
+
+    def __init__(self, template: str, server: EmbeddedServer) -> None:
+        self._template, self._server = template, server
+        self._free: list[str] = []
+        self._schemas: dict[str, str] = {}
+
+    @contextmanager
+    def lent(self) -> Iterator[str]:
+        """The URL of a database as the migrations leave it."""
+        name = self._free.pop() if self._free else self._made()
+        try:
+            yield _database(self._server, name)
+        finally:
+            if self._is_as_before(name):
+                self._free.append(name)
+            else:
+                _drop(self._server, name)
+
+    def _made(self) -> str:
+        name = _copied(self._template, self._server)
+        with psycopg.connect(_database(self._server, name), autocommit=True) as connection:
+            self._schemas[name] = _schema(connection)
+        return name
+
+    def _is_as_before(self, name: str) -> bool:
+        """Empty it. False where somebody may still write in it, or its tables are not what they were."""
+        with psycopg.connect(_database(self._server, name), autocommit=True) as connection:
+            if _others(connection):
+                return False
+            connection.execute(_EMPTY)
+            gone = connection.execute("SELECT current_setting('tests.gone')::bigint").fetchone()
+            return gone is not None and gone[0] <= _MOST_ROWS and _schema(connection) == self._schemas[name]
 
 
 def migrated_template(server: EmbeddedServer) -> str:
@@ -37,15 +113,11 @@ def engine_on(url: str) -> Engine:
 @contextmanager
 def copy_of(template: str, server: EmbeddedServer) -> Iterator[str]:
     """The URL of a database that is gone at the end."""
-    name = f"test_{next(_numbers)}"
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
-        sql.Identifier(name), sql.Identifier(template)
-    )
-    _administer(server, create)
+    name = _copied(template, server)
     try:
         yield _database(server, name)
     finally:
-        _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        _drop(server, name)
 
 
 @contextmanager
@@ -56,7 +128,7 @@ def without_tables(server: EmbeddedServer) -> Iterator[str]:
     try:
         yield _database(server, name)
     finally:
-        _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        _drop(server, name)
 
 
 def replay(url: str) -> None:
@@ -68,6 +140,35 @@ def replay(url: str) -> None:
         engine.dispose()
     assert report.differing == (), "\n".join(map(str, report.differing))
     hold_against_their_plans(url)
+
+
+def _copied(template: str, server: EmbeddedServer) -> str:
+    name = f"test_{next(_numbers)}"
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
+        sql.Identifier(name), sql.Identifier(template)
+    )
+    _administer(server, create)
+    return name
+
+
+def _drop(server: EmbeddedServer, name: str) -> None:
+    _administer(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _schema(connection: psycopg.Connection) -> str:
+    return str(connection.execute(_SCHEMA).fetchone())
+
+
+def _others(connection: psycopg.Connection) -> bool:
+    """Whether somebody else is connected; who has just gone is waited for."""
+    for _ in range(_LOOKS):
+        found = connection.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() LIMIT 1"
+        )
+        if not found.rowcount:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _database(server: EmbeddedServer, name: str) -> str:
