@@ -108,7 +108,7 @@ def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table:
 
 
 def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> Service:
-    live, canary, baseline = sides(deployment)
+    live, canary, baseline, weight, beside_weight = sides(deployment)
     preview = [route for route in deployment.routes if deployment.rules.preview and is_preview(route)]
     leaving = [route for route in deployment.routes if route.status is RouteStatus.TERMINATING]
     upstreams, share, beside, previewed, draining = (
@@ -117,7 +117,6 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
     )
     taken = {(upstream.ip, upstream.port) for upstream in (*upstreams, *share, *beside, *previewed)}
     given = deployment.canary or Canary()
-    weight = (given.weight or 0) if canary else 0
     return Service(
         name=deployment.name,
         hosts=ways.hosts,
@@ -133,7 +132,7 @@ def _service(deployment: DeploymentInTraffic, ways: Ways, faults: list[str]) -> 
         # where a new replica has the address of one that is gone, that one is asked nothing any more
         draining=tuple(upstream for upstream in draining if (upstream.ip, upstream.port) not in taken),
         baseline=beside if given.baseline is not None else None,
-        baseline_weight=weight if baseline else 0,
+        baseline_weight=beside_weight,
     )
 
 

@@ -3,15 +3,21 @@
 from typing import NamedTuple
 
 from domain.model.deployment import RouteStatus, TrafficStatus
+from domain.traffic.carrying import published
 from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
 
 
 class Sides(NamedTuple):
-    """Who gets the requests, who gets only a canary's share of them, and who as large a share beside it."""
+    """Who gets the requests, who gets only a canary's share of them, and who as large a share beside it.
+
+    `weight`, `baseline_weight`: how many of 10,000 requests the canary and its baseline get for now.
+    """
 
     live: list[RouteInTraffic]
     canary: list[RouteInTraffic]
     baseline: list[RouteInTraffic]
+    weight: int = 0
+    baseline_weight: int = 0
 
 
 def sides(deployment: DeploymentInTraffic) -> Sides:
@@ -23,6 +29,11 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
                                        fewer current ones are healthy than the floor
     and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
     a weight, and none but candidates  the candidates
+
+    A canary gets no more than its weight, and no more than who is healthy of it carries by the floor; its baseline
+    alike. Where fewer than the floor are healthy on both sides together, all of them get equal parts at most.
+
+    n=6, 50 %, two of three hosts lost:   ■■|■  the canary gets 33.33 %
     """
     active = [route for route in deployment.routes if route.traffic is TrafficStatus.ACTIVE]
     given = deployment.canary
@@ -30,20 +41,28 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
         return Sides(active, [], [])
     old = [route for route in active if not route.is_candidate]
     live = [route for route in old if route.is_current]
-    if not live or sum(map(_is_healthy, live)) < given.floor:
+    if not live or _healthy(live) < given.floor:
         live = old
     if not live:
         return Sides(active, [], [])
     canary = [route for route in active if route.is_candidate]
-    if canary and not any(map(_is_healthy, canary)):
-        return Sides(live if any(map(_is_healthy, live)) else active, [], [])
-    if canary and not any(map(_is_healthy, live)):
+    if canary and not _healthy(canary):
+        return Sides(live if _healthy(live) else active, [], [])
+    if canary and not _healthy(live):
         return Sides(active, [], [])
+    enough = min(given.floor, _healthy(live) + _healthy(canary))
+    weight = published(given.weight, _healthy(canary), enough)
     fresh = [route for route in live if route.id in (given.baseline or ())]
     fresh.sort(key=_is_healthy, reverse=True)
     baseline = fresh[: len(canary)]
     rest = [route for route in live if route not in baseline]
-    return Sides(rest, canary, baseline) if rest else Sides(live, canary, [])
+    if not baseline or not _healthy(rest):
+        return Sides(live, canary, [], weight)
+    return Sides(rest, canary, baseline, weight, published(given.weight, _healthy(baseline), enough))
+
+
+def _healthy(routes: list[RouteInTraffic]) -> int:
+    return sum(map(_is_healthy, routes))
 
 
 def _is_healthy(route: RouteInTraffic) -> bool:

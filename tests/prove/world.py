@@ -17,6 +17,7 @@ from tests.prove.clocks import begin, ends, is_asked, told
 from tests.prove.key import FAR
 from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
+from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.spelled import after_look, after_news, unlike
 from tests.prove.state import LONG, Move, State, changed, still_held
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING
@@ -85,7 +86,7 @@ def _news(
 ) -> Move:
     deployment = with_status(state.deployment, [route.id], status, state.now, blame=blame)
     wanted = after_news(state.deployment, route, status, state.now, blame=blame)
-    broken = unlike("news of a replica", wanted, deployment)
+    broken = unlike("news of a replica", wanted, deployment) or broken_by_requests(deployment)
     return Move(event, changed(state, deployment, misfortune=not kind), kind, broken=broken)
 
 

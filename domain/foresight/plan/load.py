@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from domain.cycle.evaluator import EVALUATOR
+from domain.cycle.rollout import guard_of
 from domain.model.deployment import Deployment, Rollout
+from domain.traffic.carrying import published
 from domain.words.numbers import WHOLE, number_of, percent
 
 _ROUNDING = 1.003
@@ -31,7 +33,9 @@ def loads(deployment: Deployment) -> list[SideLoad]:
     if rollout is not None and weight is not None and new < len(serving):
         old = len(serving) - new
         fresh = min(new, _fresh(deployment, rollout)) % old  # as many as serve are no baseline
-        sides = [(new, weight), (old - fresh, WHOLE - weight * (2 if fresh else 1))]
+        enough = min(guard_of(deployment).keep, len(serving))
+        share, beside = (published(weight, replicas, enough) for replicas in (new, fresh))
+        sides = [(new, share), (fresh, beside), (old - fresh, WHOLE - share - beside)]
     return [SideLoad(share / WHOLE / count, count, share) for count, share in sides if count and share]
 
 

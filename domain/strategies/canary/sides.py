@@ -19,9 +19,9 @@ from domain.model.deployment import Deployment, Route, RouteStatus
 from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Budget
-from domain.strategies.canary.shares import carried, needed
 from domain.strategies.canary.steps import CanarySpec, baseline, is_rising, size_at, weight_at
 from domain.strategies.converge import converge
+from domain.traffic.carrying import carried, needed
 from domain.words.numbers import WHOLE
 
 
@@ -45,12 +45,12 @@ def sizes_at(spec: CanarySpec, canary: CanaryState, stage: int, budget: Budget) 
         return Sizes(0, 0, 0, weight)
 
     def beside(weight: int) -> int:
-        return (budget.ceiling - needed(budget, WHOLE - shares * weight)) // shares
+        return (budget.ceiling - needed(budget.keep, WHOLE - shares * weight)) // shares
 
     wanted = min(size_at(spec, budget, stage), beside(weight))
     size = min(wanted, beside(given))
-    elder = max(min(budget.desired, budget.ceiling - shares * wanted), needed(budget, WHOLE - shares * given))
-    reached = weight if size == wanted else min(weight, carried(budget, size))
+    elder = max(min(budget.desired, budget.ceiling - shares * wanted), needed(budget.keep, WHOLE - shares * given))
+    reached = weight if size == wanted else min(weight, carried(budget.keep, size))
     return Sizes(size, size if spec.has_baseline else 0, elder, reached)
 
 
@@ -65,7 +65,7 @@ def sizes_kept(
     if buckets.live > budget.ceiling or not budget.desired:
         return sizes
     given, new = canary.weight or 0, len(buckets.target)
-    wanted = needed(budget, given) if is_rising(canary, spec) else sizes.canary
+    wanted = needed(budget.keep, given) if is_rising(canary, spec) else sizes.canary
     kept = max(new, wanted if canary.stage else 0)
     young = baseline(deployment, deployment.rollout) if sizes.fresh and deployment.rollout else ()
     elder = min(budget.desired, max(sizes.elder, len(buckets.foreign) - len(young)))
@@ -119,7 +119,7 @@ def above_floor(deployment: Deployment, canary: CanaryState, changes: RouteChang
     for is_canary, share in ((True, weight), (False, WHOLE - weight)):
         side = [r for r in serving if (r.revision_id == deployment.deploying_revision_id) is is_canary]
         known = canary.weight_known_at is not None or not weight
-        may_leave = min(spare, max(0, len(side) - needed(budget, share))) if known else 0
+        may_leave = min(spare, max(0, len(side) - needed(budget.keep, share))) if known else 0
         here = {route.id for route in side if route.id in leaving}
         ordered = [id_ for id_ in changes.drain_route_ids if id_ in here]
         staying |= set(ordered[may_leave:])

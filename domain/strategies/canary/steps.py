@@ -10,8 +10,8 @@ from domain.judge.settings import Judge
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
 from domain.strategies.budget import Budget, is_zero
-from domain.strategies.canary.shares import needed
 from domain.strategies.rolling_update import RollingUpdateSpec
+from domain.traffic.carrying import needed
 from domain.words.numbers import WHOLE, percent
 
 _PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2})?%")
@@ -160,7 +160,7 @@ def size_at(spec: CanarySpec, budget: Budget, stage: int) -> int:
     weight = weight_at(spec, stage)
     if spec.replicas == "auto":
         return max(1, -(-budget.desired * weight // WHOLE))
-    return min(max(spec.replicas, needed(budget, weight)), budget.desired)
+    return min(max(spec.replicas, needed(budget.keep, weight)), budget.desired)
 
 
 def in_words(spec: CanarySpec, weight: int) -> str:

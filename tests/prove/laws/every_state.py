@@ -5,6 +5,7 @@ from datetime import datetime
 from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Lifecycle, Rollout, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Steered
+from tests.prove.laws.requests import broken_by_requests
 from tests.prove.state import State
 from tests.support.pictures.pictures import DESTROYED, READY, ROLLING_BACK
 
@@ -33,7 +34,7 @@ def broken_by_row(deployment: Deployment, now: datetime) -> str | None:
         return "what was given up is tried again later"
     if any(route.parked_until is not None and route.traffic is TrafficStatus.ACTIVE for route in deployment.routes):
         return "what is parked is out of traffic"
-    return None if rollout is None else _broken_by_rollout(deployment, rollout, now)
+    return None if rollout is None else _broken_by_rollout(deployment, rollout, now) or broken_by_requests(deployment)
 
 
 def _broken_by_rollout(deployment: Deployment, rollout: Rollout, now: datetime) -> str | None:

@@ -14,7 +14,7 @@ from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.steps import CanarySpec
 from domain.strategies.canary.strategy import CanaryStrategy
-from tests.prove.laws.faults import Fault, canary, rolling
+from tests.prove.planted.faults import Fault, canary, rolling
 from tests.prove.starts import PROGRESS_SECONDS, Start
 from tests.support.pictures.values_within import canary_of, with_canary
 
@@ -68,8 +68,8 @@ def _nobody_counts(self: DeploymentStrategyEvaluator, deployment: Deployment, no
     return _EVALUATE(self, replace(deployment, rollout=rollout), now)
 
 
-def _one_is_enough(budget: Budget, weight: int) -> int:
-    return min(budget.keep, int(weight > 0))
+def _one_is_enough(keep: int, weight: int) -> int:
+    return min(keep, int(weight > 0))
 
 
 def _weight_known(deployment: Deployment, canary: CanaryState, changes: RouteChanges, budget: Budget) -> RouteChanges:

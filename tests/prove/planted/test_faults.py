@@ -3,8 +3,8 @@
 import pytest
 
 from tests.prove.film import film
-from tests.prove.laws.faults import FAULTS, Fault
-from tests.prove.laws.subtle_faults import SUBTLE_FAULTS
+from tests.prove.planted.faults import FAULTS, Fault
+from tests.prove.planted.subtle_faults import SUBTLE_FAULTS
 from tests.prove.search import Search
 from tests.prove.state import Left
 

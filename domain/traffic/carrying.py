@@ -1,0 +1,28 @@
+"""What a share of the requests asks of replicas, and what share replicas carry, where `keep` carry all requests."""
+
+from domain.words.numbers import WHOLE
+
+_FINE = 2
+"""Weights are whole hundredths of a percent: so much less of one asks for no further replica."""
+
+
+def needed(keep: int, weight: int) -> int:
+    """How many serve at least on a side that gets so many of 10,000 requests; keep 10: 10 at 95 %, 1 at 5 %."""
+    return min(keep, max(weight > 0, -(-(weight - _FINE) * keep // WHOLE)))
+
+
+def carried(keep: int, replicas: int) -> int:
+    """How many of 10,000 requests so many replicas answer at most; keep 3: 3,333 for one."""
+    return WHOLE * replicas // keep if replicas < keep else WHOLE
+
+
+def published(weight: int, replicas: int, keep: int) -> int:
+    """How many of 10,000 requests proxies send to a side of this weight while so many of it are healthy.
+
+    none of them            -> none
+    enough for the weight   -> the weight
+    otherwise               -> what they carry; keep 6: 1,666 of 5,000 for one, 3,333 for two
+    """
+    if not replicas:
+        return 0
+    return weight if replicas >= needed(keep, weight) else carried(keep, replicas)
