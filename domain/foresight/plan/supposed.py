@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
+from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import rollout_of
 from domain.foresight.plan.world import with_status
 from domain.model.deployment import Deployment, RouteStatus
@@ -44,12 +45,17 @@ def supposed(deployment: Deployment, supposing: Supposing, now: datetime) -> Dep
 
 
 def _with_policy(deployment: Deployment, supposing: Supposing) -> Deployment:
+    """Another strategy begins with the replicas that there are; an undo has no weights by any."""
     rollout = rollout_of(deployment, "suppose settings of")
     policy = rollout.policy.as_json()
     strategy = supposing.strategy or policy["strategy"]
     spec = policy["spec"] if strategy == policy["strategy"] else {}
     otherwise = parse_policy({"strategy": strategy, "spec": {**spec, **supposing.spec}, "limits": policy["limits"]})
-    return replace(deployment, rollout=replace(rollout, policy=otherwise))
+    rollout = replace(rollout, policy=otherwise)
+    if strategy != policy["strategy"]:
+        canary = None if rollout.is_undo else EVALUATOR.strategy_of(otherwise).begins_with(deployment, otherwise.spec)
+        rollout = replace(rollout, canary=canary)
+    return replace(deployment, rollout=rollout)
 
 
 def _with_failures(deployment: Deployment, failures: int, now: datetime) -> Deployment:

@@ -85,7 +85,8 @@ def sides(
     target, current = deploying_revision(deployment), deployment.current_revision_id
     new = tuple(route for route in deployment.routes if route.revision_id == target)
     old = tuple(route for route in deployment.routes if route.revision_id != target)
-    if any(route.revision_id != current for route in buckets.foreign):
+    left = [route for route in buckets.foreign if route.revision_id != current]
+    if left:
         sizes = replace(sizes, canary=min(sizes.canary, len(buckets.target)), fresh=0)
     taken = len(buckets.target) + (len(buckets.stopping) if budget.count_stopping else 0)
     size = sizes.elder + sizes.fresh
@@ -95,6 +96,8 @@ def sides(
         young = baseline(deployment, deployment.rollout)
         elders = worst_first(route for route in buckets.foreign if route not in young)
         kept = replace(kept, changes=RouteChanges.drain(ids(elders[: max(0, len(elders) - sizes.elder)])))
+    if left and not kept.changes and not any(map(_starts, old)):
+        kept = replace(kept, changes=RouteChanges.drain(ids(worst_first(left))))  # `above_floor` keeps who is needed
     live = len(buckets.foreign) + (len(buckets.foreign_stopping) if budget.count_stopping else 0)
     old_first = not any(route.is_serving for route in old) and (kept.changes.created or any(map(_starts, old)))
     size = min(sizes.canary, len(buckets.target)) if old_first else sizes.canary

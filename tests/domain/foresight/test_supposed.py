@@ -1,5 +1,6 @@
 """What is supposed of a deployment, drawn: what stands then, and what the next look decides."""
 
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -7,12 +8,16 @@ import pytest
 
 from domain.cycle.after import turns_back
 from domain.cycle.evaluator import EVALUATOR
+from domain.foresight.plan.foreseen import plan
+from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.supposed import Supposing, supposed
+from domain.foresight.rehearsal.learned import Learned
 from domain.handlers.cycle import cycle
 from domain.model.picture import picture
 from domain.strategies import parse_policy
 from domain.words.errors import InvalidInputError, NoRolloutError
 from tests.support.pictures.pictures import NOW, READY, deploying, resting
+from tests.support.pictures.policies import canary as canary_policy
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,14 @@ from tests.support.pictures.pictures import NOW, READY, deploying, resting
         ),
         ("■■|◇", Supposing(failures=3), "■■|", True, "3 new replicas failed, the limit is 3"),
         ("■■■|", Supposing(strategy="recreate"), "■■■|", False, "draining 3 old"),
+        ("■■■|", Supposing(strategy="canary"), "■■■|", False, "creating 1 canary"),
+        (
+            "■■|■",
+            Supposing(strategy="canary", spec={"steps": ["20%"]}),
+            "■■|■",
+            False,
+            "creating 1 old",
+        ),
     ],
 )
 def test_other_budgets_failures_counts_and_strategies_are_supposed(
@@ -56,6 +69,25 @@ def test_other_budgets_failures_counts_and_strategies_are_supposed(
     decision = cycle(deployment, NOW)
     assert picture(deployment.routes, deployment.current_revision_id, deployment.deploying_revision_id) == before
     assert (turns_back(decision), decision.reason.partition("; last:")[0]) == (turns, why)
+
+
+def test_another_strategy_has_weights_of_its_own() -> None:
+    rolling = deploying("■■■|")
+    canary = supposed(rolling, Supposing(strategy="canary", spec={"steps": ["20%", "40%"]}), NOW)
+    foreseen = plan(Subject(canary), NOW, Learned((2.0,), (1.0,)), random.Random(7).random)
+    assert [wave.why for wave in foreseen.waves if "of the requests" in wave.why] == [
+        "the canary gets 20 % of the requests",
+        "the canary gets 33.33 % of the requests, on the way to 40 %",
+        "the canary gets 40 % of the requests",
+    ]
+    assert foreseen.ends_ready
+    at_five = deploying("■■■|■", policy=canary_policy(steps=["5%"]), rollout={"stage": 1, "weight": 500})
+    weighed = supposed(at_five, Supposing(strategy="recreate"), NOW)
+    assert weighed.rollout is not None
+    assert weighed.rollout.canary is None
+    undone = supposed(deploying("■■■|", rollout={"is_undo": True}), Supposing(strategy="canary"), NOW)
+    assert undone.rollout is not None
+    assert undone.rollout.canary is None
 
 
 def test_settings_that_make_no_sense_are_refused_as_in_a_policy() -> None:
