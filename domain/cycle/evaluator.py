@@ -85,11 +85,12 @@ class DeploymentStrategyEvaluator:
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
     def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
-        """Return what a held or paused rollout does: keep its replicas whole."""
+        """Return what a held or paused rollout does: keep its replicas whole, more slowly while starts fail."""
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy
-        return meanwhile(wait, self.strategy_of(policy).keep_whole(deployment, policy.spec, now))
+        kept = self.strategy_of(policy).keep_whole(deployment, policy.spec, now)
+        return meanwhile(wait, hold_back(kept, deployment, now))
 
 
 def _paused(deployment: Deployment) -> Decision:

@@ -144,7 +144,7 @@ def classify(
         degraded_reason=degraded_reason,
         retry_at=retry_at,
         waits=decision.waits if verdict is Verdict.SKIPPED or decision.clock_stopped else None,
-        harms=decision.harms and verdict is decision.verdict,
+        harms=decision.harms,
     )
 
 

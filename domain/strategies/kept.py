@@ -2,7 +2,8 @@
 
 n = desired; "new" are live replicas of the deploying revision, "old" those of any other.
 
-    1  no new one yet                             -> converge to the revision from before, as at rest
+    1  no new one                                 -> converge to the revision from before, as at rest; to n, where there
+                                                     are more of it than before the rollout
     2  no old one any more                        -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
     4  fewer than n that are not sick too long    -> create old ones, as far as the ceiling leaves room
@@ -22,7 +23,6 @@ from uuid import UUID
 from domain.model.changes import Decision, RouteChanges
 from domain.model.deployment import Deployment, Route, Verdict
 from domain.model.waits import Waits, WaitsFor
-from domain.strategies.backoff import hold_back
 from domain.strategies.buckets import Buckets, ids, next_replaceable_at, sick_too_long, worst_first
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
@@ -36,7 +36,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
         raise ValueError(f"{deployment.name} is deploying without two revisions")
     buckets = Buckets.of(deployment.routes, target, now)
     if not buckets.target:
-        return converge(deployment, current, before, now)
+        return converge(deployment, current, budget if len(buckets.foreign) > before.desired else before, now)
     if not buckets.foreign:
         return converge(deployment, target, budget, now)
     live = (*buckets.target, *buckets.foreign)
@@ -51,7 +51,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
     if not changes:
         return Decision.wait(Waits(WaitsFor.NOTHING, "what stands still is whole"), recheck_at)
     said = steps(creating(create, buckets, budget, "old"), draining(len(drained), budget))
-    return hold_back(Decision.moved(said, changes, now if drained else recheck_at), deployment, now)
+    return Decision.moved(said, changes, now if drained else recheck_at)
 
 
 def meanwhile(wait: Decision, kept: Decision) -> Decision:

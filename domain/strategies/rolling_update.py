@@ -5,7 +5,8 @@ n = desired, keep = n - max_unavailable. "new" are the live routes of the deploy
 A cycle does the first line that applies. Pacing "wave":
 
     1  a new replica is out of traffic         -> bring it into traffic
-    2  a new replica is starting or warming    -> wait; only the limits of the rollout can end this wait
+    2  a new replica is starting or warming    -> wait; only the limits of the rollout can end this wait. What dies
+                                                  while they warm, which is for min_ready_seconds, is replaced
     3  no old one is left, new ready >= n      -> completed
     4  create = min(n + surge - old - new, n - new ready)
        drain  = min(new ready + old - keep, old), the worst first; and new ones that are sick for 30 s
@@ -37,6 +38,7 @@ from domain.model.waits import Waits, WaitsFor
 from domain.strategies.base import AbstractDeploymentStrategy, deploying_revision
 from domain.strategies.buckets import Buckets, ids, worst_first
 from domain.strategies.budget import Amount, Budget, is_zero, surge_budget
+from domain.strategies.kept import meanwhile
 from domain.strategies.sentences import complete, creating, draining, steps
 from domain.strategies.waiting import for_replicas
 
@@ -86,7 +88,9 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
         if wave and (buckets.starting or buckets.warming):
             said = _still_coming(len(buckets.starting), len(buckets.warming), len(buckets.ready), budget.desired)
             waits = for_replicas(said, buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
-            return Decision.wait(waits, buckets.next_ready_at)
+            wait = Decision.wait(waits, buckets.next_ready_at)
+            kept = wait if buckets.starting else self.keep_whole(deployment, spec, now)
+            return meanwhile(wait, kept) if kept.changes.created or not kept.changes else wait
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)

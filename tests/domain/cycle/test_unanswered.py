@@ -126,3 +126,14 @@ def test_a_freeze_does_not_hold_it_back_and_a_pause_by_a_person_does() -> None:
 def test_its_limit_is_a_setting(limit: int | None, status: Any) -> None:
     limits = RolloutLimits(unanswered=limit)
     assert looked_at(deploying("■■■|■", limits=limits, rollout={"unanswered": 20}))[0] == status
+
+
+def test_harm_is_harm_where_a_limit_has_passed_as_well() -> None:
+    weighed = {"stage": 1, "weight": 6600, "weight_known_at": NOW, "unanswered": 20, "deadline": NOW}
+    late = deploying("■|■■", policy=canary(steps=["66%"]), rollout=weighed)
+    decision = cycle(late, NOW)
+    assert decision.reason.startswith("the timeout of 1800 s has passed")
+    left = after(decision, NOW).rollout
+    assert left is not None
+    assert left.canary is not None
+    assert left.canary.weight == 0

@@ -16,6 +16,7 @@ from tests.support.pictures.pictures import (
     NOW,
     ROLLING_BACK,
     V1,
+    V2,
     blue_green,
     deploying,
     drawn_changes,
@@ -106,6 +107,12 @@ def test_a_size_that_comes_with_the_new_revision_waits_with_it() -> None:
     assert drawn(held) == "create 1"
 
 
+def test_old_ones_that_came_up_beside_a_canary_stay_until_the_new_size_has_others() -> None:
+    grown = {"desired_at_start": 0, "desired_with_revision": 2}
+    assert drawn(stands("held", "■■|", SURGE, 2, rollout=grown)) == "wait"
+    assert drawn(stands("held", "■|", SURGE, 2, rollout=grown)) == "create 1"
+
+
 def test_on_a_paused_way_back_too() -> None:
     paused = stands("paused", "■|■", SURGE, status=ROLLING_BACK)
     decision = cycle(paused, NOW)
@@ -117,6 +124,9 @@ def test_starts_that_fail_are_tried_ever_more_slowly() -> None:
     failing = replace(stands("held", "■■|", SURGE), start_failures=StartFailures(V1, 3, NOW))
     assert drawn(failing) == "wait"
     assert cycle(failing, NOW).due_at == NOW + timedelta(seconds=8)
+    green = replace(stands("held", "■■■|□□", GREEN), start_failures=StartFailures(V2, 3, NOW))
+    assert drawn(green) == "wait"
+    assert cycle(green, NOW).due_at == NOW + timedelta(seconds=8)
 
 
 def test_a_repair_is_no_step_so_a_rollout_that_has_not_moved_stays_held() -> None:

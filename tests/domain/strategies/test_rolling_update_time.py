@@ -11,7 +11,7 @@ from domain.handlers.cycle import cycle
 from domain.model.deployment import RouteStatus, StartFailures, Verdict
 from domain.model.policy import RolloutLimits
 from tests.domain.strategies.test_rolling_update import IN_GRACE
-from tests.support.pictures.pictures import NOW, V2, deploying, happens, route_id
+from tests.support.pictures.pictures import NOW, V1, V2, deploying, happens, route_id
 from tests.support.pictures.simulation import applied, world_of
 
 
@@ -104,3 +104,21 @@ def test_trap_old_replicas_that_never_came_up_neither_hold_the_budget_nor_are_re
     assert {route.id for route in world.deployment.routes} & stuck == set()
     assert {spec.revision_id for look in world.looks for spec in look.decision.changes.rollout_specs} == {V2}
     assert world.deployment.current_revision_id == V2
+
+
+@pytest.mark.parametrize(
+    ("picture", "then"),
+    [
+        ("■■|■", "wait"),
+        ("■|■", "create 1"),
+        ("▲■|■", "create 1"),
+        ("|■", "create 2"),
+        ("■|◇", "wait"),
+        ("■|◇■", "wait"),
+    ],
+)
+def test_what_dies_while_new_ones_warm_is_replaced(picture: str, then: str) -> None:
+    warming = deploying(picture, 3, 1, 0, spec={"min_ready_seconds": 3600}, status_for=60)
+    decision = EVALUATOR.evaluate_one(warming, NOW)
+    assert happens(warming, decision) == then
+    assert {spec.revision_id for spec in decision.changes.rollout_specs} <= {V1 if picture != "|■" else V2}
