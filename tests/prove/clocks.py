@@ -19,6 +19,8 @@ from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.values_within import canary_of
 
 SICK = (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
+NOTHING, GOOD, HARM = range(3)
+"""What proxies have told a judge."""
 MOST_IN_A_ROW = 2
 """Starts that fail one after the other: as many as there are misfortunes."""
 _AFTER_THE_ROLLOUT = ("scale_down_delay_seconds",)
@@ -62,14 +64,14 @@ def weight_age(state: State, rollout: Rollout) -> timedelta:
 
 
 def told(rollout: Rollout, now: datetime) -> int:
-    """What proxies have told its judge: 0 nothing that it goes by, 1 good of this weight, 2 harm of any."""
+    """What proxies have told its judge: nothing that it goes by, good of this weight, harm of any."""
     if not is_judged(rollout):
-        return 0
+        return NOTHING
     canary = canary_of(rollout)
     if canary.evidence.failed.total.canary_failed:
-        return 2
+        return HARM
     at, since = canary.evidence.at, canary.weight_known_at or now
-    return int(at is not None and at > since)
+    return GOOD if at is not None and at > since else NOTHING
 
 
 def is_asked(rollout: Rollout | None, now: datetime) -> bool:
@@ -81,9 +83,9 @@ def is_asked(rollout: Rollout | None, now: datetime) -> bool:
 def told_when_resumed(deployment: Deployment, now: datetime) -> int:
     """The same, were a paused rollout to go on now: its weight is then known for as long as before the pause."""
     if deployment.paused_at is None:
-        return 0
+        return NOTHING
     rollout = unpaused(deployment, now).rollout
-    return told(rollout, now) if rollout else 0
+    return told(rollout, now) if rollout else NOTHING
 
 
 def failures(state: State) -> StartFailures | None:

@@ -8,7 +8,7 @@ limits        the deadline, the time without progress, the time of scaling: far 
 other times   seconds that are left, 0 once they are over; `tests.prove.clocks` says which count
 counters      failed routes up to 3, which is more than any limit of the starts
 way back      it leads no more to where the rollout went, so failed routes and limits are left out, and a stage
-              whose weight is gone
+              whose weight is gone; of what proxies have told its judge harm alone counts
 """
 
 from datetime import UTC, datetime, timedelta
@@ -28,6 +28,7 @@ from domain.model.deployment import (
 from domain.strategies.backoff import next_start_at, proven_at
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.clocks import (
+    HARM,
     SICK,
     ages,
     failures,
@@ -112,6 +113,8 @@ def _either_way(rollout: Rollout, now: datetime) -> tuple[int, ...]:
         *divmod(canary.weight or 0, 256),
         bool(canary.weight) and canary.weight_known_at is not None,
         canary.stage if canary.weight else 0,
+        told(rollout, now) == HARM,
+        is_asked(rollout, now),
     )
 
 
@@ -125,7 +128,6 @@ def _forward(state: State, rollout: Rollout) -> tuple[int, ...]:
         rollout.promote_requested,
         0 if canary_of(rollout).weight is None else 1 + canary_of(rollout).stage,
         0 if canary_of(rollout).weight is None else _known(state, rollout),
-        is_asked(rollout, now),
         told(rollout, now),
         told_when_resumed(state.deployment, now),
         _passed(rollout.deadline, its_now),

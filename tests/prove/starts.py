@@ -16,12 +16,16 @@ PROGRESS_SECONDS = 600
 FAILURE_BUDGET = 2
 """As many as there are misfortunes, so that a rollout can be given up."""
 
+MOST_HELD = 2
+"""Replicas of a start in a freeze, so that every command is tried in one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """A rollout of v2 over `n` replicas of v1 that begins now.
 
-    `size`: the one that comes with v2. `progress`: the seconds that it may take without progress.
+    `size`: the one that comes with v2. `progress`: the seconds that it may take without progress. `held`: a freeze that
+    pauses rollouts is on.
     """
 
     strategy: str
@@ -29,6 +33,7 @@ class Start:
     n: int
     size: int | None = None
     progress: int | None = None
+    held: bool = False
 
     @property
     def name(self) -> str:
@@ -36,7 +41,8 @@ class Start:
         said = ", ".join(_said(name, value) for name, value in self.spec if value is not False)
         size = f" → {self.size}" if self.size is not None else ""
         progress = f", progress within {self.progress} s" if self.progress else ""
-        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress
+        held = ", held" if self.held else ""
+        return f"{self.strategy} n={self.n}{size}" + (f", {said}" if said else "") + progress + held
 
     def state(self, left: Left) -> State:
         """Right after the activation."""
@@ -50,17 +56,18 @@ class Start:
             count_stopping=policy.spec.count_stopping,
         )
         steered = activate_revision(ready, V2, policy, NOW, desired=self.size)
-        return State(steered.deployment, NOW, NOW, policy, left)
+        return State(steered.deployment, NOW, NOW, policy, left, frozen=self.held)
 
 
 def starts(most: int) -> Iterator[Start]:
-    """Every spec with 1 to `most` replicas; the defaults also with a size for v2, and with a clock for progress."""
+    """Every spec with 1 to `most` replicas; the defaults with a size for v2, a clock for progress, or held too."""
     for strategy, specs in SEARCHED.items():
         for n, spec in product(range(1, most + 1), specs):
             yield Start(strategy, tuple(spec.items()), n)
-        for n, size in permutations(range(1, most + 1), 2):
+        for n, size in permutations(range(most + 1), 2):
             yield Start(strategy, (), n, size)
         yield Start(strategy, (), most, progress=PROGRESS_SECONDS)
+        yield Start(strategy, (), min(most, MOST_HELD), held=True)
 
 
 def _said(name: str, value: object) -> str:

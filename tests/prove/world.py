@@ -13,7 +13,7 @@ from domain.model.answers import Answers
 from domain.model.canary import Evidence
 from domain.model.deployment import Rollout, Route, RouteStatus
 from domain.strategies.canary.judge import EVERY_SECONDS
-from tests.prove.clocks import begin, ends, is_asked, told
+from tests.prove.clocks import HARM, NOTHING, begin, ends, is_asked, told
 from tests.prove.key import FAR
 from tests.prove.laws.decisions import broken_by_decision
 from tests.prove.laws.every_state import broken_by_waiting
@@ -99,7 +99,7 @@ def _without(state: State, gone: Route) -> State:
 def proxies(state: State) -> Iterator[Move]:
     """The last live one acknowledges the weight of a canary; or they tell its judge what was answered.
 
-    On the way back nothing reads who knows that it has no weight any more.
+    On the way back nothing reads who knows that it has no weight any more, and of its answers failures alone count.
     """
     acknowledged = weight_known(state.deployment, state.now)
     weighs = bool(acknowledged.rollout and canary_of(acknowledged.rollout).weight)
@@ -107,24 +107,26 @@ def proxies(state: State) -> Iterator[Move]:
         after = replace(acknowledged, version=acknowledged.version + 1)
         yield Move("every proxy knows the weight", changed(state, after), kind=True)
     rollout = state.deployment.rollout
-    if rollout is None or state.deployment.status != PROVISIONING:
+    if rollout is None:
         return
-    if state.left.misfortunes and not rollout.unanswered:
+    forward = state.deployment.status == PROVISIONING
+    if forward and state.left.misfortunes and not rollout.unanswered:
         nobody = replace(state.deployment, rollout=replace(rollout, unanswered=rollout.policy.limits.unanswered))
         yield Move("nobody is answered", changed(state, nobody, misfortune=True))
     if not is_asked(rollout, state.now):
         return
     known = told(rollout, state.now)
-    if not known:
+    if known == NOTHING and forward:
         yield _told("proxies tell of good answers", state, failed=0)
-    if state.left.misfortunes and known <= 1:
+    if state.left.misfortunes and known != HARM:
         harmed = _told("proxies tell of failures", state, failed=MANY)
         yield harmed._replace(kind=False, state=replace(harmed.state, left=state.left.after_misfortune()))
 
 
 def _told(event: str, state: State, failed: int) -> Move:
     """No row of the deployment changes by it, and nobody is woken."""
-    seen = Evidence(state.now, Answers(MANY, failed), Answers(MANY), 1, 1)
+    new, old = Answers(MANY, failed, begun=MANY), Answers(MANY, begun=MANY)
+    seen = Evidence(state.now, new, old, 1, 1)
     assert state.deployment.rollout is not None
     rollout = with_canary(state.deployment.rollout, evidence=(seen,))
     return Move(event, replace(state, deployment=replace(state.deployment, rollout=rollout)), kind=True)

@@ -11,10 +11,11 @@ from domain.strategies.backoff import next_start_at
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
 from tests.prove.laws.limits import broken_by_limits
-from tests.prove.laws.standing import broken_by_standing
+from tests.prove.laws.standing import broken_by_standing, is_sick_too_long
 from tests.prove.laws.weights import broken_by_weight
+from tests.prove.laws.wishes import broken_by_wish
 from tests.prove.state import State
-from tests.support.pictures.pictures import PROVISIONING, ROLLING_BACK
+from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import Promised, promised
 
@@ -27,6 +28,7 @@ def broken_by_decision(state: State, decision: ClassifiedDecision, after: State)
         *_by_changes(state, decision),
         *broken_by_weight(state, decision),
         *broken_by_standing(state, decision),
+        *broken_by_wish(state, decision, after.deployment),
         *broken_by_limits(state, decision),
         *_by_end(decision, after),
         *_by_next_look(state, after, decision),
@@ -75,7 +77,9 @@ def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Prom
     allowed = guard.ceiling if decision.deployment.stands_still else min(budget.ceiling, guard.ceiling)
     if live + created > allowed:
         yield f"{live} + {created} replicas are more than the {allowed} allowed"
-    if any(spec.revision_id != target for spec in decision.changes.rollout_specs) and not _keeps_blue(before, decision):
+    if any(spec.revision_id != target for spec in decision.changes.rollout_specs) and not _keeps_old(
+        before, decision, now
+    ):
         yield "only replicas of the revision that should run are created"
     made = {spec.revision_id for spec in decision.changes.rollout_specs}
     others = (made - {route.revision_id} and _runs(route) for route in before.routes)
@@ -91,10 +95,13 @@ def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Prom
         yield "a start that failed is not tried again before its time"
 
 
-def _keeps_blue(before: Deployment, decision: ClassifiedDecision) -> bool:
-    """What blue, or the old side of a canary, loses is replaced, and what anybody loses while it stands still."""
+def _keeps_old(before: Deployment, decision: ClassifiedDecision, now: datetime) -> bool:
+    """What blue, or the old side of a canary, loses is replaced, and what anybody loses who stands still or warms."""
+    if before.rollout is None or before.rollout.policy.strategy == "recreate":
+        return decision.deployment.stands_still
     known = (before.current_revision_id, before.deploying_revision_id)
-    replaces = before.rollout is not None and before.rollout.policy.strategy in ("blue_green", "canary")
+    well = sum(not is_sick_too_long(route, now) for route in before.active_routes)
+    replaces = before.rollout.policy.strategy in ("blue_green", "canary") or well < before.desired_replicas
     return (replaces or decision.deployment.stands_still) and all(
         spec.revision_id in known for spec in decision.changes.rollout_specs
     )
@@ -117,10 +124,6 @@ def _by_end(decision: ClassifiedDecision, after: State) -> Iterator[str]:
     foreign = [route for route in deployment.active_routes if route.revision_id != current]
     if any(not is_parked(route, target_of(deployment), after.now) for route in foreign):
         yield "a rollout that ends leaves no other revision running"
-    policy, asked = before.rollout.policy, before.rollout.promote_requested
-    by_hand = not getattr(policy.spec, "auto_promote", True)
-    if decision.revision is RevisionMove.SWAP and by_hand and not asked:
-        yield "what waits for a person is not promoted by itself"
 
 
 def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> Iterator[str]:
@@ -135,7 +138,7 @@ def _by_next_look(state: State, after: State, decision: ClassifiedDecision) -> I
 
 
 def _is_judged(deployment: Deployment, rollout: Rollout) -> bool:
-    return is_judged(rollout) and deployment.status == PROVISIONING and deployment.paused_at is None
+    return is_judged(rollout) and deployment.paused_at is None
 
 
 def _soon(state: State) -> datetime:

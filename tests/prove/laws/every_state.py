@@ -6,6 +6,7 @@ from domain.handlers.cycle import cycle
 from domain.model.deployment import Deployment, Lifecycle, Rollout, RolloutOutcome, TrafficStatus
 from domain.steering.steered import Steered
 from tests.prove.laws.requests import broken_by_requests
+from tests.prove.laws.wishes import broken_by_word
 from tests.prove.state import State
 from tests.support.pictures.pictures import DESTROYED, READY, ROLLING_BACK
 
@@ -64,7 +65,8 @@ def broken_by_command(state: State, name: str, steered: Steered) -> str | None:
     superseded = before and after and steered.ended is RolloutOutcome.SUPERSEDED
     if superseded and before and after and after.desired_at_start != before.desired_at_start:
         return "a rollout that takes the place of another begins with the size from before it"
-    return broken_by_row(steered.deployment, state.now)
+    heard = next(broken_by_word(state.deployment, name, steered.deployment), None)
+    return heard or broken_by_row(steered.deployment, state.now)
 
 
 def rests(state: State) -> bool:

@@ -11,6 +11,7 @@ from uuid import UUID
 from domain.model.deployment import Deployment, Route, RouteStatus
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic
 from domain.traffic.shares import sides
+from tests.support.pictures.pictures import ROLLING_BACK
 from tests.support.worlds.promised import WHOLE, promised
 
 FINE = Fraction(3, WHOLE)
@@ -79,6 +80,8 @@ def _baseline(deployment: Deployment) -> frozenset[UUID] | None:
     rollout = deployment.rollout
     if rollout is None or not getattr(rollout.policy.spec, "has_baseline", False):
         return None
+    if deployment.status == ROLLING_BACK:
+        return frozenset()
     old = (route for route in deployment.routes if route.revision_id == rollout.from_revision_id)
     return frozenset(route.id for route in old if route.created_at >= rollout.started_at)
 

@@ -1,11 +1,13 @@
-"""What holds while a rollout is held or paused, in the words of who looks at it: it goes nowhere, and stays whole."""
+"""What stays whole, in the words of who looks at it: what dies is replaced, and what is held or paused goes nowhere."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.deployment import Deployment, DeploymentSubStep, Rollout, Route, RouteStatus, Verdict
+from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, Rollout, Route, RouteStatus, Verdict
 from domain.strategies.buckets import SICK_GRACE_SECONDS
 from tests.prove.state import State
+from tests.support.pictures.pictures import PROVISIONING
 from tests.support.pictures.safety import counted, is_parked, target_of
 from tests.support.worlds.promised import promised
 
@@ -14,6 +16,8 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     """Judged by the deployment as the decision saw it; what ends the rollout, such as harm, is not standing."""
     before = decision.deployment
     rollout = before.rollout
+    if decision.verdict is Verdict.SKIPPED and not decision.changes:
+        yield from _abandoned(state, before)
     if rollout is None or not (before.paused_at or before.hold) or decision.verdict is Verdict.GIVE_UP:
         return
     changes = decision.changes
@@ -26,8 +30,6 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     if any(route.id in changes.promote_route_ids for route in new) and rollout.policy.strategy == "blue_green":
         yield "while it is held or paused green gets no requests"
     yield from _exchanged(state, decision, rollout)
-    if not changes:
-        yield from _abandoned(state, before, rollout)
 
 
 def _exchanged(state: State, decision: ClassifiedDecision, rollout: Rollout) -> Iterator[str]:
@@ -39,28 +41,32 @@ def _exchanged(state: State, decision: ClassifiedDecision, rollout: Rollout) -> 
         yield "while it is held or paused no old replica that serves leaves, unless there are too many"
 
 
-def _abandoned(state: State, before: Deployment, rollout: Rollout) -> Iterator[str]:
+def _abandoned(state: State, before: Deployment) -> Iterator[str]:
     """Nothing is done: then nobody is missing, or there is no room, or one starts, or its next try comes later."""
-    only_blue = rollout.policy.strategy == "blue_green"
-    current = before.current_revision_id
-    live = [route for route in before.active_routes if not is_parked(route, target_of(before), state.now)]
+    if before.status.lifecycle in (Lifecycle.PENDING, Lifecycle.DESTROYING, Lifecycle.DESTROYED):
+        return
+    rollout, current, target = before.rollout, before.current_revision_id, target_of(before)
+    live = [route for route in before.active_routes if not is_parked(route, target, state.now)]
+    only_blue = rollout is not None and rollout.policy.strategy == "blue_green" and before.status == PROVISIONING
     side = [route for route in live if route.revision_id == current] if only_blue else live
-    well = [route for route in side if not _is_sick_too_long(state, route)]
+    well = [route for route in side if not is_sick_too_long(route, state.now)]
     if len(well) >= _wanted(before, rollout) or any(route.status is RouteStatus.PROVISIONING for route in live):
         return
     failures, budget = before.start_failures, promised(before)
-    held_back = failures is not None and failures.came_up_at is None
+    later = before.retry_at is not None or (failures is not None and failures.came_up_at is None)
     stops = [route for route in before.routes if route.status is RouteStatus.TERMINATING]
-    if not held_back and counted(before, state.now) < budget.ceiling and not (stops and budget.alone):
-        yield "what dies is replaced, also while it is held or paused"
+    if not later and counted(before, state.now) < budget.ceiling and not (stops and budget.count_stopping):
+        yield "what dies is replaced, wherever it is in its life, and also while it is held or paused"
 
 
-def _wanted(before: Deployment, rollout: Rollout) -> int:
+def _wanted(before: Deployment, rollout: Rollout | None) -> int:
+    if rollout is None:
+        return before.desired_replicas
     if rollout.policy.strategy == "blue_green" or before.status.sub_step is DeploymentSubStep.ROLLING_BACK:
         return rollout.desired_at_start
     return min(before.desired_replicas, rollout.desired_at_start)
 
 
-def _is_sick_too_long(state: State, route: Route) -> bool:
+def is_sick_too_long(route: Route, now: datetime) -> bool:
     sick = route.status in (RouteStatus.UNHEALTHY, RouteStatus.DEGRADED)
-    return sick and (state.now - route.status_changed_at).total_seconds() >= SICK_GRACE_SECONDS
+    return sick and (now - route.status_changed_at).total_seconds() >= SICK_GRACE_SECONDS

@@ -1,7 +1,7 @@
 """What docs/canary.md promises of weights: who goes on, when, and that each side keeps replicas for its share."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -10,6 +10,9 @@ from domain.cycle.after import routes_after
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.canary import CanaryState
 from domain.model.deployment import Deployment, Rollout, Route
+from tests.prove.clocks import GOOD, told
+from tests.prove.laws.requests import FINE
+from tests.prove.laws.wishes import harms
 from tests.prove.state import State
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.worlds.promised import WHOLE, promised, share
@@ -23,6 +26,8 @@ def broken_by_weight(state: State, decision: ClassifiedDecision) -> Iterator[str
         return
     if decision.changes.stage is not None and before.status == PROVISIONING:
         yield from _by_stage(state, rollout, rollout.canary, decision)
+    if (stage := decision.changes.stage) is not None and stage.weight is not None and before.desired_replicas:
+        yield from _by_weight(state, rollout, part, Fraction(stage.weight, WHOLE))
     if before.desired_replicas and (part or before.status == PROVISIONING):
         yield from _by_drains(before, decision, part)
 
@@ -50,6 +55,23 @@ def _by_stage(state: State, rollout: Rollout, canary: CanaryState, decision: Cla
         yield "a step ends by a person, or by its seconds, counted from when every live proxy knew its weight"
     if judge is not None and state.now < known_at + timedelta(seconds=judge["at_least"]["seconds"]):
         yield "a judge looks for as long as it must at least"
+    if judge is not None and told(rollout, state.now) != GOOD and not _undecided_is_enough(judge, known_at, state.now):
+        yield "a judge goes on only for good answers of this weight, or where being undecided for good is enough"
+
+
+def _undecided_is_enough(judge: dict[str, Any], known_at: datetime, now: datetime) -> bool:
+    return judge["if_undecided"] == "promote" and now >= known_at + timedelta(seconds=judge["at_most"]["seconds"])
+
+
+def _by_weight(state: State, rollout: Rollout, part: Fraction, weight: Fraction) -> Iterator[str]:
+    """Each that serves carries 1 / floor; where fewer serve on both sides together, all of them as much."""
+    routes, keep = state.deployment.routes, promised(state.deployment).keep
+    old, new = (_serving(routes, rollout, new=new) for new in (False, True))
+    if weight > part and new < min(keep, ceil((weight - FINE) * keep)):
+        yield "a weight rises only with its replicas"
+    falls = weight < part and not harms(state.deployment, rollout, state.now)
+    if falls and (1 - weight - FINE) * min(keep, old + new) > old:
+        yield "a weight falls only by what the old side carries"
 
 
 def _by_drains(before: Deployment, decision: ClassifiedDecision, part: Fraction) -> Iterator[str]:
