@@ -7,7 +7,7 @@ Everything is a sum of logarithms, in the order of the intervals, so that the sa
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.model.canary import BothSides, EValue
 
@@ -86,8 +86,8 @@ def good_enough(before: EValue, counts: Counts, here: BothSides, worse_than: flo
     """
     lowest, _ = counts.lowest_and_highest
     logs = _split(before.logs, lowest, counts, 2 * worse_than, _NO_WORSE)
-    waiting = _factors(lowest, 2 * worse_than, _NO_WORSE) if lowest else [(0.0, 0.0)] * len(logs)
-    relative = _mean([log + counts.waiting * for_canary for log, (for_canary, _) in zip(logs, waiting, strict=True)])
+    under_way = replace(counts, canary_failed=counts.waiting, control_failed=0)
+    relative = _mean(_split(logs, lowest, under_way, 2 * worse_than, _NO_WORSE))
     clean, lost = here.answered - here.canary_failed, here.canary_failed + counts.waiting
     absolute = _mean([_clean(clean, lost, rate * allowed, allowed) for rate in _GOOD])
     return EValue(max(before.highest, _mean((absolute, relative))), logs)

@@ -39,3 +39,12 @@ def test_the_split_turned_round_holds_the_canary_against_twice_what_it_may() -> 
     split = ((1 - 1 / 2) / (1 / 3) + (1 - 1 / 3) / (1 / 3)) / 2
     clean = sum(((1 - rate) / 0.5) ** 10 for rate in (0, 0.05, 0.125, 0.25)) / 4
     assert good_of([Counts(10, 0, 10, 1)], 1, 0.5) == pytest.approx(math.log((clean + split) / 2))
+
+
+def test_what_is_under_way_counts_as_failed_and_splits_nothing_where_only_the_canary_is_asked() -> None:
+    clean = sum((rate / 0.01) ** 5 * ((1 - rate) / 0.99) ** 997 for rate in (0.001, 0.0025, 0.005)) / 4
+    assert good_of([Counts(1000, 3, 0, 0, waiting=2)], 1, 0.01) == pytest.approx(math.log((clean + 1) / 2))
+    share, null = 0.5, 2 / 3
+    split = sum((theta / null) ** 2 for theta in (share, 1 / 3)) / 2
+    lost = sum((rate / 0.5) ** 2 * ((1 - rate) / 0.5) ** 10 for rate in (0.05, 0.125, 0.25)) / 4
+    assert good_of([Counts(10, 0, 10, 0, waiting=2)], 1, 0.5) == pytest.approx(math.log((lost + split) / 2))
