@@ -42,7 +42,6 @@ class Remote:
                 f"{URL} or {TOKEN} cannot be used: an address such as https://rollway.example.com"
             ) from None
         self._tries = 1 if patience else _TRIES
-        self.names: dict[object, str] = {}  # of deployments, by their ids
 
     def close(self) -> None:
         """Close the connections."""

@@ -16,13 +16,14 @@ from cli.options import (
     Reason,
     RequestId,
 )
+from cli.reads import deployment_named
 from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.deployments import DeploymentView
 from domain.commands.base import Command
 from domain.commands.messages import parse_command
 from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate
@@ -124,7 +125,7 @@ def carry_out(
     """Send the verb's command, say what it did, and wait if that is asked for. Raises its refusals."""
     console = printer(quiet=asker.as_json)
     with Reader() as reader:
-        view = reader.read(deployment_named, deployment)
+        view = deployment_named(reader, deployment)
         if verb.question and not yes:
             _ask(verb.question.format(deployment=deployment, replicas=len(view.routes)), deployment)
         result = asker.send(verb.command, deployment=deployment, **payload)
@@ -140,7 +141,7 @@ def carry_out(
             film = Film(console, rollout_id=UUID(rollout_id) if rollout_id else None)
             if view.rollout is not None and view.rollout.id == film.rollout_id:
                 film.last_step = view.rollout.steps  # what happened before was not asked for here
-            reached = wait_until(verb.goal, reader, view.id, timeout, film).deployment
+            reached = wait_until(verb.goal, reader, deployment, timeout, film).deployment
             result = {**result, "state": str(reached.lifecycle)}
     if asker.as_json:
         print_json(result)

@@ -1,34 +1,47 @@
-"""The servers as a command reaches them: reads over one connection, writes through the commands' own path."""
+"""The servers as a command reaches them: reads by the paths of the HTTP API, writes through the commands' own path."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
-from uuid import UUID
+from urllib.parse import quote
 
 import psycopg
+from pydantic import TypeAdapter
 
+from api.people.asking.asked import Asked, PageParameters, parameters_of
+from api.people.reads.table import BY_PATH
 from cli.database_errors import database_address, database_errors
-from cli.remote import Remote, needs_database, remote
+from cli.remote import needs_database, remote
 from cli.terminal.exits import UnreachableError
 from db.connection.server import refuse_unfit
+from db.views.documents import plain
+from domain.installation.tokens import Role, Token
 from domain.words.errors import InvalidInputError
+from domain.words.names import named_in
 from stack.connect import export_urls
 from stack.errors import StackError
 from stack.parts.external import libpq_url
 
 if TYPE_CHECKING:
     from domain.commands.base import Command  # what only reads needs no commands, which take a tenth of a second
-    from tasks.hosts.log_asking import Pieces, Places
 
 T = TypeVar("T")
 P = ParamSpec("P")
+_PAGE = 500
+_ADAPTERS: dict[object, TypeAdapter[Any]] = {}
+_HERE = Token(name="here", role=Role.ADMIN, created_by="here", created_at=datetime.min.replace(tzinfo=UTC))
+"""Who reaches the database may read everything."""
 _OPTIONS = "-c timezone=UTC -c statement_timeout=20000 -c default_transaction_read_only=on"
 
 
 class Reader:
-    """A connection that only reads, each read from one snapshot; it is opened again after it was lost."""
+    """Reads: from the database over one connection, each from one snapshot, or from the server of ROLLWAY_URL.
+
+    The connection is opened again after it was lost.
+    """
 
     def __init__(self) -> None:
         self._remote = remote()
@@ -44,17 +57,47 @@ class Reader:
     ) -> None:
         self._close()
 
-    def read(
-        self, view: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
-    ) -> T:
-        """`view(connection, *arguments)`, or the same over HTTP. Raises UnreachableError naming host and port."""
+    def ask(self, path: str, *named: object, **said: object) -> Any:  # noqa: ANN401  (JSON)
+        """The document at this path of the HTTP API, be it over HTTP or read here. Raises the refusals of the read.
+
+        `named`: what the path names, in its order; `said`: the parameters, of which None is left out.
+        """
+        read, given = BY_PATH[path], {name: value for name, value in said.items() if value is not None}
+        path_of = dict(zip(named_in(path), map(str, named), strict=True))
         if self._remote is not None:
-            return read_over_http(self._remote, view, *arguments, **more)
+            asked = path.format(**{name: quote(value, "") for name, value in path_of.items()})
+            how = {"params": given} if read.method == "GET" else {"json": given}
+            return self._remote.ask(read.method, asked, **how)
+        wanted = Asked(_HERE, path_of, parameters_of(read.parameters, given))
+        return plain(read.finish(wanted, self.look(read.find, wanted)))
+
+    def view(self, kind: type[T], path: str, *named: object, **said: object) -> T:
+        """The view that is shown at this path. What a later release of the server adds is passed over."""
+        return made(kind, self.ask(path, *named, **said))
+
+    def views(self, kind: type[T], path: str, *named: object, most: int | None = None, **said: object) -> list[T]:
+        """The views that are listed at this path, `most` at most, from as many pages as it takes."""
+        found: list[T] = []
+        while True:
+            if issubclass(BY_PATH[path].parameters, PageParameters):
+                said["limit"] = _PAGE if most is None else min(_PAGE, most - len(found))
+            document = self.ask(path, *named, **said)
+            found += [made(kind, item) for item in document["items"]]
+            said["cursor"] = document.get("next")
+            if said["cursor"] is None or len(found) == most:
+                return found
+
+    def look(
+        self, read: Callable[Concatenate[psycopg.Connection[Any], P], T], *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """`read(connection, *arguments)`, here. Raises UnreachableError naming host and port."""
+        if self._remote is not None:
+            raise needs_database()
         try:
             with database_errors():
                 connection = self._open()
                 with connection.transaction():
-                    return view(connection, *arguments, **more)
+                    return read(connection, *arguments, **more)
         except UnreachableError:
             self._close()
             raise
@@ -79,14 +122,12 @@ class Reader:
             self._connection = None
 
 
-def read_over_http(server: Remote, view: Callable[..., T], *arguments: object, **more: object) -> T:
-    """What `view(connection, *arguments)` would read. Raises UnreachableError for what the server has no answer to."""
-    from cli.remote_views.views import VIEWS  # noqa: PLC0415  (only those who ask over HTTP need it)
-
-    if view not in VIEWS:
-        raise needs_database()
-    found: T = VIEWS[view](server, *arguments, **more)
-    return found
+def made(kind: type[T], document: object) -> T:
+    """The document as such a value."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    value: T = _ADAPTERS[kind].validate_python(document)
+    return value
 
 
 def find_servers() -> None:
@@ -114,23 +155,6 @@ def send(command: "Command") -> dict[str, Any]:
     show_notes()
     with _server_errors():
         return dict(run_command(command.task, command.model_dump(mode="json"))["result"])
-
-
-def ask_hosts_for_logs(deployment_id: UUID, asked: "Mapping[str, Places]", lines: int) -> "dict[str, Pieces]":
-    """What replicas of a deployment on these hosts have printed; a host that does not answer is missing."""
-    if (server := remote()) is not None:
-        from cli.remote_views.logs import logs_of  # noqa: PLC0415  (as above)
-
-        return logs_of(server, deployment_id, asked, lines)
-    from redis.exceptions import RedisError  # noqa: PLC0415  (as above)
-
-    from tasks.hosts.log_asking import ask_hosts  # noqa: PLC0415
-    from tasks.worker.connections import redis_client  # noqa: PLC0415
-
-    try:
-        return ask_hosts(redis_client(), asked, lines)
-    except RedisError:
-        return {}
 
 
 @contextmanager

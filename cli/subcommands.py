@@ -10,11 +10,11 @@ import typer
 
 from cli.completing import deployments_offered, revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Timeout, Wait, Yes
+from cli.reads import existing_deployments
 from cli.sending import Asker, OfAll, Result, Verb, asking, carry_out, option, said
 from cli.servers import Reader
 from cli.terminal.exits import UnreachableError, UsageError, tell
 from cli.terminal.output import print_json
-from db.views.deployments import existing_deployments
 from domain.commands.fields import CommandField, Kind, fields_of
 from domain.commands.registry import COMMANDS
 from domain.words.errors import RollwayError
@@ -121,4 +121,4 @@ def _carry_out_for_all(verb: Verb, asker: Asker, given: Result) -> None:
 
 
 def _meant(reader: Reader, of_all: OfAll) -> Sequence[str]:
-    return [view.name for view in reader.read(existing_deployments) if of_all.is_meant(view)]
+    return [view.name for view in existing_deployments(reader) if of_all.is_meant(view)]

@@ -9,13 +9,14 @@ from rich.console import Console
 from cli.apply.diff import tell_differences
 from cli.apply.file import read_file
 from cli.options import WAIT_SECONDS, Supersede, ThroughFreeze, Timeout, Wait
+from cli.reads import deployment_named
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.show.film import Film
 from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import rollout_completed, wait_until
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView, existing_deployments
+from db.views.deployments import DeploymentView
 from domain.commands.apply import Apply
 
 AppliedTo = dict[str, Any]
@@ -86,12 +87,12 @@ def apply(
 
 
 def _wait(reader: Reader, applied: AppliedTo, timeout: float, console: Console) -> DeploymentView:
-    (deployment,) = reader.read(existing_deployments, [applied["deployment"]])
+    deployment = deployment_named(reader, applied["deployment"])
     rollout_id = UUID(applied["rollout_id"]) if applied["rollout_id"] else None
     film = Film(console, rollout_id=rollout_id or deployment.rollout_id)
     if rollout_id is None and deployment.rollout is not None:
         film.last_step = deployment.rollout.steps
-    return wait_until(rollout_completed, reader, deployment.id, timeout, film).deployment
+    return wait_until(rollout_completed, reader, deployment.name, timeout, film).deployment
 
 
 def _documents(applied: list[AppliedTo], views: list[DeploymentView]) -> list[dict[str, Any]]:

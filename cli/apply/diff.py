@@ -13,7 +13,7 @@ from cli.options import AsJson, Supersede
 from cli.servers import Reader
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_diff, print_json, printer
-from db.commands.apply.difference import DocumentDifference, differences
+from db.commands.apply.difference import DocumentDifference
 from domain.commands.apply import Apply
 
 
@@ -36,7 +36,7 @@ def diff(
 def tell_differences(asked: Apply, *, as_json: bool, in_words: bool) -> None:
     """Print what would change, and end with code 5 if anything would. `in_words`: what applying would do, too."""
     with Reader() as reader:
-        found = reader.read(differences, asked)
+        found = reader.views(DocumentDifference, "/v1/apply/difference", **documents_asked(asked))
     if as_json:
         print_json([_as_json(difference) for difference in found])
     else:
@@ -44,6 +44,11 @@ def tell_differences(asked: Apply, *, as_json: bool, in_words: bool) -> None:
             _print(difference, in_words=in_words)
     if any(difference.would for difference in found):
         raise typer.Exit(ExitCode.DIFFERENT)
+
+
+def documents_asked(asked: Apply) -> dict[str, Any]:
+    """The documents and what is to be done with them, as the reads of what is not applied yet take it."""
+    return asked.model_dump(mode="json", include={"documents", "activate", "supersede"})
 
 
 def _as_json(found: DocumentDifference) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from cli.demo.run import PATIENCE_SECONDS, REPLICAS, Demo
 from cli.show.waiting import destroyed, settled
 from db.views.rollouts import RolloutView
-from db.views.routes import all_routes
+from db.views.routes import RouteView
+from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment import CreateDeployment, Destroy, SetPolicy
 from domain.model.deployment import RolloutOutcome
 from domain.words.errors import RollwayError
@@ -116,10 +117,9 @@ def _ending(rollout: RolloutView | None) -> str:
 
 def _wait_for_end_of(run: Demo, revision: str) -> int:
     """How many replicas of the revision still run after a while; 0 as soon as none does."""
-    deployment_id = run.deployment.id
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        routes = run.reader.read(all_routes, deployment_id, 100)
+        routes = run.reader.views(RouteView, f"{DEPLOYMENT}/routes", run.name, gone=True, limit=100)
         left = sum(route.revision == revision and route.stopped_at is None for route in routes)
         if not left or time.monotonic() > deadline:
             return left

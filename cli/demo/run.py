@@ -10,11 +10,12 @@ from rich.console import Console
 from cli.demo.load import Load
 from cli.demo.promise import Promise
 from cli.options import new_request_id
+from cli.reads import deployment_named
 from cli.servers import Reader, send
 from cli.show.film import Film
 from cli.show.waiting import Goal, settled, wait_until
 from db.views.ahead.cycles import Cycle
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.deployments import DeploymentView
 from db.views.progress import Progress
 from db.views.rollouts import RolloutView
 from domain.commands.base import Command
@@ -44,7 +45,7 @@ class Demo:
     @property
     def deployment(self) -> DeploymentView:
         """The deployment as it is now."""
-        return self.reader.read(deployment_named, self.name)
+        return deployment_named(self.reader, self.name)
 
     def say(self, text: str = "") -> None:
         """One line for the audience."""
@@ -76,11 +77,11 @@ class Demo:
         """Show what happens until the goal is reached."""
         film = Film(self.console, prefix="  ", numbered=numbered)
         self.films[title] = film.shown
-        return wait_until(goal, self.reader, self.deployment.id, PATIENCE_SECONDS, film)
+        return wait_until(goal, self.reader, self.name, PATIENCE_SECONDS, film)
 
     def settle(self, goal: Goal, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait without a picture."""
-        wait_until(goal, self.reader, self.deployment.id, seconds, Film(Console(quiet=True)))
+        wait_until(goal, self.reader, self.name, seconds, Film(Console(quiet=True)))
 
     def everyone_runs(self, revision: str, when: str) -> None:
         """Ask each active replica over HTTP. The promise: 3 of this revision and no other."""

@@ -3,6 +3,7 @@
 import json
 import sys
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,15 +11,13 @@ from rich.text import Text
 
 from cli.completing import deployments_offered
 from cli.events.heard import BEGUN, Heard, lasting
-from cli.events.here import listening_here
-from cli.events.over_http import listening_over_http
+from cli.events.listening import listen
 from cli.options import AsJson
-from cli.remote import remote
+from cli.reads import deployment_named
 from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import printer
 from cli.terminal.streams import close_quietly
-from db.views.deployments import deployment_named
 
 
 def events(
@@ -49,10 +48,8 @@ def events(
     try:
         with Reader() as reader:
             for name in names or ():
-                reader.read(deployment_named, name)
-            server = remote()
-            listen = listening_over_http(server, names) if server else listening_here(reader, names)
-            for heard in lasting(listen, last):
+                deployment_named(reader, name)
+            for heard in lasting(partial(listen, reader, names), last):
                 _tell(heard, seen, as_json=as_json)
     except KeyboardInterrupt:
         return

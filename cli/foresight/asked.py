@@ -9,15 +9,16 @@ from uuid import uuid4
 import typer
 import yaml
 
+from cli.apply.diff import documents_asked
 from cli.apply.file import read_file
-from cli.servers import Reader
+from cli.reads import deployment_named, revision_shown
+from cli.servers import Reader, made
 from cli.terminal.exits import UsageError
-from db.commands.apply.ahead import AppliedAhead, applied_ahead
-from db.views.ahead.foresight import foreseeable
+from db.views.ahead.foresight import Foreseeable, LearnedView
 from db.views.ahead.planned import planned_activation, planned_rest
-from db.views.deployments import deployment_named
-from db.views.timeline import revision_shown
 from domain.commands.apply import Apply
+from domain.commands.base import DEPLOYMENT
+from domain.cycle.recording import inputs_from_json
 from domain.foresight.plan.drawn import Draw
 from domain.foresight.plan.subject import Subject
 from domain.foresight.plan.supposed import Supposing, supposed
@@ -92,23 +93,24 @@ def _as_it_is(reader: Reader, deployment: str | None, revision: str | None, file
         if deployment is not None:
             raise UsageError("give either --file, or the name of a deployment and of a revision: not both")
         asked = Apply(documents=read_file(file), request_id=str(uuid4()))
-        return [_of_file(found) for found in reader.read(applied_ahead, asked)]
+        return [_of_file(found) for found in reader.ask("/v1/apply/ahead", **documents_asked(asked))["items"]]
     if deployment is None:
         raise UsageError("name a deployment and a revision, or a file with --file")
     return [_of_name(reader, deployment, revision)]
 
 
 def _of_name(reader: Reader, name: str, revision: str | None) -> AskedAhead:
-    view = reader.read(deployment_named, name)
-    known = reader.read(foreseeable, view)
+    view = deployment_named(reader, name)
+    known = Foreseeable.of(view, reader.view(LearnedView, f"{DEPLOYMENT}/learned", name))
     to = revision or view.deploying_revision or view.current_revision or ""
-    found = reader.read(revision_shown, view.id, to) if to else None
+    found = revision_shown(reader, name, to) if to else None
     planned = planned_activation(view, known, found, revision) if revision else planned_rest(known, found)
     before = view.current_revision or ""
     return AskedAhead(name, before if before != to else "", to, planned.subject, planned.learned, planned.now)
 
 
-def _of_file(found: AppliedAhead) -> AskedAhead:
-    planned = found.planned
-    moves = (found.from_revision, found.to_revision)
-    return AskedAhead(found.deployment, *moves, planned.subject, planned.learned, planned.now)
+def _of_file(found: dict[str, Any]) -> AskedAhead:
+    deployment, now = inputs_from_json(found["inputs"])
+    subject = Subject(deployment, found["has_health_check"])
+    moves = (found["from_revision"], found["to_revision"])
+    return AskedAhead(found["deployment"], *moves, subject, made(Learned, found["learned"]), now)

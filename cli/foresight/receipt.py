@@ -11,7 +11,8 @@ from cli.options import AsJson
 from cli.servers import Reader
 from cli.show.receipt import receipt_page
 from cli.terminal.output import print_json, printer
-from db.audit.shown import receipt_shown
+from db.audit.shown import ReceiptView
+from domain.commands.base import DEPLOYMENT
 
 Rollout = Annotated[
     str,
@@ -30,14 +31,15 @@ def receipt(*, rollout: Rollout, as_json: AsJson = False) -> None:
     the same deployment. From then on it is shown as it was sealed, also when the rollout itself is forgotten.
     """
     with Reader() as reader:
-        found = reader.read(receipt_shown, _id_or_name(rollout))
+        found = reader.view(ReceiptView, *_of(rollout))
     if as_json:
         return print_json(asdict(found))
     return printer().print(receipt_page(found.receipt, found.seal))
 
 
-def _id_or_name(given: str) -> UUID | str:
+def _of(given: str) -> tuple[str, str]:
+    """The path of the receipt of an id, or of the last one of a deployment, and what it names."""
     try:
-        return UUID(given)
+        return "/v1/rollouts/{rollout}/receipt", str(UUID(given))
     except ValueError:
-        return given
+        return f"{DEPLOYMENT}/receipt", given

@@ -11,13 +11,14 @@ from cli.options import AsJson
 from cli.servers import Reader
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import columns, print_json, printer
-from db.views.ahead.foresight import last_rollout_of, rollout_of_id
 from db.views.rollouts import RolloutView
-from db.views.timeline import StepView, steps_of
+from db.views.timeline import StepView
+from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
 from domain.handlers.replay import as_recorded, decided_again, is_same_decision
 from domain.model.deployment import Deployment
 from domain.model.picture import picture
+from domain.words.errors import RolloutNotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def replay(
     """
     with Reader() as reader:
         view = _rollout(reader, rollout)
-        steps = [_replayed(step) for step in reader.read(steps_of, view.id)]
+        steps = [_replayed(step) for step in reader.views(StepView, "/v1/rollouts/{rollout}/steps", view.id)]
     chosen = steps if at is None else [each for each in steps if each.step.step_no == at]
     if not chosen:
         kept = f"its steps are 1 to {steps[-1].step.step_no}" if steps else "its steps are not kept any more"
@@ -76,9 +77,12 @@ def replay(
 
 def _rollout(reader: Reader, asked: str) -> RolloutView:
     try:
-        return reader.read(rollout_of_id, UUID(asked))
+        return reader.view(RolloutView, "/v1/rollouts/{rollout}", UUID(asked))
     except ValueError:
-        return reader.read(last_rollout_of, asked)
+        newest = reader.views(RolloutView, f"{DEPLOYMENT}/rollouts", asked, most=1)
+        if not newest:
+            raise RolloutNotFoundError.of_deployment(asked) from None
+        return newest[0]
 
 
 def _replayed(step: StepView) -> Replayed:

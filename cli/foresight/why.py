@@ -5,7 +5,8 @@ from dataclasses import asdict
 from cli.options import AsJson, DeploymentName
 from cli.servers import Reader
 from cli.terminal.output import print_json, printer
-from db.audit.shown import why_shown
+from db.audit.shown import WhyView
+from domain.commands.base import DEPLOYMENT
 
 
 def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
@@ -16,7 +17,7 @@ def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
     also what came otherwise than planned, so far.
     """
     with Reader() as reader:
-        told = reader.read(why_shown, deployment)
+        told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
     if as_json:
         return print_json(asdict(told))
     console = printer()

@@ -8,8 +8,9 @@ from pathlib import Path
 from uuid import UUID
 
 from cli.remote import remote
-from cli.servers import ask_hosts_for_logs
+from cli.servers import Reader, made
 from db.views.routes import RouteView
+from domain.commands.base import DEPLOYMENT
 from domain.replicas.placement import EXTERNAL
 from runtime.process.logs import LogPiece, ProcessLogs
 from stack.home.folder import find_home
@@ -17,13 +18,16 @@ from stack.supervisor.replicas import host_of
 
 Pieces = dict[UUID, LogPiece]
 _ASKED_AGAIN_SECONDS = 10.0
+_MOST_PLACES = 2_000
+"""So many are read at once."""
 
 
 @dataclass(slots=True)
 class ReplicaLogs:
     """Reads on. `places`: how far each was read; `silent`: hosts that do not answer, and when each is asked again."""
 
-    deployment_id: UUID
+    reader: Reader
+    deployment: str
     lines: int
     home: Path = field(default_factory=lambda: find_home(os.environ).root)
     places: dict[UUID, int] = field(default_factory=dict)
@@ -51,10 +55,16 @@ class ReplicaLogs:
     def _asked(self, elsewhere: dict[str, dict[UUID, int | None]]) -> Pieces:
         """A host that was silent is left alone for a while, so that it does not hold up the others."""
         asked = {host: places for host, places in elsewhere.items() if self.silent.get(host, 0) <= time.monotonic()}
-        answers = ask_hosts_for_logs(self.deployment_id, asked, self.lines) if asked else {}
+        places = [{"route": str(id_), "place": place} for each in asked.values() for id_, place in each.items()]
+        pieces: Pieces = {}
+        silent: set[str] = set()
+        for begin in range(0, len(places), _MOST_PLACES):
+            some = places[begin : begin + _MOST_PLACES]
+            told = self.reader.ask(f"{DEPLOYMENT}/logs", self.deployment, lines=self.lines, places=some)
+            pieces |= {made(UUID, log["route"]): LogPiece(log["text"], log["place"]) for log in told["items"]}
+            silent |= set(told["silent"])
         for host in asked:
-            if host in answers:
-                self.silent.pop(host, None)
-            else:
+            self.silent.pop(host, None)
+            if host in silent:
                 self.silent[host] = time.monotonic() + _ASKED_AGAIN_SECONDS
-        return {route_id: piece for pieces in answers.values() for route_id, piece in pieces.items()}
+        return pieces

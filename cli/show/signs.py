@@ -5,10 +5,11 @@ from typing import Any
 
 from rich.console import Console
 
+from cli.reads import deployment_named, signs_of_life
 from cli.servers import Reader
 from cli.terminal.output import printer
-from db.views.deployments import DeploymentView, deployment_named
-from db.views.fleet.signs import SignsOfLife, signs_of_life
+from db.views.deployments import DeploymentView
+from db.views.fleet.signs import SignsOfLife
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
 from domain.strategies.canary.doubts import doubts
 from domain.strategies.canary.steps import CanarySpec
@@ -39,17 +40,17 @@ def waits_for_person(view: DeploymentView) -> str:
 
 def warn_of_missing_worker(reader: Reader, console: Console) -> None:
     """After a command: what was asked for is stored, and waits. Nothing is said where `console` is quiet."""
-    if sentence := reader.read(signs_of_life).missing_worker:
+    if sentence := signs_of_life(reader).missing_worker:
         printer(stderr=True, quiet=console.quiet).print(f"note: {sentence}", style="yellow")
 
 
 def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> None:
     """After activations: whose new rollout has a judge that proxies do not tell enough, or that may err more often."""
     for name in names:
-        view = reader.read(deployment_named, name)
+        view = deployment_named(reader, name)
         if view.rollout is None or not view.rollout.spec.get("judge"):
             continue
-        missing = reader.read(signs_of_life).missing_evidence
+        missing = signs_of_life(reader).missing_evidence
         sentences = doubts(CanarySpec.model_validate(view.rollout.spec), view.desired_replicas)
         for sentence in filter(None, (missing, *sentences)):
             printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")

@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable
-from uuid import UUID
 
 from cli.servers import Reader
 from cli.show.film import Film
 from cli.show.signs import waits_for_person
 from cli.terminal.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
 from cli.terminal.output import printer
-from db.views.progress import Progress, progress_of
+from db.views.progress import Progress
+from domain.commands.base import DEPLOYMENT
 from domain.handlers.check_replica import is_settled
 from domain.model.deployment import Lifecycle, RolloutOutcome
 
@@ -22,7 +22,7 @@ Goal = Callable[[Progress], bool]
 """Whether what was waited for has happened. Raises a refusal when it never will."""
 
 
-def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, film: Film) -> Progress:
+def wait_until(goal: Goal, reader: Reader, deployment: str, timeout: float, film: Film) -> Progress:
     """The progress that reached the goal; the film shows each change on the way.
 
     Raises WaitTimedOutError or WaitsForPersonError after `timeout` seconds, and what the goal raises.
@@ -30,7 +30,7 @@ def wait_until(goal: Goal, reader: Reader, deployment_id: UUID, timeout: float, 
     try:
         with film.rolling():
             while True:
-                progress = _read(reader, deployment_id, film)
+                progress = _read(reader, deployment, film)
                 film.show(progress)
                 if goal(progress):
                     film.end(progress.deployment)
@@ -105,12 +105,18 @@ def destroyed(progress: Progress) -> bool:
     return progress.deployment.lifecycle is Lifecycle.DESTROYED
 
 
-def _read(reader: Reader, deployment_id: UUID, film: Film) -> Progress:
+def followed(reader: Reader, deployment: str, film: Film) -> Progress:
+    """The deployment, and what its rollout has done since the film showed it last."""
+    after = film.last_step if film.rollout_id else None
+    return reader.view(Progress, f"{DEPLOYMENT}/progress", deployment, rollout=film.rollout_id, after=after)
+
+
+def _read(reader: Reader, deployment: str, film: Film) -> Progress:
     """Waits through a restart of Postgres."""
     lost_at = time.monotonic()
     while True:
         try:
-            return reader.read(progress_of, deployment_id, film.rollout_id, film.last_step)
+            return followed(reader, deployment, film)
         except UnreachableError:
             if time.monotonic() - lost_at > _LOST_PATIENCE:
                 raise

@@ -12,14 +12,6 @@ from domain.revisions.secrets import differ_unseen, masked
 
 _REVISIONS = "SELECT id, name, spec, created_at FROM revisions WHERE deployment_id = %s ORDER BY id DESC LIMIT %s"
 
-_HISTORY = """
-    SELECT phase, result, error_code, target, actor, message, attempts, rollout_id, created_at, updated_at
-      FROM deployment_history
-     WHERE deployment_id = %s
-     ORDER BY updated_at DESC, id DESC
-     LIMIT %s
-"""
-
 _STEPS = """
     SELECT step_no, phase, at, verdict, inputs, decision
       FROM rollout_steps
@@ -94,12 +86,6 @@ def hidden_differences(connection: Connection[Any], deployment_id: UUID, before:
     """The variables of two revisions whose values differ and are shown of neither."""
     found = [revision_named(connection, deployment_id, name) for name in (before, after)]
     return differ_unseen(*(revision.spec if revision else {} for revision in found))
-
-
-def history_of(connection: Connection[Any], deployment_id: UUID, limit: int) -> list[HistoryView]:
-    """The last records of the timeline, oldest first."""
-    cursor = connection.cursor(row_factory=class_row(HistoryView))
-    return cursor.execute(_HISTORY, (deployment_id, limit)).fetchall()[::-1]
 
 
 def steps_of(connection: Connection[Any], rollout_id: UUID, after: int = 0) -> list[StepView]:

@@ -1,6 +1,5 @@
 """The fields of a command as values, made once from its class: dialogs, plans, command lines and OpenAPI take these."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,6 +9,7 @@ from pydantic import BaseModel
 
 from domain.commands.base import Command, StartingCommand
 from domain.words.meanings import meanings
+from domain.words.names import named_in
 
 REF = "#/components/schemas/{model}"
 Kind = Literal["text", "integer", "number", "boolean", "words", "values", "documents"]
@@ -61,11 +61,6 @@ def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
         if name not in known
     ]
     return tuple(sorted(found, key=lambda each: (not each.is_needed, each.name in StartingCommand.model_fields)))
-
-
-def named_in(path: str) -> tuple[str, ...]:
-    """The fields that a path names, as `deployment` in `/v1/deployments/{deployment}/pause`."""
-    return tuple(re.findall(r"{(\w+)}", path))
 
 
 def _field(name: str, said: Schema, command: type[Command], *, is_needed: bool) -> CommandField:

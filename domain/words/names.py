@@ -1,5 +1,6 @@
-"""What names look like."""
+"""How names look, and which of them a path has."""
 
+import re
 from typing import Annotated
 
 from pydantic import (
@@ -19,3 +20,8 @@ DEPLOYMENT_NAME_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,52}[a-z0-9])?$"
 DeploymentName = Annotated[
     str, Field(pattern=DEPLOYMENT_NAME_PATTERN, description="lower-case letters, digits, '-' and '.', 54 at most")
 ]
+
+
+def named_in(path: str) -> tuple[str, ...]:
+    """The fields that a path names, as `deployment` in `/v1/deployments/{deployment}/pause`."""
+    return tuple(re.findall(r"{(\w+)}", path))

@@ -6,12 +6,15 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
 import pytest
 from sqlalchemy import Engine
 
+from domain.installation.tokens import Role
+from tests.support.people.people_api import People, people_process
 from tests.support.pictures.pictures import PROVISIONING, READY
 from tests.support.rows.deployments import make_deployment, read
 
@@ -71,27 +74,19 @@ DEADLINE = "SELECT extract(epoch FROM deadline)::int AS deadline FROM rollouts"
 
 
 READ = """
-import json, os
-from api.people.asking.asked import Asked, Parameters
-from api.people.resources.answers import look
+import json
 from api.people.resources.openapi import openapi
-from api.people.resources.table import READS
-from cli.remote_views.views import VIEWS
-from db.connection.engine import make_engine
-from db.connection.settings import DatabaseSettings
-from db.views.fleet.size import fleet_size
+from cli.servers import Reader
 
-(read,) = (read for read in READS if read.path == "/v1/fleet")
-engine = make_engine(DatabaseSettings(url=os.environ["DATABASE_URL"]))
 documented = openapi()["paths"]["/v1/fleet"]["get"]
 model = documented["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-print(json.dumps({
-    "answers": look(engine, read, Asked(None, {}, Parameters())),
-    "documented": documented["summary"],
-    "model": model,
-    "shape": sorted(openapi()["components"]["schemas"][model]["properties"]),
-    "over HTTP": fleet_size in VIEWS,
-}))
+with Reader() as reader:
+    print(json.dumps({
+        "answers": reader.ask("/v1/fleet"),
+        "documented": documented["summary"],
+        "model": model,
+        "shape": sorted(openapi()["components"]["schemas"][model]["properties"]),
+    }))
 """
 
 
@@ -151,10 +146,19 @@ def test_what_is_added_by_the_recipe_is_asked_in_every_way_there_is(copy: Path, 
 def test_a_read_that_is_added_by_the_recipe_is_asked(copy: Path, engine: Engine, database: str) -> None:
     make_deployment(engine, "■■■", name="web", n=3, status=READY)
     ran(copy, "git", "apply", "-p0", "-", given=recipe("read"))
-    assert json.loads(ran(copy, sys.executable, "-c", READ, DATABASE_URL=database)) == {
+    expected = {
         "answers": {"deployments": 1, "replicas_wanted": 3},
         "documented": "How many deployments there are, and how many replicas they want together.",
         "model": "FleetSize",
         "shape": ["deployments", "replicas_wanted"],
-        "over HTTP": True,
     }
+    assert json.loads(ran(copy, sys.executable, "-c", READ, DATABASE_URL=database)) == expected
+    server = replace(people_process(database, "redis://127.0.0.1:1/0", copy, PYTHONPATH=str(copy)), code=copy)
+    served = People(server, database)
+    server.start()
+    try:
+        over_http = {"ROLLWAY_URL": server.url, "ROLLWAY_TOKEN": served.token(Role.VIEWER)}
+        assert json.loads(ran(copy, sys.executable, "-c", READ, **over_http)) == expected
+    finally:
+        server.end(kill=True)
+        served.engine.dispose()

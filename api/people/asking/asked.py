@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from domain.commands.apply import MOST_DOCUMENTS, Document
 from domain.installation.tokens import Token
+from domain.words.errors import InvalidInputError
 from domain.words.names import DeploymentName, Name
 from domain.words.text import unstorable
+
+P = TypeVar("P", bound="Parameters")
+P_co = TypeVar("P_co", bound="Parameters", covariant=True)
 
 
 def _storable(text: str) -> str:
@@ -96,17 +99,6 @@ class DifferenceParameters(Parameters):
     """The name of the one that the other is held against."""
 
 
-class ApplyParameters(Parameters):
-    """What is applied, as `POST /v1/apply` takes it."""
-
-    documents: tuple[Document, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
-    """Each of one deployment."""
-    activate: bool = True
-    """false: revisions are only registered."""
-    supersede: bool = False
-    """Leave rollouts to other revisions that are under way."""
-
-
 class EventParameters(Parameters):
     """Which events."""
 
@@ -115,14 +107,24 @@ class EventParameters(Parameters):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Generic[P_co]):
     """A read as it was asked for."""
 
     token: Token
     path: Mapping[str, str]
-    parameters: Any
+    parameters: P_co
 
     @property
     def deployment(self) -> str:
         """The name in the path."""
         return self.path["deployment"]
+
+
+def parameters_of(model: type[P], given: Mapping[str, object]) -> P:
+    """What stands after the `?`, or in the body. Raises InvalidInputError."""
+    if fault := unstorable(dict(given)):
+        raise InvalidInputError(": ".join(fault), field=fault[0])
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise InvalidInputError.of(error, model=model) from None

@@ -21,9 +21,9 @@ from api.people.resources.table import PLANS, WRITES
 from db.connection.engine import in_transaction
 from db.tokens import SESSION_LASTS, begin_session, end_session
 from domain.commands.base import Command
-from domain.commands.fields import named_in
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
+from domain.words.names import named_in
 
 
 class Site:

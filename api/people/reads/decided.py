@@ -6,13 +6,11 @@ from typing import Annotated
 
 from psycopg import Connection
 
-from api.people.asking.asked import Asked
-from api.people.reads.deployments import Document, named, rollout_id
+from api.people.asking.asked import Asked, Parameters
+from api.people.reads.deployments import Document, named
 from api.people.reads.shapes import Shape
-from db.audit.shown import ReceiptView, receipt_shown
 from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.foretold import foretold, plan_of
-from db.views.ahead.foresight import LearnedView, learned_shown
 from db.views.past import past_of
 from domain.commands.apply import Apply
 from domain.commands.base import Command, DeploymentCommand, Door
@@ -21,22 +19,21 @@ from domain.foresight.offered import offered as offered_now
 from domain.foresight.plan.foreseen import Plan
 from domain.installation.tokens import Token
 from domain.steering.steered import Asking
-from domain.words.errors import RolloutNotFoundError
 
 
-def offered(connection: Connection, asked: Asked) -> Annotated[Document, Shape((Button,), "whole")]:
+def offered(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
     """The commands that would be taken now of who asks, in the order of buttons."""
     view = named(connection, asked)
     return _buttons(asked, offered_now(view.snapshot, past_of(connection, view), Asking("offered", view.now, view.id)))
 
 
-def fleet_offered(_: Connection, asked: Asked) -> Annotated[Document, Shape((Button,), "whole")]:
+def fleet_offered(_: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((Button,), "whole")]:
     """The commands about no deployment or several that who asks may give."""
     fleet = [verb for verb, command in BUTTONS.items() if not issubclass(command, DeploymentCommand)]
     return _buttons(asked, fleet)
 
 
-def _buttons(asked: Asked, verbs: Iterable[str]) -> Document:
+def _buttons(asked: Asked[Parameters], verbs: Iterable[str]) -> Document:
     return {"items": [asdict(button_of(verb)) for verb in verbs if _may(asked.token, BUTTONS[verb].door)]}
 
 
@@ -68,21 +65,3 @@ def as_planned(command: Command, found: Sequence[AppliedAhead]) -> Document:
         return plans[0]
     about = [{"deployment": each.deployment, "would": each.would} for each in found]
     return {"items": [{**said, **plan} for said, plan in zip(about, plans, strict=True)]}
-
-
-def learned(connection: Connection, asked: Asked) -> Annotated[Document, Shape((LearnedView,))]:
-    """What past replicas teach, in seconds: with it a client makes plans and rehearsals of its own."""
-    return asdict(learned_shown(connection, named(connection, asked)))
-
-
-def receipt(connection: Connection, asked: Asked) -> Annotated[Document, Shape((ReceiptView,))]:
-    """The receipt of a rollout, of a deployment that the token is for; it outlives the rollout."""
-    found = receipt_shown(connection, rollout_id(asked))
-    if not asked.token.sees(found.receipt["deployment"]):
-        raise RolloutNotFoundError(f"the token {asked.token.name} sees no rollout {asked.path['rollout']}")
-    return asdict(found)
-
-
-def last_receipt(connection: Connection, asked: Asked) -> Annotated[Document, Shape((ReceiptView,))]:
-    """The receipt of the last rollout of a deployment."""
-    return asdict(receipt_shown(connection, asked.deployment))

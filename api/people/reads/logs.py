@@ -1,6 +1,6 @@
 """What replicas print: Postgres says whose log is meant and where it is, then its host is asked through Redis."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
@@ -8,11 +8,10 @@ import structlog
 from psycopg import Connection
 from redis.exceptions import RedisError
 
-from api.people.asking.asked import Asked
+from api.people.asking.asked import Asked, LogParameters
 from api.people.reads.deployments import Document, named
 from api.people.reads.shapes import Shape
-from db.views.deployments import deployment_by_id
-from db.views.routes import RouteView, routes_abbreviated, routes_of
+from db.views.routes import routes_of
 from domain.replicas.placement import EXTERNAL
 from tasks.hosts.log_asking import ask_hosts
 from tasks.worker.connections import redis_client
@@ -30,20 +29,10 @@ class LogView:
     place: int
 
 
-Abbreviated = Annotated[Document, Shape((RouteView,), "whole", {"deployment": str})]
-
 Printed = Annotated[Document, Shape((LogView,), "whole", beside={"silent": list[str]})]
 
 
-def find_routes(connection: Connection, asked: Asked) -> Abbreviated:
-    """Replicas, of deployments that the token is for, whose id begins or ends so; 10 at most."""
-    names = None if asked.token.is_for_all else list(asked.token.deployments)
-    found = routes_abbreviated(connection, asked.parameters.id, names)
-    whose = {route.deployment_id: deployment_by_id(connection, route.deployment_id).name for route in found}
-    return {"items": [{**asdict(route), "deployment": whose[route.deployment_id]} for route in found]}
-
-
-def logs(connection: Connection, asked: Asked) -> Printed:
+def logs(connection: Connection, asked: Asked[LogParameters]) -> Printed:
     """What replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
     view, wanted = named(connection, asked), asked.parameters.places
     places = {each.route: each.place for each in wanted or ()}
@@ -55,7 +44,7 @@ def logs(connection: Connection, asked: Asked) -> Printed:
     return {"hosts": hosts}
 
 
-def as_hosts_say(asked: Asked, found: Document) -> Document:
+def as_hosts_say(asked: Asked[LogParameters], found: Document) -> Document:
     """Ask the hosts, for 3 s at most. While Redis is away all of them are silent."""
     hosts = found["hosts"]
     try:

@@ -1,25 +1,28 @@
 """The reads of what PUT sets, as it answers: policy, autoscaling rules, where a deployment is reached."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from psycopg import Connection
 
-from api.people.asking.asked import Asked
+from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
 from api.people.reads.shapes import Shape
 from db.cycle.rules import rules_of
+from db.proxies.table import read_traffic
 from db.views.fleet.entrances import reached_at
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet
 from domain.model.autoscaling import NO_AUTOSCALING
+from traffic.table import TrafficTable, derive_table
 
 
-def policy(connection: Connection, asked: Asked) -> Annotated[Document, Shape((PolicySet,))]:
+def policy(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((PolicySet,))]:
     """How a deployment is rolled out; null: its replicas are just replaced."""
     view = named(connection, asked)
     return {"deployment": view.name, "version": view.version, "policy": view.policy}
 
 
-def autoscaling(connection: Connection, asked: Asked) -> Annotated[Document, Shape((RulesSet,))]:
+def autoscaling(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RulesSet,))]:
     """The autoscaling rules of a deployment, the first of which that fires wins."""
     view = named(connection, asked)
     found = rules_of(connection, [view.id]).get(view.id, NO_AUTOSCALING)
@@ -27,7 +30,7 @@ def autoscaling(connection: Connection, asked: Asked) -> Annotated[Document, Sha
     return {"deployment": view.name, "version": view.version, "rules": rules}
 
 
-def traffic(connection: Connection, asked: Asked) -> Annotated[Document, Shape((TrafficSet,))]:
+def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficSet,))]:
     """Where a deployment is reached, and what proxies do with its requests."""
     view = named(connection, asked)
     reached = reached_at(connection, view.id)
@@ -41,3 +44,10 @@ def traffic(connection: Connection, asked: Asked) -> Annotated[Document, Shape((
         "preview": reached.rules.preview,
         "protocol": reached.rules.protocol,
     }
+
+
+def traffic_table(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficTable,))]:
+    """The deployments that the token is for, as proxies are told of them; to who sees all, with what is left out."""
+    found = derive_table(read_traffic(connection))
+    seen = [service for service in found.services if asked.token.sees(service.name)]
+    return {**asdict(found), "services": seen, "faults": found.faults if asked.token.is_for_all else ()}

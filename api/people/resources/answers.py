@@ -10,7 +10,6 @@ from typing import Any
 
 import structlog
 from psycopg import Connection
-from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 from starlette.concurrency import run_in_threadpool
@@ -20,11 +19,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from api.people.asking.access import Access, names_withheld
-from api.people.asking.asked import Asked, Parameters
+from api.people.asking.asked import Asked, Parameters, parameters_of
 from api.people.problems import InternalError, MethodNotAllowedError, refusal
 from api.people.reads import decided
+from api.people.reads.table import READS, HttpResource, Read
 from api.people.resources.commands import carry_out, fields_of, planned
-from api.people.resources.table import PLANS, READS, WRITES, Forecast, HttpResource, Read, Write
+from api.people.resources.table import PLANS, WRITES, Forecast, Write
 from db.commands.apply.ahead import AppliedAhead
 from db.connection.engine import in_transaction
 from db.silence import AWAY
@@ -114,9 +114,8 @@ def _reading(read: Read, engine: Engine, access: Access) -> Answer:
         token, body = await access.token(request), await request.body()
         asked = allowed(read, token, request, body if read.method == "POST" else None)
         found = await run_in_threadpool(look, engine, read, asked)
-        if read.afterwards is not None:
-            answer_of_hosts = get_running_loop().run_in_executor(_WAITING, read.afterwards, asked, found)
-            found = plain(await answer_of_hosts)
+        if read.afterwards:
+            found = plain(await get_running_loop().run_in_executor(_WAITING, read.finish, asked, found))
         return JSONResponse(found, headers={**_PRIVATE, **(_etag(found) if read.has_etag else {})})
 
     return answer
@@ -159,7 +158,7 @@ def _thought(command: Command, found: Sequence[AppliedAhead]) -> tuple[Any, floa
     return plain(decided.as_planned(command, found)), time.thread_time() - began
 
 
-def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked:
+def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked[Parameters]:
     """What is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
     token.refuse_below(read.role)
     path = dict(request.path_params)
@@ -171,17 +170,7 @@ def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> A
     return Asked(token, path, parameters_of(read.parameters, given))
 
 
-def parameters_of(model: type[Parameters], given: Mapping[str, Any]) -> Parameters:
-    """What stands after the `?`, or in the body. Raises InvalidInputError."""
-    if fault := unstorable(dict(given)):
-        raise InvalidInputError(": ".join(fault), field=fault[0])
-    try:
-        return model.model_validate(dict(given))
-    except ValidationError as error:
-        raise InvalidInputError.of(error, model=model) from None
-
-
-def look(engine: Engine, read: Read, asked: Asked) -> Any:  # noqa: ANN401  # JSON is any of these
+def look(engine: Engine, read: Read, asked: Asked[Parameters]) -> Any:  # noqa: ANN401  # JSON is any of these
     """What there is, as JSON has it."""
 
     def find(connection: Connection) -> Any:  # noqa: ANN401  (as above)
@@ -190,7 +179,7 @@ def look(engine: Engine, read: Read, asked: Asked) -> Any:  # noqa: ANN401  # JS
 
     with names_withheld(asked.token):
         found = in_transaction(engine, find)
-    return plain(found) if read.afterwards is None else found
+    return found if read.afterwards else plain(found)
 
 
 def _etag(document: Mapping[str, Any]) -> dict[str, str]:

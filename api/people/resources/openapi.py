@@ -12,12 +12,13 @@ from api.people.asking.asked import EventParameters, Parameters
 from api.people.problems import MEDIA_TYPE
 from api.people.reads.decided import plan_shape
 from api.people.reads.shapes import shape_of
+from api.people.reads.table import READS, HttpResource, Read
 from api.people.resources.components import Components, in_jsons_words
-from api.people.resources.table import IN_HEADERS, PLANS, READS, WRITES, Forecast, HttpResource, Read, Write
+from api.people.resources.table import IN_HEADERS, PLANS, WRITES, Forecast, Write
 from domain.commands.base import Command
-from domain.commands.fields import REF, Schema, model_schema, named_in
+from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role
-from domain.words.names import DeploymentName, Name
+from domain.words.names import DeploymentName, Name, named_in
 
 _PROBLEM: Schema = {
     "type": "object",

@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api.people.asking.access import Access
-from api.people.asking.asked import EventParameters
+from api.people.asking.asked import EventParameters, parameters_of
 from api.people.problems import TooManyRequestsError
-from api.people.resources.answers import parameters_of
 from api.people.streams.changes import ChangeReader
 from api.people.streams.listeners import Listener, joined
 from domain.installation.tokens import Token
@@ -32,7 +31,6 @@ class Streams:
         """Raises NoTokenError, NotAllowedError, InvalidInputError and TooManyRequestsError."""
         token = await self.access.token(request)
         asked = parameters_of(EventParameters, request.query_params)
-        assert isinstance(asked, EventParameters)  # noqa: S101  (narrows the type)
         if asked.deployment is not None:
             token.refuse_others(asked.deployment)
         self._refuse_too_many(token)

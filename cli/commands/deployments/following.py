@@ -7,11 +7,12 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
+from cli.reads import deployment_named
 from cli.servers import Reader
 from cli.show.replica_logs import ReplicaLogs
 from cli.show.status import short_id
 from cli.terminal.output import printer
-from db.views.deployments import DeploymentView, deployment_by_id
+from db.views.deployments import DeploymentView
 from db.views.routes import RouteView
 from domain.model.deployment import Lifecycle
 
@@ -21,7 +22,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_cyan", "bright
 
 def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) -> None:
     """Until Ctrl-C, or until the deployment is destroyed; a replica that goes is read once more to its end."""
-    console, logs = printer(), ReplicaLogs(deployment.id, lines)
+    console, logs = printer(), ReplicaLogs(reader, deployment.name, lines)
     colours: dict[UUID, str] = {}
     told: set[str] = set()
     followed: dict[UUID, RouteView] = {}
@@ -36,7 +37,7 @@ def follow_deployment(reader: Reader, deployment: DeploymentView, lines: int) ->
                 return
             followed = now
             time.sleep(_POLL_SECONDS)
-            view = reader.read(deployment_by_id, deployment.id)
+            view = deployment_named(reader, deployment.name)
     except KeyboardInterrupt:
         return
 

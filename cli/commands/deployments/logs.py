@@ -7,19 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
 from cli.commands.deployments.following import follow_deployment
 from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.servers import Reader
+from cli.reads import deployment_named, last_failed_route
+from cli.servers import Reader, made
 from cli.show.replica_logs import ReplicaLogs
 from cli.show.status import short_id
 from cli.terminal.exits import ElsewhereError, UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView, deployment_named
-from db.views.routes import RouteView, last_failed_route, routes_abbreviated
+from db.views.deployments import DeploymentView
+from db.views.routes import RouteView
 from domain.words.errors import DeploymentNotFoundError, InvalidInputError, RouteNotFoundError
 from domain.words.text import storable
 from runtime.process.logs import LogPiece, ProcessLogs
@@ -75,12 +77,12 @@ def logs(
                 raise UsageError("--follow and --json do not go together: a script should ask for --lines again")
             if follow:
                 return follow_deployment(reader, deployment, lines)
-            failed = reader.read(last_failed_route, deployment.id) if deployment.failed_starts else None
-            source = ReplicaLogs(deployment.id, lines)
+            failed = last_failed_route(reader, deployment.name) if deployment.failed_starts else None
+            source = ReplicaLogs(reader, deployment.name, lines)
             found = _logs_of((*deployment.routes, *([failed] if failed else [])), source)
             return print_json([log.as_json() for log in found]) if as_json else _show_all(deployment, found, source)
-        route = _route(reader, whose)
-        source = ReplicaLogs(route.deployment_id, lines)
+        name, route = _route(reader, whose)
+        source = ReplicaLogs(reader, name, lines)
         (log,) = _logs_of((route,), source)
         if log.text is None:
             _refuse_elsewhere(route, source)
@@ -97,7 +99,7 @@ _NOTHING = "has printed nothing yet, or what runs it keeps its log"
 
 def _deployment(reader: Reader, name: str) -> DeploymentView | None:
     try:
-        return reader.read(deployment_named, name)
+        return deployment_named(reader, name)
     except DeploymentNotFoundError:
         return None
 
@@ -134,20 +136,21 @@ def _show_all(deployment: DeploymentView, found: list[_Log], source: ReplicaLogs
     return None
 
 
-def _route(reader: Reader, given: str) -> RouteView:
+def _route(reader: Reader, given: str) -> tuple[str, RouteView]:
+    """The name of its deployment, and the replica. Raises its refusals."""
     digits = given.replace("-", "").lower()
     if not digits or set(digits) - _HEX:
         message = f"there is no deployment {given}, and no id of a replica looks like that; 'rollway status' lists them"
         raise DeploymentNotFoundError(message, deployment=given)
-    found = reader.read(routes_abbreviated, digits)
+    found = reader.ask("/v1/routes", id=digits)["items"]
     if not found:
         message = f"there is no route {given}; 'rollway routes DEPLOYMENT' lists those that exist"
         raise RouteNotFoundError(message, route=given)
     if len(found) > 1:
-        ids = ", ".join(short_id(route.id) for route in found[:5])
+        ids = ", ".join(short_id(made(UUID, each["id"])) for each in found[:5])
         message = f"ROUTE: {given} could be any of {ids}{', ...' if len(found) > 5 else ''}; give more digits"  # noqa: PLR2004
         raise InvalidInputError(message, field="ROUTE")
-    return found[0]
+    return found[0]["deployment"], made(RouteView, found[0])
 
 
 def _go_on(reader: Reader, log: _Log, source: ReplicaLogs) -> None:
@@ -186,7 +189,7 @@ def _until_gone(reader: Reader, route: RouteView) -> Iterator[None]:
         time.sleep(_POLL_SECONDS)
         if time.monotonic() - read_at > _STOPPED_POLL_SECONDS:
             read_at = time.monotonic()
-            (now,) = reader.read(routes_abbreviated, route.id.hex)
+            (now,) = reader.views(RouteView, "/v1/routes", id=route.id.hex)
             gone = now.stopped_at is not None
     yield
 

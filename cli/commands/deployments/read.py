@@ -12,24 +12,23 @@ from rich.text import Text
 
 from cli.completing import deployments_offered
 from cli.options import AsJson, DeploymentName
+from cli.reads import deployment_named, existing_deployments, last_failed_route, signs_of_life
 from cli.remote import remote
-from cli.servers import Reader
+from cli.servers import Reader, made
 from cli.show.reached import envoy_address, reached_in_words, urls_of
 from cli.show.signs import silent_parts
 from cli.show.status import deployment_page, deployments_table, routes_table
 from cli.terminal.exits import UsageError
 from cli.terminal.output import ago, columns, print_json, printer
-from db.views.deployments import DeploymentView, deployment_named, existing_deployments
-from db.views.documents import deployment_document, deployment_summary
-from db.views.fleet.entrances import reached_at
-from db.views.fleet.signs import signs_of_life
-from db.views.routes import all_routes, last_failed_route
-from db.views.timeline import HistoryView, history_of, revisions_of
+from db.views.deployments import DeploymentView
+from db.views.fleet.entrances import ReachedView
+from db.views.routes import RouteView
+from db.views.timeline import HistoryView, RevisionView
+from domain.commands.base import DEPLOYMENT
 from domain.model.deployment import Verdict
 from stack.home.folder import find_home
 from stack.status import stack_status
 
-_REVISIONS = 20
 _WATCH_SECONDS = 0.5
 
 
@@ -73,8 +72,8 @@ def history(
 ) -> None:
     """Show what happened, who wanted it and why. The newest comes last."""
     with Reader() as reader:
-        view = reader.read(deployment_named, deployment)
-        records = reader.read(history_of, view.id, lines)
+        view = deployment_named(reader, deployment)
+        records = reader.views(HistoryView, f"{DEPLOYMENT}/history", deployment, most=lines)[::-1]
     if as_json:
         return print_json(records)
     table = columns("WHEN", "WHO", "WHAT", "WHY")
@@ -108,8 +107,10 @@ def routes(
 ) -> None:
     """Show the replicas of a deployment. Each is called by the last 8 digits of its route's id."""
     with Reader() as reader:
-        view = reader.read(deployment_named, deployment)
-        found = reader.read(all_routes, view.id, lines) if everything else list(view.routes)
+        view = deployment_named(reader, deployment)
+        path, found = f"{DEPLOYMENT}/routes", list(view.routes)
+        if everything:
+            found = reader.views(RouteView, path, deployment, gone=True, limit=lines)
     if as_json:
         return print_json(found)
     if not found:
@@ -119,14 +120,15 @@ def routes(
 
 
 def _page(reader: Reader, name: str | None) -> RenderableType:
-    silent = [Text(f"! {sentence}", "yellow") for sentence in silent_parts(reader.read(signs_of_life))]
+    silent = [Text(f"! {sentence}", "yellow") for sentence in silent_parts(signs_of_life(reader))]
     if name is not None:
-        view = reader.read(deployment_named, name)
-        failed = reader.read(last_failed_route, view.id) if _has_failures(view) else None
-        reached = reached_in_words(reader.read(reached_at, view.id), envoy_address())
-        revisions = reader.read(revisions_of, view.id, _REVISIONS)
+        document = reader.ask(DEPLOYMENT, name)
+        view = made(DeploymentView, document)
+        failed = last_failed_route(reader, name) if _has_failures(view) else None
+        reached = reached_in_words(made(ReachedView, document), envoy_address())
+        revisions = [made(RevisionView, each) for each in document["revisions"]]
         return Group(deployment_page(view, revisions, failed, reached, _deviations(reader, view.rollout_id)), *silent)
-    views = reader.read(existing_deployments)
+    views = existing_deployments(reader)
     nothing = "No deployments yet; 'rollway apply -f examples/web.yaml' makes one."
     return Group(_stack_line(), *silent, "", deployments_table(views) if views else nothing)
 
@@ -135,9 +137,7 @@ def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
     """What the rollout under way does otherwise than planned."""
     if rollout_id is None:
         return []
-    from db.audit.receipts import deviations_of  # noqa: PLC0415 -- a look at what is at rest is made without it
-
-    return reader.read(deviations_of, rollout_id)
+    return list(reader.ask("/v1/rollouts/{rollout}/plan", rollout_id)["deviations"])
 
 
 def _has_failures(view: DeploymentView) -> bool:
@@ -158,14 +158,14 @@ def _stack_line() -> str:
 
 def _document(reader: Reader, name: str | None) -> dict[str, Any]:
     if name is None:
-        deployments = [deployment_summary(view) for view in reader.read(existing_deployments)]
+        deployments = reader.views(dict, "/v1/deployments")
         return {
             "stack": asdict(stack_status(find_home(os.environ))) if remote() is None else None,
-            "signs_of_life": asdict(reader.read(signs_of_life)),
+            "signs_of_life": asdict(signs_of_life(reader)),
             "deployments": deployments,
         }
-    document = reader.read(deployment_document, name)
-    reached = reader.read(reached_at, document["id"])
+    document = reader.ask(DEPLOYMENT, name)
+    reached = made(ReachedView, document)
     deviations = _deviations(reader, document["rollout_id"])
     return {**document, "urls": urls_of(reached, envoy_address()), "deviations": deviations}
 
@@ -187,12 +187,12 @@ def _watch(reader: Reader, name: str | None) -> None:
 
 def _print_changes(reader: Reader, name: str | None) -> None:
     from cli.show.film import Film  # noqa: PLC0415 -- a look without --watch is made without it
-    from db.views.progress import progress_of  # noqa: PLC0415
+    from cli.show.waiting import followed  # noqa: PLC0415
 
     films: dict[str, Film] = {}
     while True:
-        views = [reader.read(deployment_named, name)] if name else reader.read(existing_deployments)
+        views = [deployment_named(reader, name)] if name else existing_deployments(reader)
         for view in views:
             film = films.setdefault(view.name, Film(printer(), prefix="" if name else f"{view.name}  "))
-            film.show(reader.read(progress_of, view.id, film.rollout_id, film.last_step))
+            film.show(followed(reader, view.name, film))
         time.sleep(_WATCH_SECONDS)

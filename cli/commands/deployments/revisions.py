@@ -12,11 +12,13 @@ from rich.text import Text
 
 from cli.completing import revisions_offered
 from cli.options import AsJson, DeploymentName
+from cli.reads import deployment_named, revision_shown
 from cli.servers import Reader
 from cli.terminal.exits import ExitCode, UsageError
 from cli.terminal.output import ago, columns, print_diff, print_json, printer
-from db.views.deployments import DeploymentView, deployment_named
-from db.views.timeline import RevisionView, hidden_differences, revision_shown, revisions_of
+from db.views.deployments import DeploymentView
+from db.views.timeline import RevisionView
+from domain.commands.base import DEPLOYMENT
 from domain.revisions.secrets import MASK
 from domain.revisions.stored import stored_spec
 from domain.words.errors import RevisionNotFoundError
@@ -65,15 +67,17 @@ def revisions(
     'rollway apply' reads again what is shown: of a revision that exists, *** stands for the value that it has.
     """
     with Reader() as reader:
-        view = reader.read(deployment_named, deployment)
+        view = deployment_named(reader, deployment)
         match action, revision, other:
             case Action.LIST, None, None:
-                return _list(view, reader.read(revisions_of, view.id, lines), as_json=as_json)
+                listed = reader.views(RevisionView, f"{DEPLOYMENT}/revisions", deployment, most=lines)
+                return _list(view, listed, as_json=as_json)
             case Action.SHOW, _, None:
                 return _show(view, _named(reader, view, revision), as_json=as_json)
             case Action.DIFF, str(), _:
                 before, after = (_named(reader, view, name) for name in (revision, other))
-                hidden = reader.read(hidden_differences, view.id, before.name, after.name)
+                path = f"{DEPLOYMENT}/revisions/{{revision}}/difference"
+                hidden = reader.ask(path, deployment, before.name, other=after.name)["hidden"]
                 return _diff(view, before, after, hidden, as_json=as_json)
     raise UsageError("give one deployment to 'list', a revision at most to 'show', and one or two to 'diff'")
 
@@ -81,7 +85,7 @@ def revisions(
 def _named(reader: Reader, view: DeploymentView, name: str | None) -> RevisionView:
     """The revision of that name, or the current one. Raises RevisionNotFoundError."""
     wanted = name or view.current_revision
-    found = reader.read(revision_shown, view.id, wanted) if wanted else None
+    found = revision_shown(reader, view.name, wanted) if wanted else None
     if found is None:
         message = f"{view.name} has no {f'revision {wanted}' if wanted else 'current revision'}"
         more = f"'rollway revisions list {view.name}' lists them"

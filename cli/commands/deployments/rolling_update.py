@@ -8,12 +8,13 @@ import typer
 from cli.commands.deployments.change import VERBS
 from cli.completing import revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Supersede, Timeout
+from cli.reads import deployment_named
 from cli.sending import Asker, asking, carry_out
 from cli.servers import Reader
 from cli.terminal.dashes import TakesCommand, behind_dashes
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.views.deployments import DeploymentView, deployment_named
+from db.views.deployments import DeploymentView
 from domain.commands.rollout import RollingUpdate
 from domain.steering.past import AlreadyUndoneError
 from domain.words.errors import WrongStateError
@@ -58,7 +59,7 @@ def rolling_update(
         if image is not None or command:
             raise UsageError("--rollback goes back to what ran before: leave out --image and the command")
         with Reader() as reader:
-            _refuse_stranger(reader.read(deployment_named, deployment), revision)
+            _refuse_stranger(deployment_named(reader, deployment), revision)
         return _roll_back(asker, deployment, how)
     change: dict[str, Any] = {"revision": revision, "image": image, "command": command, "supersede": supersede}
     return carry_out(_VERB, asker, deployment=deployment, **change, **how)

@@ -13,12 +13,10 @@ from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
-from db.cycle.rules import rules_of
-from db.views.deployments import deployment_named
-from domain.commands.base import MAX_REPLICAS
+from domain.commands.base import DEPLOYMENT, MAX_REPLICAS
 from domain.commands.deployment import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import PushMetric
-from domain.model.autoscaling import NO_AUTOSCALING
+from domain.model.autoscaling import AutoscalingState
 from domain.words.errors import InvalidInputError
 
 _Set = Annotated[
@@ -67,7 +65,7 @@ def policy(
     if _changes(given, remove=remove):
         return carry_out(_SET_POLICY, asker, deployment=deployment, policy=yaml_of(given) if given else None)
     with Reader() as reader:
-        found = reader.read(deployment_named, deployment).policy
+        found = reader.ask(f"{DEPLOYMENT}/policy", deployment)["policy"]
     return _show(found, f"{deployment} has no policy: its replicas are just replaced", as_json=asker.as_json)
 
 
@@ -86,8 +84,7 @@ def autoscaling(
     if _changes(given, remove=remove):
         return carry_out(_SET_RULES, asker, deployment=deployment, rules=yaml_of(given) if given else [])
     with Reader() as reader:
-        view = reader.read(deployment_named, deployment)
-        found = reader.read(rules_of, [view.id]).get(view.id, NO_AUTOSCALING)
+        found = reader.view(AutoscalingState, f"{DEPLOYMENT}/autoscaling", deployment)
     rules = [rule.model_dump(mode="json", exclude_defaults=True) for rule in found.rules]
     return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=asker.as_json)
 

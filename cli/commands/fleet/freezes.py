@@ -13,7 +13,7 @@ from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
-from db.views.fleet.windows import FreezeView, freezes_shown
+from db.views.fleet.windows import FreezeView
 from domain.commands.fleet import DeleteFreeze, SetFreeze
 from domain.steering.freezes import instant
 from domain.words.numbers import duration
@@ -83,7 +83,7 @@ def freeze(
     if asker.as_json:
         return print_json(result)
     with Reader() as reader:
-        view = next((view for view in reader.read(freezes_shown) if view.name == name), None)
+        view = next((view for view in reader.views(FreezeView, "/v1/freezes") if view.name == name), None)
     return printer().print(f"{name}: {_when(view)}" if view else f"{name} is set")
 
 
@@ -96,7 +96,7 @@ def unfreeze(*, name: _Freeze, asker: Asker) -> None:
 def freezes(*, as_json: AsJson = False) -> None:
     """Show in which windows nothing starts, and which of them are on."""
     with Reader() as reader:
-        found = reader.read(freezes_shown)
+        found = reader.views(FreezeView, "/v1/freezes")
     if as_json:
         return print_json([asdict(view) for view in found])
     if not found:

@@ -10,7 +10,7 @@ from cli.options import AsJson
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import columns, print_json, printer
-from db.views.fleet.windows import GroupView, groups_shown
+from db.views.fleet.windows import GroupView
 from domain.commands.fleet import DeleteGroup, SetGroup
 
 _Group = Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.", show_default=False)]
@@ -59,7 +59,7 @@ def ungroup(*, name: _Group, asker: Asker) -> None:
 def groups(*, as_json: AsJson = False) -> None:
     """Show the groups, who rolls out and who waits."""
     with Reader() as reader:
-        found = reader.read(groups_shown)
+        found = reader.views(GroupView, "/v1/groups")
     if as_json:
         return print_json([asdict(view) for view in found])
     if not found:

@@ -9,7 +9,7 @@ from cli.options import AsJson
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
-from db.views.fleet.hosts import HostView, all_hosts
+from db.views.fleet.hosts import HostView
 from domain.commands.replicas import ForgetHost
 from domain.replicas.clocks import is_warned_of
 
@@ -22,7 +22,7 @@ def hosts(*, as_json: AsJson = False) -> None:
     replicas while another is not. CONTRACT: what its worker reads and writes; an upgrade of Rollway may count it up.
     """
     with Reader() as reader:
-        found = reader.read(all_hosts)
+        found = reader.views(HostView, "/v1/hosts")
     if as_json:
         return print_json(found)
     if not found:

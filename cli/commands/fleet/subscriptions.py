@@ -10,7 +10,7 @@ from cli.options import AsJson
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import ago, columns, print_json, printer
-from db.views.fleet.subscriptions import SubscriptionView, all_subscriptions
+from db.views.fleet.subscriptions import SubscriptionView
 from domain.commands.fleet import DeleteSubscription, SetSubscription
 
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the subscription.", show_default=False)]
@@ -76,7 +76,7 @@ def subscriptions(*, as_json: AsJson = False) -> None:
     WAITING: events that are not delivered yet, and since when the first of them is. GIVEN UP: in the last 7 days.
     """
     with Reader() as reader:
-        found = reader.read(all_subscriptions)
+        found = reader.views(SubscriptionView, "/v1/subscriptions")
     if as_json:
         return print_json([asdict(view) for view in found])
     if not found:

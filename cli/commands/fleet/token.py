@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from cli.database_errors import database_errors
 from cli.options import Actor, AsJson
+from cli.reads import signs_of_life
 from cli.servers import Reader, find_servers
 from cli.terminal.exits import READING, WRITING, exits
 from cli.terminal.output import ago, columns, print_json, printer
 from db.tokens import all_tokens, create_token, revoke_token
-from db.views.fleet.signs import signs_of_life
 from domain.installation.tokens import SECRET_BYTES, SECRET_PREFIX, NewToken, Role, Token
 from domain.words.errors import InvalidInputError
 
@@ -84,7 +84,7 @@ def create(
 def list_tokens(*, as_json: AsJson = False) -> None:
     """Show the tokens there are, and when each was used last."""
     with Reader() as reader:
-        found, now = reader.read(all_tokens), reader.read(signs_of_life).now
+        found, now = reader.look(all_tokens), signs_of_life(reader).now
     if as_json:
         return print_json(found)
     if not found:

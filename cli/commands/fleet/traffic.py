@@ -10,13 +10,12 @@ from rich.text import Text
 from cli.commands.deployments.settings import change_traffic
 from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.remote_views.table import table_shown
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.show.status import route_colour, short_id
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, in_seconds, print_json, printer
-from db.proxies.acks import ProxyView, list_proxies
+from db.proxies.acks import ProxyView
 from domain.words.errors import DeploymentNotFoundError
 from traffic.envoy.routes import PREVIEW_HEADER
 from traffic.table import Service, TrafficTable, Upstream
@@ -50,7 +49,7 @@ def traffic(
             raise UsageError("name the deployment, and give either --set or --reset")
         return change_traffic(asker, deployment, given)
     with Reader() as reader:
-        found = reader.read(table_shown)
+        found = reader.view(TrafficTable, "/v1/traffic")
     return _show_traffic(_of(found, deployment), as_json=asker.as_json)
 
 
@@ -88,7 +87,7 @@ def proxies(*, as_json: AsJson = False) -> None:
     node id, a replica may be stopped that one of them still sends requests to: give each an id of its own.
     """
     with Reader() as reader:
-        found = reader.read(list_proxies)
+        found = reader.views(ProxyView, "/v1/proxies")
     if as_json:
         return print_json([asdict(proxy) for proxy in found])
     if not found:

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from psycopg import Connection
-
-from db.views.ahead.foresight import Foreseeable, foreseeable
-from db.views.deployments import DeploymentView, deployment_named
-from db.views.timeline import RevisionView, revision_named
+from db.views.ahead.foresight import Foreseeable
+from db.views.deployments import DeploymentView
+from db.views.timeline import RevisionView
 from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
 from domain.steering.activation import ActivationRequest
@@ -23,14 +20,6 @@ class Planned:
     subject: Subject
     learned: Learned
     now: datetime
-
-
-def activated(connection: Connection[Any], name: str, revision: str) -> Planned:
-    """As if this revision were activated now. Raises what the activation itself would raise."""
-    view = deployment_named(connection, name)
-    return planned_activation(
-        view, foreseeable(connection, view), revision_named(connection, view.id, revision), revision
-    )
 
 
 def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:

@@ -8,7 +8,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.people.resources.table import PLANS, READS, WRITES, Forecast, HttpResource, Write
+from api.people.reads.table import READS, HttpResource
+from api.people.resources.table import PLANS, WRITES, Forecast, Write
 from db.connection.engine import in_transaction
 from db.tokens import revoke_token
 from domain.commands.registry import COMMANDS

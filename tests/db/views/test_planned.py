@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.views.ahead.foresight import foreseeable, learned_of
-from db.views.ahead.planned import Planned, activated, planned_rest
+from db.views.ahead.planned import Planned, planned_activation, planned_rest
 from db.views.deployments import deployment_named
 from db.views.timeline import revision_named
 from domain.foresight.rehearsal.learned import Learned
@@ -22,8 +22,14 @@ CHECKED: Mapping[str, Any] = {**SPEC, "health_check": {"path": "/health"}}
 EXTERNAL: Mapping[str, Any] = {"runtime": "external", "external": {"template": "gpu"}}
 
 
+def activated(connection: Connection, revision: str) -> Planned:
+    view = deployment_named(connection, "web")
+    found = revision_named(connection, view.id, revision)
+    return planned_activation(view, foreseeable(connection, view), found, revision)
+
+
 def of_v2(engine: Engine) -> Planned:
-    return in_transaction(engine, lambda connection: activated(connection, "web", "v2"))
+    return in_transaction(engine, lambda connection: activated(connection, "v2"))
 
 
 def as_it_stands(engine: Engine) -> Planned:
@@ -72,7 +78,7 @@ def test_what_there_is_not_is_told_with_what_lists_those_that_are(engine: Engine
         of_v2(engine)
     make_deployment(engine)
     with pytest.raises(RevisionNotFoundError, match="web has no revision v9; 'rollway status web' lists them"):
-        in_transaction(engine, lambda connection: activated(connection, "web", "v9"))
+        in_transaction(engine, lambda connection: activated(connection, "v9"))
 
 
 def test_mistakes_of_revisions_that_never_came_up_are_counted_apart(engine: Engine) -> None:

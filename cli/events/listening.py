@@ -1,0 +1,57 @@
+"""Events as they come: the server's stream of them, or what the database has, read twice a second."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+
+from api.people.streams.listeners import Telling, cursor_of, instant_of
+from cli.events.heard import BEGUN, Heard
+from cli.remote import Remote, remote
+from cli.servers import Reader
+from db.views.fleet.changes import Changes, caught_up, changes_since
+
+_READ_SECONDS = 0.5
+_TELLER = "cli"
+"""In ids: a server takes them for those of another process, and goes on from their time."""
+
+
+def listen(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+    """Events of these deployments, or of all that may be seen; see `lasting`."""
+    server = remote()
+    for heard in _told(server, names, last) if server else _read(reader, names, last):
+        if heard.kind == BEGUN or names is None or heard.deployment in names:
+            yield heard
+
+
+def _told(server: Remote, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+    parameters = {"deployment": names[0]} if names and len(names) == 1 else {}
+    headers = {"last-event-id": last} if last else {}
+    fields: dict[str, str] = {}
+    for line in server.lines("/v1/events", parameters, headers):
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+            continue
+        yield Heard(fields.get("id", ""), fields.get("event", BEGUN), json.loads(fields.get("data", "{}")))
+        fields = {}
+
+
+def _read(reader: Reader, names: Sequence[str] | None, last: str | None) -> Iterator[Heard]:
+    telling = Telling()
+    seen = reader.look(changes_since, {}, None)
+    yield Heard(_cursor(seen), BEGUN, {})
+    if last is not None:
+        yield from _heard(telling, reader.look(caught_up, names, instant_of(last)))
+    while True:
+        time.sleep(_READ_SECONDS)
+        seen = reader.look(changes_since, seen.states, seen.at)
+        yield from _heard(telling, seen)
+
+
+def _heard(telling: Telling, found: Changes) -> Iterator[Heard]:
+    for kind, _, document in telling.new(found):
+        yield Heard(_cursor(found), kind, document)
+
+
+def _cursor(found: Changes) -> str:
+    return cursor_of(_TELLER, 0, found.at)

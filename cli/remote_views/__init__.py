@@ -1,1 +1,0 @@
-"""What the reads for people are over HTTP."""
