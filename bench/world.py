@@ -25,7 +25,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
-from db.locking.lifecycle import statuses_of
+from db.locking.statuses import statuses_of
 from db.proxies.acks import release_drained
 from db.replicas.reports import RouteReport, apply_reports
 from db.replicas.routes import RouteRow, record_stopped, routes_to_start, routes_to_stop

@@ -10,14 +10,8 @@ from uuid import UUID
 
 import typer
 
-from cli.options import (
-    Actor,
-    AsJson,
-    Reason,
-    RequestId,
-)
-from cli.reads import deployment_named
-from cli.servers import Reader, send
+from cli.options import Actor, AsJson, Reason, RequestId
+from cli.servers import Reader, deployment_named, send
 from cli.show.film import Film
 from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_missing_worker
 from cli.show.waiting import Goal, wait_until
@@ -25,7 +19,7 @@ from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView
 from domain.commands.base import Command
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.commands.rollout import ActivateRevision, Restart, RollingUpdate
 
 _BEGIN = (ActivateRevision, Restart, RollingUpdate)

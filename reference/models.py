@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from domain.words.meanings import meanings
+from domain.words.faults import meanings
 
 REQUIRED = "required"
 

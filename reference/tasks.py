@@ -11,7 +11,7 @@ from domain.commands.base import QUERIES, Command
 from domain.commands.registry import COMMANDS
 from domain.installation.contract import WrongInstallationError
 from domain.words.errors import RollwayError
-from domain.words.meanings import meanings
+from domain.words.faults import meanings
 from reference.markdown import page, prose, table
 from reference.models import rows_of
 

@@ -4,18 +4,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.retention import LogLimits
 from stack.errors import StackError
 from stack.home.folder import Home
 from stack.home.settings import Ports, ServerSettings, choose_settings, load_settings
 from stack.home.state import StackState
-from stack.parts.account import ServerAccount, choose_account, installed_tree
+from stack.parts.account import ServerAccount, choose_account, installed_tree, made_replica_user
 from stack.parts.envoy import envoy_wanted
 from stack.parts.external import check_database, check_redis
 from stack.parts.postgres import postgres_part, postgres_url, prepare_data
 from stack.parts.postgres_role import reset_password
 from stack.parts.processes import ProcessList, ProcessSetting, default_workers, measured_processes
-from stack.parts.replica_user import made_replica_user
 from stack.parts.valkey import redis_url, valkey_part
 from stack.plan import External, StackPart, StackPlan
 

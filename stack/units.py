@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stack.home.ports import HOST
-from stack.parts.command_lines import API, BEAT, PEOPLE, flower, worker
+from stack.home.settings import HOST
+from stack.parts.processes import API, BEAT, PEOPLE, flower, worker
 
 _INSTANCE = "INSTANCE"
 _FLOWER_PORT = 5555

@@ -11,8 +11,7 @@ from tasks.seen.log import configure_logging
 from tasks.seen.tracing import spans
 from tasks.settings import log_limits, retention, settings
 from tasks.wire.keys import command_keys, webhook_targets
-from tasks.wire.queues import celery_settings
-from tasks.wire.schedule import beat_schedule
+from tasks.wire.queues import beat_schedule, celery_settings
 from tasks.wire.threads import WakeWhenFree
 
 TASK_MODULES = ("tasks.lifecycle", "tasks.route_lifecycle", "tasks.asked.commands", "tasks.retention")

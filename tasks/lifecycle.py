@@ -7,7 +7,7 @@ from db.beat import note_tick
 from db.commands.autoscaling import has_rules
 from db.commands.execute import heed
 from db.connection.engine import engine, in_transaction
-from db.locking.lifecycle import due_statuses
+from db.locking.statuses import due_statuses
 from db.outbox.delivery import has_due
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.replicas.events import ROUTE_CADENCES, WHILE_THERE_IS_WORK, RouteLifecycleType
@@ -16,7 +16,7 @@ from tasks.hosts.silent import ask_hosts, look_at_hosts
 from tasks.redis.wake import route_key
 from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import settings
-from tasks.wire.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
+from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_TASK
 from tasks.worker.composition import coordinator, courier
 from tasks.worker.connections import waker
 

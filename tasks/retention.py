@@ -9,19 +9,18 @@ from uuid import UUID
 import structlog
 from psycopg import Connection
 
-from db.audit.chains import chain_page
+from db.audit.impossible import chain_page
 from db.audit.receipts import seal, unsealed
 from db.connection.engine import engine, in_transaction
-from db.locking.lifecycle import due_statuses
 from db.locking.locked import lock
-from db.outbox.delivery import forget_given_up
-from db.outbox.written import write_events
+from db.locking.statuses import due_statuses
+from db.outbox.delivery import forget_given_up, write_events
 from db.retention.cut import cut_commands, cut_deployment, page_of_past
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
 from tasks.app import app
 from tasks.seen.observed import IMPOSSIBLE_STATES
 from tasks.settings import KEY_PREFIX, retention
-from tasks.wire.schedule import RETENTION_TASK
+from tasks.wire.queues import RETENTION_TASK
 from tasks.worker.composition import stopping
 from tasks.worker.connections import redis_client, waker
 

@@ -13,7 +13,7 @@ from tasks.hosts.silent import ask_hosts, settle_routes
 from tasks.redis.wake import route_key
 from tasks.replicas.metrics import look_at_metrics
 from tasks.settings import settings
-from tasks.wire.schedule import DO_ROUTE_TASK
+from tasks.wire.queues import DO_ROUTE_TASK
 from tasks.worker.composition import probe_pass, replicas_of, slots, stopping
 from tasks.worker.connections import waker
 from tasks.worker.installation import is_ours

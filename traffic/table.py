@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from ipaddress import ip_address
 from uuid import UUID
 
 from domain.model.deployment import RouteStatus
 from domain.traffic.published import Canary, DeploymentInTraffic, RequestRules, RouteInTraffic, TrafficSnapshot
 from domain.traffic.shares import is_preview, sides, with_a_share
-from traffic.addresses import read_address
 from traffic.ways import Prefix, Ways, ways_to
 
 _LEAST_WEIGHT, _MOST_WEIGHT = 1, 100
@@ -147,3 +148,13 @@ def _upstreams(deployment: str, routes: list[RouteInTraffic], faults: list[str])
             continue
         weight = max(_LEAST_WEIGHT, min(_MOST_WEIGHT, round(route.ratio * _MOST_WEIGHT)))
         yield Upstream(route.id, route.revision, route.revision_id, ip, port, route.status, weight)
+
+
+@lru_cache(maxsize=65_536)
+def read_address(address: str) -> tuple[str, int]:
+    """The IP address and port of "10.0.0.1:80" or "[::1]:80". Raises ValueError for anything else, names included."""
+    host, _, port = address.rpartition(":")
+    number = int(port) if port.isascii() and port.isdigit() else 0
+    if not 0 < number < 65536:  # noqa: PLR2004  (the ports there are)
+        raise ValueError(address)
+    return str(ip_address(host.removeprefix("[").removesuffix("]"))), number

@@ -13,7 +13,7 @@ from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
 from db.connection.engine import in_transaction
-from db.locking.lifecycle import due_statuses
+from db.locking.statuses import due_statuses
 from tasks.settings import KEY_PREFIX
 from tasks.wire.queues import COMMANDS_QUEUE, LIFECYCLE_QUEUE, ROUTES_QUEUE
 from tests.support.stack.waiting import eventually

@@ -22,7 +22,7 @@ from bench.stage import migrate
 from db.connection.engine import make_engine
 from db.connection.settings import DatabaseSettings
 from domain.handlers.deploying_provisioning import DeployingProvisioningHandler
-from tasks.worker.garbage import collect_seldom
+from tasks.worker.composition import collect_seldom
 from tests.support.stack.servers import EmbeddedServer, embedded_postgres
 from tests.support.workers.coordinators import coordinator_without_redis
 

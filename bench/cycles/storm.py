@@ -19,7 +19,7 @@ from bench.stage import POLICIES, Stage, stage
 from bench.watch import watching
 from bench.world import HOST
 from db.connection.engine import in_transaction
-from db.locking.lifecycle import due_statuses
+from db.locking.statuses import due_statuses
 from tests.support.stack.waiting import eventually
 
 WORKERS = (1, 2, 4)

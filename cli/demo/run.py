@@ -10,8 +10,7 @@ from rich.console import Console
 from cli.demo.load import Load
 from cli.demo.promise import Promise
 from cli.options import new_request_id
-from cli.reads import deployment_named
-from cli.servers import Reader, send
+from cli.servers import Reader, deployment_named, send
 from cli.show.film import Film
 from cli.show.waiting import Goal, settled, wait_until
 from db.views.ahead.cycles import Cycle
@@ -20,7 +19,7 @@ from db.views.progress import Progress
 from db.views.rollouts import RolloutView
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.commands.rollout import ActivateRevision
 from stack.home.folder import project_root
 

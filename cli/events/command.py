@@ -10,11 +10,9 @@ import typer
 from rich.text import Text
 
 from cli.completing import deployments_offered
-from cli.events.heard import BEGUN, Heard, lasting
-from cli.events.listening import listen
+from cli.events.listening import BEGUN, Heard, lasting, listen
 from cli.options import AsJson
-from cli.reads import deployment_named
-from cli.servers import Reader
+from cli.servers import Reader, deployment_named
 from cli.terminal.exits import UsageError
 from cli.terminal.output import printer
 from cli.terminal.streams import close_quietly

@@ -11,11 +11,9 @@ import yaml
 
 from cli.apply.diff import documents_asked
 from cli.apply.file import read_file
-from cli.reads import deployment_named, revision_shown
-from cli.servers import Reader, made
+from cli.servers import Reader, deployment_named, made, revision_shown
 from cli.terminal.exits import UsageError
-from db.views.ahead.foresight import Foreseeable, LearnedView
-from db.views.ahead.planned import planned_activation, planned_rest
+from db.views.ahead.foresight import Foreseeable, LearnedView, planned_activation, planned_rest
 from domain.commands.apply import Apply
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json

@@ -1,18 +1,21 @@
-"""`rollway receipt`."""
+"""`rollway receipt`, as a page in Markdown, which is read as it is too; and `rollway why`."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated
+from datetime import timedelta
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
 from cli.completing import deployments_offered
-from cli.options import AsJson
+from cli.options import AsJson, DeploymentName
 from cli.servers import Reader
-from cli.show.receipt import receipt_page
 from cli.terminal.output import print_json, printer
-from db.audit.shown import ReceiptView
+from db.audit.shown import ReceiptView, WhyView
 from domain.commands.base import DEPLOYMENT
+from domain.foresight.receipts.receipt import Seal
+from domain.words.numbers import duration
 
 Rollout = Annotated[
     str,
@@ -43,3 +46,116 @@ def _of(given: str) -> tuple[str, str]:
         return "/v1/rollouts/{rollout}/receipt", str(UUID(given))
     except ValueError:
         return f"{DEPLOYMENT}/receipt", given
+
+
+def receipt_page(receipt: dict[str, Any], seal: Seal | None) -> str:
+    """The whole of it."""
+    parts = (_head, _promises, _waves, _deviations, _waits, _acts)
+    return "\n".join((*(line for part in parts for line in part(receipt)), *_seal(seal)))
+
+
+def _head(receipt: dict[str, Any]) -> Iterator[str]:
+    yield f"# {receipt['deployment']}: {receipt['from']} → {receipt['to']}, {_outcome(receipt)}"
+    yield ""
+    why = f" ({receipt['reason']})" if receipt["reason"] else ""
+    took = f", {duration(timedelta(seconds=receipt['seconds']))}" if receipt["seconds"] is not None else ""
+    yield f"Rollout {receipt['rollout']}, {receipt['policy']['strategy']}, by {receipt['actor']}{why}"
+    yield f"{receipt['started_at']} to {receipt['ended_at'] or 'now'}{took}"
+    if receipt["back_reason"]:
+        yield f"turned back: {receipt['back_reason']}"
+
+
+def _outcome(receipt: dict[str, Any]) -> str:
+    return str(receipt["outcome"] or "under way").replace("_", " ")
+
+
+def _promises(receipt: dict[str, Any]) -> Iterator[str]:
+    promised, measured, replayed = receipt["promised"], receipt["measured"], receipt["replayed"]
+    yield from _table("promised", "measured", "")
+    if measured is not None:
+        both = promised["counts_stopping"]
+        most = measured["most_live_and_stopping" if both else "most_live"]
+        which = "live or stopping" if both else f"live, {measured['most_stopping']} stopping beside them"
+        kept = _kept(ok=measured["is_ceiling_kept"])
+        yield _row(f"at most {promised['most_live']} live", f"at most {most} {which}", kept)
+        least, seen = promised["fewest_serving"], measured["fewest_serving"]
+        kept = _kept(ok=measured["is_floor_kept"])
+        yield _row(f"at least {least} serving by our own doing", f"at least {seen} serving", kept)
+    refused = f", {replayed['refused']} refused by Postgres" if replayed["refused"] else ""
+    again = f"{replayed['equal']} of {replayed['steps']} come out the same{refused}"
+    yield _row("each step can be decided again", again, _kept(ok=not replayed["differing"]))
+    yield _row("requests", receipt["requests"]["said"], "")
+
+
+def _waves(receipt: dict[str, Any]) -> Iterator[str]:
+    yield from _table("wave", "begins", "takes", "replicas", "what and why")
+    for wave in receipt["waves"]:
+        takes = "-" if wave["took_seconds"] is None else f"{wave['took_seconds']:.1f} s"
+        begins = f"{wave['begins_seconds']:.1f} s"
+        yield _row(str(wave["number"]), begins, takes, wave["picture"], wave["why"])
+
+
+def _deviations(receipt: dict[str, Any]) -> Iterator[str]:
+    if receipt["deviations"]:
+        yield from ("", "Otherwise than planned:", "")
+    for deviation in receipt["deviations"]:
+        yield f"- {deviation}"
+
+
+def _waits(receipt: dict[str, Any]) -> Iterator[str]:
+    if receipt["waits"]:
+        yield from _table("after wave", "waited", "for", "reason")
+    for wait in receipt["waits"]:
+        yield _row(str(wait["after_wave"]), f"{wait['seconds']:.1f} s", wait["waits_for"], wait["reason"])
+
+
+def _acts(receipt: dict[str, Any]) -> Iterator[str]:
+    if receipt["acts"]:
+        yield from _table("when", "who", "what", "said")
+    for act in receipt["acts"]:
+        yield _row(act["at"], act["actor"], act["what"], act["said"])
+
+
+def _seal(seal: Seal | None) -> Iterator[str]:
+    yield ""
+    if seal is None:
+        yield "Not sealed yet: a worker does it within a minute after the end."
+        return
+    intact = "intact" if seal.is_intact else "CHANGED since it was sealed"
+    yield f"Receipt {seal.number}, sha256 {seal.sha256}: {intact}"
+    match seal.is_joined:
+        case None:
+            yield "the one before is not kept, or there is none"
+        case joined:
+            yield f"the one before, sha256 {seal.previous_sha256}: {'intact' if joined else 'CHANGED since then'}"
+
+
+def _kept(*, ok: bool) -> str:
+    return "kept" if ok else "**broken**"
+
+
+def _table(*names: str) -> Iterator[str]:
+    yield from ("", _row(*names), f"|{'---|' * len(names)}")
+
+
+def _row(*cells: str) -> str:
+    """What Markdown would take for a border is escaped."""
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def why(*, deployment: DeploymentName, as_json: AsJson = False) -> None:
+    """Say why a deployment waits, in one sentence. Touches nothing.
+
+    The replica, host, secret, person or time that it waits for; the inequality that blocks it; how long that usually
+    takes, as the deployment's past replicas took; and what happens when, if nothing else happens before. Of a rollout
+    also what came otherwise than planned, so far.
+    """
+    with Reader() as reader:
+        told = reader.view(WhyView, f"{DEPLOYMENT}/why", deployment)
+    if as_json:
+        return print_json(asdict(told))
+    console = printer()
+    console.print(f"{told.sentence}.")
+    for deviation in told.deviations:
+        console.print(f"otherwise than planned: {deviation}", style="yellow")
+    return None

@@ -14,7 +14,7 @@ from domain.commands.base import DEPLOYMENT
 from domain.replicas.placement import EXTERNAL
 from runtime.process.logs import LogPiece, ProcessLogs
 from stack.home.folder import find_home
-from stack.supervisor.replicas import host_of
+from stack.supervisor.stop import host_of
 
 Pieces = dict[UUID, LogPiece]
 _ASKED_AGAIN_SECONDS = 10.0

@@ -4,11 +4,18 @@ Constraints hold a row to itself and to the rows it names; here stands what no c
 of this program, or somebody's hand in the database. All checks are one statement, so they see one moment.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
 
 from psycopg import Connection
+from sqlalchemy import Engine
 
+from db.connection.engine import in_transaction
 from db.locking.statuses import ACTIVE, PRESENT, RUNNING
+from domain.foresight.receipts.receipt import Sealed, broken
 
 MOST = 1000
 """Findings of one audit: more would not tell more."""
@@ -105,3 +112,48 @@ class Finding:
 def impossible_combinations(connection: Connection) -> list[Finding]:
     """Everything that should be impossible and is so at this moment, at most `MOST`; nothing is locked or changed."""
     return [Finding(*row) for row in connection.execute(_AUDIT).fetchall()]
+
+
+Place = tuple[UUID, int]
+AT_ONCE = 200
+
+# a receipt outlives its deployment's row
+_PAGE = """
+    SELECT r.deployment_id, r.number, r.text, r.sha256, b.text, b.sha256,
+           r.number = (SELECT min(number) FROM receipts WHERE deployment_id = r.deployment_id),
+           coalesce((SELECT name FROM deployments WHERE id = r.deployment_id), r.deployment_id::text)
+      FROM receipts r LEFT JOIN receipts b ON b.deployment_id = r.deployment_id AND b.number = r.number - 1
+     WHERE (r.deployment_id, r.number) > (%s, %s)
+     ORDER BY r.deployment_id, r.number
+     LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPage:
+    """What was found among some receipts. `last`: the place of the last one; None: there are no more."""
+
+    findings: Sequence[Finding]
+    last: Place | None
+
+
+def chain_page(connection: Connection[Any], after: Place | None) -> ChainPage:
+    """Look at the next receipts behind that place, each with the one before it."""
+    rows = connection.execute(_PAGE, (*(after or (UUID(int=0), 0)), AT_ONCE)).fetchall()
+    found = []
+    for _, number, text, sha256, text_before, sha256_before, is_oldest, name in rows:
+        before = None if text_before is None else Sealed(number - 1, text_before, sha256_before)
+        if fault := broken(Sealed(number, text, sha256), before, is_oldest=is_oldest):
+            found.append(Finding(name, "receipt_chain_broken", fault))
+    return ChainPage(found, rows[-1][:2] if len(rows) == AT_ONCE else None)
+
+
+def all_chains(engine: Engine) -> Iterator[Finding]:
+    """Look at all receipts, page by page."""
+    after: Place | None = None
+    while True:
+        page = in_transaction(engine, partial(chain_page, after=after))
+        yield from page.findings
+        if page.last is None:
+            return
+        after = page.last

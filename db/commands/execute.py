@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from db.commands import autoscaling, windows
-from db.commands.apply.stored import stored_of
+from db.commands.apply.difference import stored_of
 from db.commands.entrances import set_traffic
 from db.commands.heard import wishes
 from db.commands.heard.wishes import CannotWaitError, Wish
@@ -26,9 +26,9 @@ from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
 from db.connection.engine import in_transaction
 from db.cycle.claim import Claim, claim_named
-from db.locking.held import refusal_of_held
-from db.locking.lifecycle import lifecycle_status
-from db.replicas import told
+from db.locking.locked import refusal_of_held
+from db.locking.statuses import lifecycle_status
+from db.replicas import hosts
 from db.silence import AWAY
 from domain.commands.apply import Apply
 from domain.commands.base import Command, DeploymentCommand
@@ -192,6 +192,6 @@ _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     PushMetric: autoscaling.push_metric,
     SetSubscription: set_subscription,
     DeleteSubscription: delete_subscription,
-    **told.EFFECTS,
+    **hosts.EFFECTS,
     **windows.EFFECTS,
 }

@@ -8,8 +8,7 @@ from psycopg import Connection
 
 from db.commands.revisions import changed_revision
 from db.commands.steering import StoredCase
-from db.views.ahead.foresight import foreseeable
-from db.views.ahead.planned import Planned
+from db.views.ahead.foresight import Planned, foreseeable
 from db.views.deployments import deployment_named
 from domain.commands.base import DeploymentCommand
 from domain.foresight.plan.foreseen import Plan, plan

@@ -12,8 +12,7 @@ from db.commands.locked import lock_named, note
 from domain.commands.deployment import AddRevision
 from domain.commands.rollout import RollingUpdate
 from domain.model.deployment import Deployment
-from domain.replicas.restarts import restarted_name
-from domain.revisions.changed import changed_spec
+from domain.revisions.changed import changed_spec, restarted_name
 from domain.revisions.revision import RevisionSpec, revision_name
 from domain.revisions.secrets import MASK, names_masked
 from domain.revisions.stored import is_same, stored_spec, with_values_of

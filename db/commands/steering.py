@@ -15,7 +15,7 @@ from db.commands.written import write_steered
 from db.cycle.claim import Claim
 from db.cycle.load import load_routes
 from db.freezes import frozen_now
-from db.outbox.written import write_events
+from db.outbox.delivery import write_events
 from db.replicas.secrets import REFERENCES_TO_START, UnaskedSecretsError, secret_checks
 from db.views.past import ended_rollouts
 from domain.commands.base import DeploymentCommand, StartingCommand
@@ -23,7 +23,7 @@ from domain.commands.rollout import Abort, Pause, Undo
 from domain.commands.rules import RULES
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, RolloutOutcome
 from domain.outbox.cloud_events import told_by_command
-from domain.revisions.secret_checks import SecretCheck
+from domain.revisions.secrets import SecretCheck
 from domain.steering.activation import ActivationRequest, restarted_revision
 from domain.steering.past import way_back
 from domain.steering.steered import Asking, Steered

@@ -1,9 +1,12 @@
-"""Whether the Postgres that we are connected to is one that Rollway works with. It has told its version already."""
+"""Whether this Postgres is one that Rollway works with, and of which installation and contract its database is."""
 
 from typing import Any
 
 import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
 
+from domain.installation.contract import Installation
 from domain.installation.servers import UnfitServerError, refuse_encoding, refuse_old_postgres
 
 
@@ -15,3 +18,10 @@ def refuse_unfit(connection: psycopg.Connection[Any], address: str) -> None:
     except UnfitServerError:
         connection.close()
         raise
+
+
+def read_installation(connection: Connection) -> Installation:
+    """The one row, which the first migration makes. Raises psycopg's UndefinedTable before that."""
+    rows = connection.cursor(row_factory=class_row(Installation)).execute("SELECT id, contract FROM installation")
+    (installation,) = rows.fetchall()
+    return installation

@@ -13,7 +13,7 @@ from db.cycle.records import record_history, record_rollouts, record_steps
 from db.cycle.routes import RecordedRoutes, StrategyApplyResult, record_routes
 from db.cycle.values import DEPLOYMENT, assigned, deployment_values
 from db.locking.rows import columns
-from db.outbox.written import write_events
+from db.outbox.delivery import write_events
 from domain.cycle.foretold import Foretold, NewRoute, StepRecord
 from domain.model.changes import RouteChanges
 from domain.outbox.cloud_events import CloudEvent

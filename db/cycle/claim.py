@@ -1,4 +1,4 @@
-"""Claims lock deployments for a cycle and read their rows and rollouts; `db.cycle.load` reads the routes."""
+"""Claims lock deployments for a cycle and read their rows: those that are marked, or those that are off."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ from db.cycle.snapshots import (
     policy_of,
     rollout_of,
 )
-from db.locking.lifecycle import known_status
-from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD
+from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.rows import named_row
+from db.locking.statuses import ACTIVE, WELL, known_status
 from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Route
@@ -167,3 +167,31 @@ def _going_forward(rows: Iterable[DeploymentRow], found: Mapping[int, RolloutRow
         if row.rollout_id is not None:
             rollout = found[row.rollout_id.int]
             yield GoingForward(row, rollout_of(rollout), rollout.through_freeze)
+
+
+# Off is what `domain.handlers.check_replica.drift` finds to be so, and sick replicas before their grace has ended.
+# The two columns are not compared as pairs: Postgres would count every deployment's routes before it looks at the
+# status. Pairs that are mixed here, such as scaling/provisioning, are in no row: a CHECK refuses them.
+_IS_OFF = f"""
+    d.lifecycle = ANY(%(lifecycles)s) AND coalesce(d.sub_step, '') = ANY(%(sub_steps)s)
+    AND (d.lifecycle <> 'ready'
+         OR ((d.retry_at IS NULL OR d.retry_at <= clock_timestamp())
+             AND (d.degraded_reason IS NOT NULL
+                  OR EXISTS (
+                      SELECT FROM (
+                          SELECT count(*) AS active,
+                                 count(*) FILTER (WHERE r.revision_id = d.current_revision_id
+                                                    AND r.{WELL}
+                                                    AND r.traffic_status = 'active') AS right
+                            FROM routes r
+                           WHERE r.deployment_id = d.id AND r.{ACTIVE}
+                             AND (r.revision_id = d.current_revision_id OR r.parked_until IS NULL
+                                  OR r.parked_until <= clock_timestamp())
+                      ) counted
+                      WHERE counted.active <> d.desired_replicas OR counted.right <> d.desired_replicas))))
+"""
+
+
+def mark_what_is_off(connection: Connection, targets: Iterable[DeploymentLifecycleStatus]) -> frozenset[UUID]:
+    """Mark deployments of these statuses; of the ready ones only those whose routes are not what they should be."""
+    return mark_unheld(connection, _IS_OFF, as_columns(targets))

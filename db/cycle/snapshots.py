@@ -9,8 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from db.failures import start_failures
-from db.locking.lifecycle import lifecycle_status
-from db.locking.statuses import ACTIVE
+from db.locking.statuses import ACTIVE, lifecycle_status
 from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import RouteCounts
 from domain.model.canary import CanaryState

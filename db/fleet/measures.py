@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from db.locking.live import IS_LIVE
-from db.locking.statuses import ACTIVE, PRESENT, RUNNING, words
+from db.locking.statuses import ACTIVE, IS_LIVE, PRESENT, RUNNING, words
 from domain.cycle.late import LATE
 from domain.model.deployment import Lifecycle, RouteStatus
 

@@ -5,7 +5,7 @@
 3. `changed(connection, ids, mark=...)`: version + 1, and due_at = now for those that a handler must look at.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from psycopg import Connection
 from psycopg.rows import scalar_row
 
 from domain.model.deployment import Lifecycle
+from domain.steering.steered import HeldError, Holder, refusal
 
 IN_ID_ORDER = "ORDER BY d.id FOR NO KEY UPDATE OF d"
 """The end of a query over `deployments d` that reads and locks in one statement."""
@@ -63,3 +64,24 @@ def mark_unheld(connection: Connection, condition: str, parameters: Mapping[str,
         RETURNING id
     """
     return frozenset(connection.cursor(row_factory=scalar_row).execute(query, parameters).fetchall())
+
+
+# a session of another role hides all but its process
+_HOLDER = """
+    SELECT d.name, a.pid, nullif(a.application_name, ''), clock_timestamp() - a.xact_start
+      FROM deployments d JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = d.xmax
+      LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+     WHERE d.name = ANY(%s) AND d.lifecycle <> 'destroyed' AND a.pid <> pg_backend_pid()
+     ORDER BY a.xact_start LIMIT 1
+"""
+
+
+def holder_of(connection: Connection, names: Sequence[str]) -> tuple[str, Holder]:
+    """The first of these deployments that somebody holds, and who; what is not known of the holder is None."""
+    row = connection.execute(_HOLDER, (list(names),)).fetchone()
+    return (row[0], Holder(*row[1:])) if row else (names[0] if names else "what this changes", Holder())
+
+
+def refusal_of_held(connection: Connection, names: Sequence[str]) -> HeldError:
+    """What a command is refused with that has waited for a row in vain. `names`: the deployments that it is about."""
+    return refusal(*holder_of(connection, names))

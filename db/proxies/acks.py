@@ -7,9 +7,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row, scalar_row
 
-from db.locking.live import IS_LIVE
 from db.locking.locked import changed, lock
 from db.locking.rows import columns
+from db.locking.statuses import IS_LIVE
 
 # conditions on a proxy `p` and a route `r`
 _IS_DRAINING = "r.status = 'terminating' AND r.out_of_traffic_at IS NULL"

@@ -8,7 +8,7 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from db.connection.engine import database_now
-from db.locking.live import IS_LIVE
+from db.locking.statuses import IS_LIVE
 from db.proxies.measured import LiveProxy
 from domain.autoscaling.demand import DemandSeries
 from domain.model.autoscaling_rule import ProxyMetric

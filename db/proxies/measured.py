@@ -10,9 +10,9 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from db.connection.engine import database_now
-from db.locking.live import IS_LIVE
 from db.locking.locked import changed, lock_unheld
 from db.locking.rows import named_row
+from db.locking.statuses import IS_LIVE
 from db.proxies.answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout import Undo
 from domain.judge.unanswered import unanswered

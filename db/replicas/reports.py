@@ -14,10 +14,10 @@ from db.failures import start_failures
 from db.locking.locked import ALWAYS, changed, lock
 from db.locking.rows import columns, named_row
 from db.locking.statuses import ACTIVE
-from db.outbox.written import write_events
+from db.outbox.delivery import write_events
 from domain.model.deployment import RouteStatus, StartFailures
 from domain.outbox.cloud_events import CloudEvent, CloudEventType
-from domain.replicas.failing import failure_in_short
+from domain.replicas.health import failure_in_short
 from domain.replicas.reported import Became, News, counters_after, failures_after, news_of
 
 

@@ -9,7 +9,7 @@ from psycopg import Connection
 from db.locking.rows import columns, named_row
 from db.placing import OFFSETS, REFERENCES
 from domain.replicas.clocks import hosts_in_time
-from domain.revisions.secret_checks import SecretCheck
+from domain.revisions.secrets import SecretCheck
 
 REFERENCES_TO_START = f"""
     SELECT DISTINCT reference FROM ({REFERENCES}) r (reference) WHERE v.spec->>'runtime' IS DISTINCT FROM 'external'

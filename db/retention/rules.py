@@ -5,6 +5,11 @@ Its other parameters are called as the fields of `Retention` are.
 A query over the old and the newest rows of a deployment reads both from one end of an index, and nothing in between.
 """
 
+from dataclasses import dataclass
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
 from db.locking.statuses import GONE
 
 
@@ -95,3 +100,23 @@ DESTROYED = f"""
 COMMANDS = f"""
     SELECT request_id FROM commands WHERE {_older("created_at", "commands_days")} ORDER BY created_at LIMIT %(limit)s
 """
+
+
+_SIZES = """
+    SELECT relname AS name, n_live_tup AS rows, pg_total_relation_size(relid) AS bytes
+      FROM pg_stat_user_tables WHERE schemaname = current_schema() ORDER BY 3 DESC, 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """A table, with its indexes. `rows`: as Postgres estimates them."""
+
+    name: str
+    rows: int
+    bytes: int
+
+
+def table_sizes(connection: Connection) -> list[TableSize]:
+    """Every table, the biggest first."""
+    return connection.cursor(row_factory=class_row(TableSize)).execute(_SIZES).fetchall()

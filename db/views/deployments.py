@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import DictRow, dict_row
 
-from db.locking.lifecycle import known_status, lifecycle_status
+from db.locking.statuses import known_status, lifecycle_status
 from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.cycle.late import overdue

@@ -18,13 +18,12 @@ from domain.commands.answers import Applied
 from domain.commands.base import POLICY, SPEC, Door, Replicas, Starting
 from domain.installation.tokens import Role
 from domain.model.policy import DeploymentPolicy
-from domain.revisions.command_words import unfilled
-from domain.revisions.revision import RevisionSpec, revision_name
+from domain.revisions.revision import RevisionSpec, revision_name, unfilled
 from domain.strategies import chosen_policy, parse_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance
 from domain.words.errors import InvalidInputError
-from domain.words.names import DeploymentName, Name
+from domain.words.text import DeploymentName, Name
 
 MOST_DOCUMENTS = 500
 _EXAMPLE = {"deployment": "web", "replicas": 3, "revision": SPEC, "policy": POLICY}

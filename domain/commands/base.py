@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.installation.tokens import Role
-from domain.words.names import DeploymentName
+from domain.words.text import DeploymentName
 
 REQUEST_ID_LENGTH = 320
 MAX_REPLICAS = 10_000

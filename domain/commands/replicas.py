@@ -10,7 +10,7 @@ from domain.commands.base import DEPLOYMENT, Command, Door
 from domain.installation.tokens import Role
 from domain.model.autoscaling_rule import MetricName, MetricNumber
 from domain.revisions.address import plausible_address
-from domain.words.names import DeploymentName
+from domain.words.text import DeploymentName
 
 
 class PushMetric(Command):

@@ -1,6 +1,7 @@
-"""What runs, with another image or command: the rule of a rolling update that names no revision."""
+"""What runs, with another image or command, or once more: the next revision of one that is not named."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,3 +30,28 @@ def changed_spec(name: str, stored: StoredSpec, image: str | None, command: Sequ
         return RevisionSpec.model_validate({**stored.spec.model_dump(mode="json"), **change})
     except ValidationError as error:
         raise InvalidInputError.of(error, model=RevisionSpec) from None
+
+
+_RESTART = re.compile(r"\.r([1-9][0-9]*)$")
+_MOST = 63
+"""Letters in the name of a revision."""
+
+
+def restarted_name(name: str, taken: Collection[str]) -> str:
+    """The next name that is not taken yet; one that is too long is cut."""
+    found = _RESTART.search(name)
+    number = int(found[1]) + 1 if found else 2
+    while (next_name := _numbered(name, number)) in taken:
+        number += 1
+    return next_name
+
+
+def is_restart(name: str, of: str) -> bool:
+    """Whether `name` is what a restart of the revision `of` would be called."""
+    found = _RESTART.search(name)
+    return found is not None and name == _numbered(of, int(found[1])) != of
+
+
+def _numbered(name: str, number: int) -> str:
+    suffix = f".r{number}"
+    return _RESTART.sub("", name)[: _MOST - len(suffix)].rstrip("-.") + suffix

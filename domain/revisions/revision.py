@@ -1,19 +1,13 @@
-"""What a revision runs and which runtime runs it: an immutable spec, and the name that its content gives it."""
+"""What a revision runs, as an immutable spec: its runtime, its command's words, the name that its content gives it."""
 
 import hashlib
 import json
+import re
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from domain.revisions.health_check import HealthCheck
 from domain.revisions.runtime_spec import DockerSpec, ExternalSpec
@@ -145,3 +139,29 @@ def _misfit(runtime: str | None, field: str | None, value: object) -> str | None
 def revision_name(deployment: str, spec: RevisionSpec) -> str:
     """`<deployment>-<first 8 hex digits of the SHA-256 of the canonical JSON>`."""
     return f"{deployment}-{hashlib.sha256(spec.canonical_json().encode()).hexdigest()[:8]}"
+
+
+_FILLED_IN = {"{port}": "PORT", "{host}": "HOST", "{route}": "ROLLWAY_ROUTE"}
+_OF_A_SHELL = re.compile(r"\$(PORT|HOST|\{(PORT|HOST)\})(?![A-Za-z0-9_])")
+_SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"))
+_CODE_FOLLOWS = ("-c", "-e", "--eval")
+
+
+def filled_in(command: Sequence[str], told: Mapping[str, str]) -> list[str]:
+    """The command of one replica, which is `told` its variables: ["--bind={port}"] -> ["--bind=8123"].
+
+    Other braces stay as they are.
+    """
+    words = list(command)
+    for mark, name in _FILLED_IN.items():
+        words = [word.replace(mark, told[name]) for word in words]
+    return words
+
+
+def unfilled(command: Sequence[str]) -> str:
+    """The first word with a $PORT or $HOST that nobody would replace, since no shell reads it; empty for none."""
+    if any(word.rpartition("/")[2] in _SHELLS for word in command):
+        return ""
+    before = ("", *command)
+    words = (word for word, previous in zip(command, before, strict=False) if previous not in _CODE_FOLLOWS)
+    return next((word for word in words if _OF_A_SHELL.search(word)), "")

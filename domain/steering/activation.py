@@ -21,7 +21,7 @@ from uuid import UUID
 from domain.cycle.rollout import Begin, begun, rollout_of, turned_back, unpaused
 from domain.model.deployment import Deployment, DeploymentSubStep, Lifecycle, RolloutOutcome
 from domain.model.policy import DeploymentPolicy
-from domain.revisions.secret_checks import SecretCheck, passed_over
+from domain.revisions.secrets import SecretCheck, passed_over
 from domain.steering.freezes import Frozen
 from domain.steering.sizes import resized, with_failures_allowed
 from domain.steering.steered import Asking, Steered

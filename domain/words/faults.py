@@ -1,12 +1,16 @@
-"""What Pydantic finds wrong, as a sentence with the field's path and what would be right there."""
+"""What Pydantic's models say: what is wrong, as a sentence with the field's path, and what each field means."""
 
+import ast
 import difflib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from domain.words.names import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
+from domain.words.text import DEPLOYMENT_NAME_PATTERN, NAME_PATTERN
 
 Fault = Mapping[str, Any]
 """As Pydantic lists it: "type", "loc", "msg", "input", "ctx"."""
@@ -78,3 +82,22 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
         yield annotation
     for part in get_args(annotation):
         yield from _models_in(part)
+
+
+@cache
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The docstring under each field, in one line; a field that a model says anew takes its own."""
+    said: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if issubclass(kind, BaseModel) and kind is not BaseModel:
+            said |= dict(_docstrings(kind))
+    return {name: text for name, text in said.items() if name in model.model_fields}
+
+
+def _docstrings(kind: type) -> Iterator[tuple[str, str]]:
+    match ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body:
+        case [ast.ClassDef(body=body)]:
+            for field, below in pairwise(body):
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                        yield name, " ".join(text.split())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from domain.revisions.command_words import filled_in
+from domain.revisions.revision import filled_in
 from domain.revisions.runtime_spec import DEFAULT_CONTAINER_PORT, DEFAULT_PIDS, DockerSpec
 from runtime.base import Replica, ReplicaRequest
 from runtime.docker.refusal import docker_spec

@@ -11,16 +11,10 @@ from runtime.machine.identity import is_alive, send_to_group
 from runtime.machine.ports import REPLICA_PORTS, free_port
 from runtime.process.accounts import Accounts, account_of, uids_of
 from runtime.process.ending import end_everyone
-from runtime.process.environment import Surroundings
 from runtime.process.logs import ProcessLogs
 from runtime.process.record import LOOPBACK, RecordFolder, ReplicaRecord, pids_of
-from runtime.process.spawn import spawn
-from runtime.process.table import (
-    adopt_child,
-    drop_children_except,
-    kill_family,
-    sightings,
-)
+from runtime.process.spawn import Surroundings, spawn
+from runtime.process.table import adopt_child, drop_children_except, kill_family, sightings
 
 
 class ProcessRuntime:

@@ -1,12 +1,16 @@
-"""Starting one replica process: its account first; folder, limits and command with that account's rights."""
+"""Starting one replica process: its account first; folder, environment, limits and command with its rights."""
 
+import os
 import subprocess
+from collections.abc import Collection
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
-from domain.revisions.command_words import filled_in
-from domain.revisions.revision import RevisionSpec
+from domain.revisions.revision import RevisionSpec, filled_in
 from runtime.base import ReplicaRequest, ReplicaStartError
 from runtime.process.accounts import Account
+from runtime.process.table import KEEPER, keeper_of
 
 _BEGIN = """
 refuse() { printf %s "$1"; exit 126; }
@@ -84,3 +88,59 @@ def _where(spec: RevisionSpec) -> str:
         return ""
     unset = "" if spec.working_directory else ", as no working_directory is set"
     return f": it is looked for in {spec.working_directory or Path.cwd()}{unset}"
+
+
+INHERITED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CUDA_*",
+    "NVIDIA_*",
+    "HIP_*",
+    "ROCR_*",
+)
+"""Where programs, languages, time zones, certificates and accelerators are found: no name here holds a secret."""
+
+_NEVER = ("DATABASE_URL", "REDIS_URL", "ROLLWAY_*")
+"""What steers Rollway itself, which no pattern of a host hands on; a revision may set variables of these names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is the same for all replicas of a host. `also`: names of variables that they get besides INHERITED."""
+
+    home: Path
+    address: str
+    also: Collection[str] = ()
+
+    def variables(self, request: ReplicaRequest, port: int, account: Account | None) -> dict[str, str]:
+        """The worker's of INHERITED and `also`, the account's, the revision's, then what Rollway tells a replica.
+
+        PORT and the ROLLWAY_* below cannot be overridden: by them a replica is found again. HOST is where proxies
+        reach this machine; a revision whose service shall listen elsewhere sets its own.
+        """
+        told = {"HOST": self.address, **request.env, **request.variables(port)}
+        found_by = {KEEPER: keeper_of(self.home), "ROLLWAY_ADDRESS": self.address}
+        return {**inherited(self.also), **(account.variables if account else {}), **told, **found_by}
+
+
+def inherited(also: Collection[str] = ()) -> dict[str, str]:
+    """What of this process's environment is meant for others: INHERITED, and what the patterns `also` name."""
+    patterns = (*INHERITED, *also)
+    return {
+        name: value for name, value in os.environ.items() if _is_one_of(name, patterns) and not _is_one_of(name, _NEVER)
+    }
+
+
+def _is_one_of(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,17 +1,19 @@
-"""As whom PostgreSQL runs: it refuses to run as root, so root needs another user that can reach its programs."""
+"""As whom PostgreSQL and replicas run where root starts the stack: each as a user that reads no more than it needs."""
 
 import os
+import pwd
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
+from runtime.process.accounts import REPLICA_USER
 from stack.errors import StackError
 
 NOBODY = 65534
@@ -127,3 +129,48 @@ def _only_root_writes(place: Path) -> bool:
     """The shared temporary folder is everybody's: a folder of that name could be somebody else's trap."""
     found = place.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and not found.st_mode & 0o022
+
+
+_NOBODY = 65534
+"""The uid that owns nothing, on every Linux."""
+
+
+def made_replica_user(say: Callable[[str], None]) -> str:
+    """The name of the account for replicas, made if there is none yet; empty where that cannot be."""
+    if os.geteuid() != 0:
+        return ""
+    try:
+        _run_as(_NOBODY, _NOBODY, 'test -x "$0" && cd "$1"')
+    except (OSError, subprocess.SubprocessError):
+        say(f"run as root: another user may not enter {Path.cwd()}, or not run {sys.executable}")
+        return ""
+    try:
+        if not _is_known():
+            path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # useradd stands there, and not on every PATH
+            subprocess.run(_MAKE, capture_output=True, check=True, env={"PATH": path})  # noqa: S603 -- the words of _MAKE
+        account = pwd.getpwnam(REPLICA_USER)
+        _run_as(account.pw_uid, account.pw_gid, ":")
+    except (OSError, KeyError, subprocess.SubprocessError) as error:
+        say(f"no account of their own can be made for them ({error}): they run as root")
+        return ""
+    say(f"run as the user {REPLICA_USER}, who cannot read this home; ROLLWAY_REPLICA_USER names another")
+    return REPLICA_USER
+
+
+_MAKE = (
+    *("useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"),
+    *("--shell", "/usr/sbin/nologin", "--comment", "replicas of Rollway", REPLICA_USER),
+)
+
+
+def _run_as(uid: int, gid: int, words: str) -> None:
+    """Run a line of the shell, given this Python and this folder. Raises OSError or SubprocessError."""
+    command = ("/bin/sh", "-c", words, sys.executable, Path.cwd())
+    subprocess.run(command, capture_output=True, check=True, user=uid, group=gid, extra_groups=[])  # noqa: S603 -- ours
+
+
+def _is_known() -> bool:
+    try:
+        return bool(pwd.getpwnam(REPLICA_USER))
+    except KeyError:
+        return False

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from stack.errors import StackError, folder_errors
 from stack.home.folder import Home, write_private
-from stack.home.ports import HOST
-from stack.home.settings import ServerSettings
+from stack.home.settings import HOST, ServerSettings
 from stack.plan import Ready, StackPart
 
 # What the stack asks its own proxy: whether it is ready, what is in flight, and to take no more. Nobody needs what

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from stack.errors import StackError, folder_errors
-from stack.home.ports import HOST
+from stack.home.settings import HOST
 from stack.parts.account import MAJOR_VERSION, ServerAccount
 from stack.parts.postgres_role import DATABASE, ENVIRONMENT, ROLE, SUPERUSER, give_up_superuser, make_role, run_program
 from stack.plan import Ready, StackPart

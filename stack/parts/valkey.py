@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stack.errors import StackError, folder_errors
 from stack.home.folder import write_private
-from stack.home.ports import HOST
+from stack.home.settings import HOST
 from stack.plan import Ready, StackPart
 
 # Messages on a broker must be refused, never evicted. The append-only file is flushed each second and on SIGTERM;

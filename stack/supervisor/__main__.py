@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stack.home.folder import Home
 from stack.plan import PLAN
-from stack.supervisor.replicas import stop_replicas
+from stack.supervisor.stop import stop_replicas
 from stack.supervisor.supervise import Supervisor
 
 

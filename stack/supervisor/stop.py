@@ -1,14 +1,25 @@
-"""How parts are stopped, always in the same order: by `down`, or by a supervisor that was asked to end."""
+"""How parts are stopped, always in the same order: Envoy's requests first, then replicas within their grace."""
 
 import logging
+import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runtime.machine.identity import Identity, is_alive, send_to_group
 from stack.home.folder import Home
-from stack.home.state import PartState
+from stack.home.settings import HOST, connected
+from stack.home.state import PartState, read_state
+from stack.parts.envoy import DRAIN_SECONDS
+
+if TYPE_CHECKING:
+    from runtime.docker.runtime import DockerRuntime
+
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.05
@@ -70,3 +81,93 @@ def _stop_anyway(replicas: Callable[[Path], object], home: Path) -> None:
         replicas(home)
     except Exception:  # noqa: BLE001 -- logged with its traceback
         _LOG.exception("replicas could not be stopped")
+
+
+_PATIENCE = 10.0
+_DRAIN_POLL = 0.1
+_ACTIVE = "http.rollway.downstream_rq_active"
+
+
+def drain_proxy(home: Home, say: Callable[[str], None]) -> None:
+    """Return when Envoy has closed its port and answered what it had accepted, after 11 s at most.
+
+    Nothing happens when it does not run here.
+    """
+    admin = home.envoy_admin
+    with suppress(OSError, HTTPException):
+        _ask(admin, "POST", "/drain_listeners?graceful")
+        say("traffic is let out")
+        time.sleep(DRAIN_SECONDS)
+        deadline = time.monotonic() + _PATIENCE
+        while (active := _active(admin)) and time.monotonic() < deadline:
+            time.sleep(_DRAIN_POLL)
+        if active:
+            say(f"{active} requests are still in flight after {_PATIENCE:g} s and will be cut")
+
+
+def _active(admin: Path) -> int:
+    """The requests that Envoy has not answered yet."""
+    answer = _ask(admin, "GET", f"/stats?filter=^{_ACTIVE}$")
+    return int(answer.rpartition(":")[2] or 0)
+
+
+def _ask(admin: Path, method: str, path: str) -> str:
+    connection = HTTPConnection(HOST)
+    try:
+        connection.sock = connected(admin, timeout=2)
+        connection.request(method, path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+LONGEST_GRACE = 60.0
+_CONTAINER_GRACE = 10.0
+
+
+def running_replicas(home: Path) -> int:
+    """How many replicas run here, processes and containers."""
+    from runtime.process.runtime import ProcessRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
+
+    count = 0
+    if home.is_dir():
+        count += sum(replica.running for replica in ProcessRuntime(home).everyone())
+    with suppress(OSError):  # on most hosts there is no engine, and so there are no containers
+        count += sum(replica.running for replica in _containers(home).everyone())
+    return count
+
+
+def stop_replicas(home: Path, say: Callable[[str], None] = lambda _: None) -> None:
+    """Let no new request in, let those in flight end, then end every process and container that Rollway started here.
+
+    A process gets the grace of its revision, at most 60 s; `say` hears how many are left.
+    """
+    from runtime.process.ending import end_everyone  # noqa: PLC0415
+    from runtime.process.record import RecordFolder  # noqa: PLC0415
+    from runtime.process.runtime import stop_all  # noqa: PLC0415
+
+    count = running_replicas(home)
+    if count:
+        drain_proxy(Home(home), say)
+        say(f"stopping {count} replicas")
+
+    def left(number: int) -> None:
+        say(f"{number} replicas left" if number else "all replicas have ended")
+
+    stop_all(home, min(RecordFolder(home).longest_grace(), LONGEST_GRACE), left)
+    with suppress(OSError):
+        end_everyone(_containers(home), _CONTAINER_GRACE, left)
+
+
+def _containers(home: Path) -> "DockerRuntime":
+    from runtime.docker.container import owner_of  # noqa: PLC0415
+    from runtime.docker.runtime import DockerRuntime  # noqa: PLC0415
+
+    return DockerRuntime(owner_of(host_of(home), home))
+
+
+def host_of(home: Path) -> str:
+    """The name that the workers of this stack go by."""
+    state = read_state(Home(home))
+    told = state.environment.get("ROLLWAY_HOST") if state else None
+    return told or os.environ.get("ROLLWAY_HOST") or socket.gethostname()

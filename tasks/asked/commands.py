@@ -1,10 +1,12 @@
-"""The commands and queries as Celery tasks, for services that know only a task's name and its JSON payload."""
+"""The commands and queries as Celery tasks, for services that know only a name and JSON; each is a line of the log."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import structlog
 from celery import Task
 from pydantic import BaseModel
 
@@ -14,15 +16,15 @@ from db.replicas.secrets import UnaskedSecretsError
 from db.silence import AWAY
 from db.views.documents import answer_of
 from domain.commands.base import QUERIES
-from domain.commands.messages import parse_command, parse_query
-from domain.commands.registry import COMMANDS
+from domain.commands.registry import COMMANDS, parse_command, parse_query
+from domain.commands.replicas import PushMetric
 from domain.installation.signature import SIGNED_FIELDS, payload_of, proven_payload
 from domain.words.errors import InvalidInputError, RollwayError, TooLargeError, UnavailableError
 from tasks.app import app
-from tasks.asked.command_log import log_answer
 from tasks.hosts.secret_checks import ask_hosts
 from tasks.seen.tracing import traceparent_of
 from tasks.wire.keys import command_keys
+from tasks.wire.shown import plain_fields
 from tasks.worker.connections import waker
 
 PATIENCE_SECONDS = 30.0
@@ -118,3 +120,35 @@ def _register(task: str) -> Task:
 
 
 TASKS = {task: _register(task) for task in MESSAGES}
+
+
+_log = structlog.get_logger(__name__)
+
+
+def log_answer(task: str, given: Mapping[str, object], told: Mapping[str, Any]) -> None:
+    """A line at level info; at level debug where nothing changed.
+
+    `given`: the arguments of the message. `told`: the answer to it.
+    """
+    asked = plain_fields(given.get("payload"), signed="signature" in given)
+    if "sender" in given:
+        asked["actor"] = str(given["sender"])
+    result = told.get("result", {})
+    facts: dict[str, object] = {
+        "command": task,
+        "deployment": asked.get("deployment", result.get("deployment")),
+        "revision": result.get("revision", asked.get("revision")),
+        "rollout": result.get("rollout_id"),
+        **{name: asked.get(name) for name in ("actor", "request_id")},
+    }
+    if told["ok"]:
+        _log.log(_level(task, told), "asked", **facts, reason=asked.get("reason", ""))
+    else:
+        _log.info("refused", **facts, code=told["error"]["code"], reason=told["error"]["message"])
+
+
+def _level(task: str, told: Mapping[str, Any]) -> int:
+    """A metric is no change of a deployment, nor is what was so before, nor a question, which has no `repeated`."""
+    result: Mapping[str, Any] = told["result"]
+    changed = not (told.get("repeated", True) or result.get("already", False)) and result.get("applied", True)
+    return logging.INFO if changed and task != PushMetric.task else logging.DEBUG

@@ -7,7 +7,7 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.locking.lifecycle import statuses_of
+from db.locking.statuses import statuses_of
 from domain.model.deployment import DeploymentLifecycleStatus
 from tasks.redis.wake import Waker
 

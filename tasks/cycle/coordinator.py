@@ -15,8 +15,7 @@ from sqlalchemy import Engine
 from db.commands.execute import heed
 from db.connection.engine import in_transaction
 from db.cycle.applier import WaitingRow
-from db.cycle.claim import Claim, Claimed, claim_due, claim_these
-from db.cycle.drift import mark_what_is_off
+from db.cycle.claim import Claim, Claimed, claim_due, claim_these, mark_what_is_off
 from db.cycle.load import Load, load, load_what_is_readable
 from domain.cycle.transitions import ClassifiedDecision, classify
 from domain.handlers import HandlerRegistry
@@ -27,11 +26,8 @@ from domain.model.deployment import Deployment, Verdict
 from domain.model.events import DoDeploymentLifecycleEvent, DoDeploymentLifecycleIfNeededEvent
 from domain.replicas.events import RouteLifecycleType
 from domain.words.errors import InvalidInputError
-from tasks.cycle.chunk import ChunkResult
-from tasks.cycle.decision_counts import count_chunk
-from tasks.cycle.decision_log import log_chunk
-from tasks.cycle.halves import in_halves
-from tasks.cycle.written import write_decisions
+from tasks.cycle.decision_log import count_chunk, log_chunk
+from tasks.cycle.written import ChunkResult, in_halves, write_decisions
 from tasks.redis.locks import Slot, Slots
 from tasks.redis.wake import Waker, events_of, route_key
 from tasks.seen.observed import CHUNKS_FAILED

@@ -1,6 +1,7 @@
-"""What is told of decisions: a line of the log for each that changes something, a span for each step of a rollout."""
+"""What is told of decisions: a line of the log for each change, a span for each step, and counts for each chunk."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,15 +11,26 @@ import structlog
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.cycle.names import revision_names, traceparents
+from db.cycle.load import revision_names, traceparents
 from db.silence import AWAY
 from domain.cycle.transitions import ClassifiedDecision
+from domain.handlers import HANDLERS
 from domain.model.deployment import Deployment, Verdict
-from tasks.cycle.chunk import ChunkResult
+from tasks.cycle.written import ChunkResult
+from tasks.seen.observed import (
+    CHUNK_SECONDS,
+    DECISION_LATENCY,
+    DECISIONS,
+    ROUTES_CREATED,
+    ROUTES_DRAINED,
+    ROUTES_PROMOTED,
+    WAVES,
+)
 from tasks.seen.tracing import spans
 
 if TYPE_CHECKING:
     from tasks.seen.spans import Spans
+
 
 _BAD = frozenset({Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP})
 _NAMES: dict[UUID, str] = {}
@@ -103,3 +115,25 @@ def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
     with suppress(*AWAY):
         _NAMES.update(in_transaction(engine, lambda connection: revision_names(connection, unknown)) if unknown else {})
     return {revision_id: name for revision_id in wanted if (name := _NAMES.get(revision_id))}  # others may clear it
+
+
+for handler in HANDLERS.values():  # from the start, or the first decision of each would be no increase for Prometheus
+    WAVES.labels(handler.name)
+    DECISION_LATENCY.labels(handler.name)
+    CHUNK_SECONDS.labels(handler.name)
+
+
+def count_chunk(handler: str, chunk: ChunkResult, seconds: float) -> None:
+    """Count one that is committed; one that found nothing is not. `seconds`: how long its transaction took."""
+    if not chunk.seen:
+        return
+    decisions, applied = chunk.decided.decisions, chunk.applied
+    verdicts = Counter(decision.verdict.value for decision in decisions)
+    for verdict, count in (verdicts + Counter({Verdict.SKIPPED.value: chunk.glanced})).items():
+        DECISIONS.labels(handler, verdict).inc(count)
+    WAVES.labels(handler).inc(sum(bool(decision.changes) for decision in decisions))
+    ROUTES_CREATED.inc(applied.created)
+    ROUTES_PROMOTED.inc(applied.promoted)
+    ROUTES_DRAINED.inc(applied.drained)
+    DECISION_LATENCY.labels(handler).observe(chunk.late + seconds)
+    CHUNK_SECONDS.labels(handler).observe(seconds)

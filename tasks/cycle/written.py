@@ -1,6 +1,8 @@
-"""Writing decisions: the domain makes the next snapshots, and the applier copies them into rows."""
+"""Writing decisions: the domain makes next snapshots, the applier copies them into rows; by halves where refused."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Self, TypeVar
 
 from psycopg import Connection
 
@@ -10,6 +12,8 @@ from db.cycle.routes import StrategyApplyResult
 from db.placing import Wanted, grounds_for
 from domain.cycle.foretold import foretold, new_routes, steps_of
 from domain.cycle.transitions import ClassifiedDecision
+from domain.handlers.base import DeploymentExecutionResult
+from domain.model.deployment import DeploymentLifecycleStatus
 from domain.outbox.cloud_events import told_by_decisions
 from domain.replicas.placement import hosts_by
 
@@ -36,3 +40,70 @@ def write_decisions(
     told = told_by_decisions(left, phase, now, claim.asked) if claim.is_heard else ()
     applier.record(steps_of(left, now), told)
     return applier.result()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """The decisions of one transaction, and the routes that it wrote.
+
+    `glanced`: how many more deployments wait, as a glance showed.
+    """
+
+    decided: DeploymentExecutionResult = field(default_factory=DeploymentExecutionResult)
+    glanced: int = 0
+    applied: StrategyApplyResult = field(default_factory=StrategyApplyResult)
+    due: frozenset[DeploymentLifecycleStatus] = frozenset()
+    """The statuses of the deployments that a handler must look at again at once."""
+    late: float = 0.0
+    """How many seconds late the transaction was for the deployment that was due first."""
+    is_wished: bool = False
+    """Whether wishes waited when its deployments were claimed."""
+
+    @property
+    def seen(self) -> int:
+        """The deployments looked at."""
+        return len(self.decided.decisions) + self.glanced
+
+    def __add__(self, other: Self) -> Self:
+        late = max(self.late, other.late)
+        return type(self)(
+            self.decided + other.decided,
+            self.glanced + other.glanced,
+            self.applied + other.applied,
+            self.due | other.due,
+            late,
+            self.is_wished or other.is_wished,
+        )
+
+
+Thing = TypeVar("Thing")
+Result = TypeVar("Result")
+
+
+def in_halves(
+    things: Sequence[Thing],
+    error: Exception,
+    work: Callable[[Sequence[Thing]], Result],
+    blame: Callable[[Thing, Exception], Result],
+) -> list[Result]:
+    """What `work` makes of each half, and of its halves where it raises again. `error`: what it raised for all things.
+
+    The thing that is bad is given to `blame`, with what it raised:
+
+        a b c d raised  ->  [work(a b), work(c), blame(d)]
+    """
+    if len(things) == 1:
+        return [blame(things[0], error)]
+    middle = len(things) // 2
+    return [*_half(things[:middle], work, blame), *_half(things[middle:], work, blame)]
+
+
+def _half(
+    things: Sequence[Thing],
+    work: Callable[[Sequence[Thing]], Result],
+    blame: Callable[[Thing, Exception], Result],
+) -> list[Result]:
+    try:
+        return [work(things)]
+    except Exception as error:  # noqa: BLE001  (whatever it is, it belongs to one thing of this half)
+        return in_halves(things, error, work, blame)

@@ -1,10 +1,16 @@
-"""What a worker looks after without being asked: again and again, from a thread of its own for each."""
+"""What a worker looks after without being asked, from a thread of its own for each, such as logs that stay small."""
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import structlog
+
+from domain.installation.retention import LogLimits
+from runtime.machine.file_lock import file_lock
+from runtime.process.logs import ProcessLogs
 
 _AFTER_TROUBLE_SECONDS = 1.0
 _log = structlog.get_logger(__name__)
@@ -34,3 +40,18 @@ def _keep_looking(
             told(error=str(error).partition("\n")[0])
             pause = max(pause, _AFTER_TROUBLE_SECONDS)
         until.wait(pause)
+
+
+LOOK_SECONDS = 10.0
+
+
+def keep_logs_small(home: Path, limits: LogLimits, until: threading.Event) -> threading.Thread:
+    """Look at the logs of the replicas of `home` again and again; of several workers one does."""
+    look, trouble = partial(_look, ProcessLogs(home), limits), "logs of replicas not kept small"
+    return keep_looking(look, LOOK_SECONDS, until, name="sizes of logs", trouble=trouble)
+
+
+def _look(logs: ProcessLogs, limits: LogLimits) -> None:
+    logs.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(TimeoutError), file_lock(logs.folder.parent / ".lock", patience_seconds=0):  # another worker looks
+        logs.keep_small(limits)

@@ -11,8 +11,7 @@ from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
 from db.replicas.secrets import answer, ask_for_secrets, secret_checks, secrets_to_check
-from domain.revisions.secret_checks import SecretCheck
-from domain.revisions.secrets import SecretReference
+from domain.revisions.secrets import SecretCheck, SecretReference
 from runtime.secrets.host_secrets import COMMAND_SECONDS, HostSecrets
 from tasks.hosts.looking import keep_looking
 

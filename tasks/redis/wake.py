@@ -18,8 +18,7 @@ from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
 from tasks.settings import KEY_PREFIX, TRAFFIC_CHANNEL
 from tasks.wire.envelope import made_anew
-from tasks.wire.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
-from tasks.wire.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
+from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE, host_queue
 
 _QUEUED_SECONDS = 5
 MOST_WAITING = 100

@@ -1,6 +1,7 @@
 """Writes what became of replicas, and logs it. A report that Postgres refuses is an error of its route alone."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -9,13 +10,14 @@ from psycopg import Connection
 from sqlalchemy import Engine
 
 from db.replicas.reports import ReportedRoute, RouteReport, record_reports
+from db.replicas.routes import RouteRow
 from db.silence import AWAY
 from domain.model.deployment import RouteStatus
+from domain.replicas.drain import killed_in_words
 from domain.words.text import storable
 from tasks.cycle.change import change_and_wake
-from tasks.cycle.halves import in_halves
+from tasks.cycle.written import in_halves
 from tasks.redis.wake import Waker
-from tasks.replicas.replica_log import log_reported
 
 _log = structlog.get_logger(__name__)
 
@@ -64,3 +66,44 @@ def _blame(engine: Engine, waker: Waker, report: RouteReport, error: Exception) 
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+_LEVELS = {RouteStatus.FAILED.value: logging.WARNING, RouteStatus.UNHEALTHY.value: logging.WARNING}
+
+
+def log_reported(routes: Iterable[ReportedRoute]) -> None:
+    """What became of them, once it is committed."""
+    for route in routes:
+        _log.log(
+            _LEVELS.get(route.status, logging.INFO),
+            "replica",
+            deployment=route.deployment,
+            revision=route.revision,
+            rollout=str(route.rollout_id) if route.rollout_id else None,
+            route=str(route.id),
+            host=route.host,
+            **{"from": route.was, "to": route.status},
+            reason=route.reason,
+        )
+
+
+def log_killed(route: RouteRow, host: str) -> None:
+    """One that had its time to end and did not use it: what it was answering is cut."""
+    reason = killed_in_words(route.spec.stop_grace_seconds)
+    _log.warning("replica", **_of(route, host), to="killed", reason=reason)
+
+
+def log_gone(routes: Iterable[RouteRow], host: str) -> None:
+    """Replicas that are known to run no more are told."""
+    for route in routes:
+        _log.info("replica", **_of(route, host), to="gone", reason="its process has ended")
+
+
+def _of(route: RouteRow, host: str) -> dict[str, object]:
+    return {
+        "deployment": route.deployment,
+        "revision": route.revision,
+        "route": str(route.id),
+        "host": host,
+        "from": route.status.value,
+    }

@@ -21,7 +21,7 @@ from domain.replicas.trying import pause_after
 from runtime.base import Runtime
 from tasks.cycle.change import change_and_wake
 from tasks.redis.wake import Waker
-from tasks.replicas.replica_log import log_gone, log_killed
+from tasks.replicas.reporting import log_gone, log_killed
 from tasks.replicas.starts import request_of
 from tasks.replicas.turns import Turns
 from tasks.seen.observed import DRAINS_CUT

@@ -9,8 +9,7 @@ from typing import Any
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from tasks.seen.observed import HOME_FREE, HOME_SIZE, REGISTRY
-from tasks.seen.task_counts import TaskCounts
+from tasks.seen.observed import HOME_FREE, HOME_SIZE, REGISTRY, TaskCounts
 from tasks.settings import TaskSettings, settings
 
 _CLIENT_SECONDS = 2.0

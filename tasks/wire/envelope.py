@@ -13,7 +13,7 @@ from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
 from domain.words.errors import InvalidInputError, TooLargeError
 from domain.words.text import storable
-from tasks.wire.schedule import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, RETENTION_TASK
+from tasks.wire.queues import ALARM_TASK, AUDIT_TASK, DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, RETENTION_TASK
 from tasks.wire.shown import notes_for_flower
 
 ANSWERED = frozenset((*COMMANDS, *QUERIES))

@@ -1,4 +1,4 @@
-"""The queues, and how Celery is set up; the reasons: docs/decisions/0004-celery-on-redis.md."""
+"""The queues, beat's schedule, and how Celery is set up; the reasons: docs/decisions/0004-celery-on-redis.md."""
 
 from typing import Any
 
@@ -6,6 +6,9 @@ from kombu.entity import Exchange, Queue
 
 from domain.commands.base import QUERIES
 from domain.commands.registry import COMMANDS
+from domain.handlers import HANDLERS
+from domain.model.events import DoDeploymentLifecycleEvent
+from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.settings import KEY_PREFIX, TaskSettings
 
 LIFECYCLE_QUEUE = "lifecycle"
@@ -65,3 +68,40 @@ def takes_tasks(name: str) -> bool:
 def queue(name: str) -> Queue:
     """With an exchange and a key of its own: on a shared default key every queue would get every message."""
     return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]
+
+
+DO_TASK = "rollway.do_deployment_lifecycle"
+DO_IF_NEEDED_TASK = "rollway.do_deployment_lifecycle_if_needed"
+DO_ROUTE_TASK = "rollway.do_route_lifecycle"
+ALARM_TASK = "rollway.wake_what_is_due"
+ALARM_SECONDS = 1.0
+AUDIT_TASK = "rollway.audit"
+AUDIT_SECONDS = 60.0
+RETENTION_TASK = "rollway.cut_the_past"
+RETENTION_SECONDS = 60.0
+
+
+def beat_schedule() -> dict[str, dict[str, Any]]:
+    """Two entries for each handler, the alarm, the sweep, the audit and the cut. A tick counts once in its interval."""
+    entries: dict[str, dict[str, Any]] = {}
+    for event, handler in HANDLERS.items():
+        if handler.cadence.short is not None:
+            entries[f"{event} if needed"] = _entry(DO_IF_NEEDED_TASK, event, handler.cadence.short)
+        entries[str(event)] = _entry(DO_TASK, event, handler.cadence.long)
+    sweep, seconds = RouteLifecycleType.SWEEP, ROUTE_CADENCES[RouteLifecycleType.SWEEP]
+    arguments = {"route_lifecycle_type": sweep.value, "interval": seconds}
+    entries[f"routes/{sweep}"] = _tick(DO_ROUTE_TASK, arguments, seconds, ROUTES_QUEUE)
+    entries["alarm"] = _tick(ALARM_TASK, {"interval": ALARM_SECONDS}, ALARM_SECONDS, LIFECYCLE_QUEUE)
+    entries["audit"] = _tick(AUDIT_TASK, {"interval": AUDIT_SECONDS}, AUDIT_SECONDS, LIFECYCLE_QUEUE)
+    entries["retention"] = _tick(RETENTION_TASK, {"interval": RETENTION_SECONDS}, RETENTION_SECONDS, LIFECYCLE_QUEUE)
+    return entries
+
+
+def _entry(task: str, event: DoDeploymentLifecycleEvent, seconds: float) -> dict[str, Any]:
+    sub_step = event.sub_step.value if event.sub_step else None
+    arguments = {"lifecycle_type": event.lifecycle_type.value, "sub_step": sub_step, "interval": seconds}
+    return _tick(task, arguments, seconds, LIFECYCLE_QUEUE)
+
+
+def _tick(task: str, arguments: dict[str, Any], seconds: float, queue: str) -> dict[str, Any]:
+    return {"task": task, "schedule": seconds, "kwargs": arguments, "options": {"queue": queue, "ignore_result": True}}

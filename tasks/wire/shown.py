@@ -9,7 +9,7 @@ from domain.model.events import DoDeploymentLifecycleEvent
 from domain.replicas.events import RouteLifecycleType
 from domain.words.errors import InvalidInputError
 from domain.words.text import storable
-from tasks.wire.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK
+from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK
 
 Arguments = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from tasks.seen.exposition import show_metrics
 from tasks.seen.observed import TICKS_SKIPPED
 from tasks.settings import settings
 from tasks.worker.connections import redis_client, waker
-from tasks.worker.owners import owner_of_home, owner_of_redis, refuse_to_begin
+from tasks.worker.installation import owner_of_home, owner_of_redis, refuse_to_begin
 
 _log = structlog.get_logger(__name__)
 _BEGAN = datetime.now(UTC) - timedelta(seconds=time.monotonic())

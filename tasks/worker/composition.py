@@ -1,5 +1,6 @@
 """What a worker has: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
 
+import gc
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,13 +18,13 @@ from runtime.docker.runtime import DockerRuntime
 from runtime.external.runtime import ExternalRuntime
 from runtime.probing.probes import Prober
 from runtime.process.accounts import Accounts
-from runtime.process.environment import inherited
 from runtime.process.runtime import ProcessRuntime
+from runtime.process.spawn import inherited
 from runtime.secrets.host_secrets import HostSecrets
 from tasks.app import app
 from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.hosts import log_asking
-from tasks.hosts.log_keeping import keep_logs_small
+from tasks.hosts.looking import keep_logs_small
 from tasks.hosts.secret_checks import keep_answering
 from tasks.hosts.signs_of_life import keep_showing_signs_of_life
 from tasks.outbox.courier import Courier
@@ -35,7 +36,6 @@ from tasks.settings import log_limits, settings
 from tasks.wire.keys import webhook_targets
 from tasks.wire.queues import queue
 from tasks.worker.connections import redis_client, waker
-from tasks.worker.garbage import collect_seldom
 
 stopping = threading.Event()
 """Set when the worker was asked to end: its tasks finish the chunk in hand and claim no other."""
@@ -150,3 +150,14 @@ def coordinator() -> DeploymentCoordinator:
         work_seconds=settings().work_seconds,
         stopping=stopping,
     )
+
+
+_YOUNG = 10_000
+"""So many new objects are looked through at once. What a chunk makes, thousands, is freed at its end without a look."""
+
+
+def collect_seldom() -> None:
+    """For a process that is up: what it has imported stays for good and is not looked through again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG)

@@ -10,14 +10,14 @@ from sqlalchemy import Engine, make_url
 from db.commands.execute import Origin, execute
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
-from db.cycle.names import traceparents
+from db.cycle.load import traceparents
 from db.cycle.rules import rules_of
 from db.failures import start_failures
 from db.locking.rows import named_row
 from db.proxies.table import read_traffic
 from db.views.deployments import deployments_by_id
 from db.views.documents import plain
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.installation.servers import UnfitServerError
 from domain.words.errors import RequestIdReusedError, UnreadableError
 from tests.support.faults.forwarder import forwarder

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from cli.apply.file import read_file
 from domain.commands.registry import COMMANDS
 from domain.strategies import STRATEGIES
-from domain.words.meanings import meanings
+from domain.words.faults import meanings
 from reference.environment import READERS
 from reference.file import SECTIONS
 from reference.models import rows_of

@@ -27,12 +27,12 @@ import asyncio, json, os, sys
 import httpx
 from api.people.app import make_app
 from api.people.page.forms import form_token
-from api.people.resources.commands_sent import request_of
+from api.people.resources.table import request_of
 from api.people.resources.openapi import openapi
 from db.connection.engine import in_transaction, make_engine
 from db.connection.settings import DatabaseSettings
 from db.tokens import create_token
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.installation.tokens import SESSION_COOKIE, NewToken
 from tasks.asked import commands
 from tasks.app import app

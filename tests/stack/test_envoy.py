@@ -22,8 +22,7 @@ from stack.prepare import Notice, UpRequest
 from stack.status import stack_status
 from stack.supervisor.child.ready import is_ready
 from stack.supervisor.child.supervised import Child
-from stack.supervisor.drain import _ask
-from stack.supervisor.stop import stop_in_order
+from stack.supervisor.stop import _ask, stop_in_order
 from stack.up import up
 from tests.support.proxies import plain_http
 from tests.support.proxies.http_server import served_by

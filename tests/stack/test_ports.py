@@ -9,8 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from stack.errors import StackError
-from stack.home.ports import free_port
-from stack.home.settings import Ports, ServerSettings, choose_settings
+from stack.home.settings import Ports, ServerSettings, choose_settings, free_port
 from tests.support.stack.small_stack import made_home
 
 

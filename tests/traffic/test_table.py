@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import Entrance, EntranceKind
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.addresses import read_address
-from traffic.table import Service, derive_table
+from traffic.table import Service, derive_table, read_address
 from traffic.ways import Prefix
 
 

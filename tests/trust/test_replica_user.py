@@ -11,8 +11,8 @@ import pytest
 
 from runtime.process.accounts import REPLICA_USER
 from stack.home.settings import ServerSettings, load_settings
+from stack.parts.account import made_replica_user
 from stack.parts.processes import ProcessSetting, rollway_processes
-from stack.parts.replica_user import made_replica_user
 from tests.support.stack.small_stack import SmallStack, made_home
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="ONLY ROOT MAKES ACCOUNTS, SO THIS IS NOT TESTED HERE")
@@ -61,7 +61,7 @@ def test_where_another_user_could_read_nothing_replicas_run_as_root(monkeypatch:
 def test_where_no_account_can_be_made_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     if is_known():
         pytest.skip("THE ACCOUNT IS HERE ALREADY")
-    monkeypatch.setattr("stack.parts.replica_user._MAKE", ("/nowhere/useradd",))
+    monkeypatch.setattr("stack.parts.account._MAKE", ("/nowhere/useradd",))
     said: list[str] = []
     assert made_replica_user(said.append) == ""
     assert "no account of their own can be made for them" in said[0]

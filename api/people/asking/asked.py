@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from domain.installation.tokens import Token
 from domain.words.errors import InvalidInputError
-from domain.words.names import DeploymentName, Name
-from domain.words.text import unstorable
+from domain.words.text import DeploymentName, Name, unstorable
 
 P = TypeVar("P", bound="Parameters")
 P_co = TypeVar("P_co", bound="Parameters", covariant=True)

@@ -1,13 +1,19 @@
-"""Forms of the page: what they carry, and whether a page of this server has sent them."""
+"""Forms of the page: whether a page of this server has sent them, and what they say, as a command's fields have it."""
 
 import hashlib
 import hmac
+import json
+import shlex
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from api.people.asking.access import is_of_this_site
+from api.people.asking.strict_yaml import documents_of
+from domain.commands.base import Command
+from domain.commands.fields import CommandField, fields_of
 from domain.installation.tokens import NotAllowedError
 from domain.words.errors import InvalidInputError
 
@@ -20,7 +26,7 @@ def form_token(secret: str) -> str:
     return hmac.new(secret.encode(), b"a form of the page", hashlib.sha256).hexdigest()
 
 
-async def fields_of(request: Request, secret: str) -> Mapping[str, str]:
+async def form_fields(request: Request, secret: str) -> Mapping[str, str]:
     """The fields of a form, without its token. Raises NotAllowedError for one that no page of ours has sent."""
     fields = await _fields(request)
     if not hmac.compare_digest(fields.pop(FORM_TOKEN, "").encode(), form_token(secret).encode()):
@@ -41,3 +47,48 @@ async def _fields(request: Request) -> dict[str, str]:
         return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError:
         raise InvalidInputError("the body is no form", field="") from None
+
+
+def body_of(command: type[Command], form: Mapping[str, str]) -> dict[str, Any]:
+    """What was filled in. Raises InvalidInputError, which names what is not what its field takes."""
+    said = {field.name: _value(field, form[field.name]) for field in fields_of(command) if form.get(field.name)}
+    return {**said, **({"reason": form["reason"]} if form.get("reason") else {})}
+
+
+def _value(field: CommandField, text: str) -> Any:  # noqa: ANN401  (JSON)
+    try:
+        match field.kind:
+            case "integer" | "number" if text == "null":
+                return None
+            case "integer":
+                return int(text)
+            case "number":
+                return float(text)
+            case "boolean":
+                return text == "true"
+            case "words":
+                return shlex.split(text)
+            case "values" | "documents" as kind:
+                return _as_json(text, is_single=kind == "values")
+            case "text":
+                return text
+    except ValueError as error:
+        why = "must be a number" if field.kind in ("integer", "number") else str(error)
+        raise InvalidInputError(f"{field.name}: {why}", field=field.name) from None
+
+
+def _as_json(text: str, *, is_single: bool) -> object:
+    """What YAML says: a single value, or what several documents hold, or the list in one. Raises ValueError."""
+    documents = documents_of(text)
+    try:
+        json.dumps(documents)
+    except TypeError:
+        raise ValueError("holds a date or another value that JSON has not; quote it if it is meant as text") from None
+    match [document for document in documents if is_single or document is not None]:
+        case [list(items)]:
+            return items
+        case [value] if is_single:
+            return value
+        case several if not is_single:
+            return several
+    raise ValueError("must hold one YAML document")

@@ -12,8 +12,7 @@ from starlette.routing import Route
 
 from api.people.asking.access import Access
 from api.people.page.files import HEADERS, file, page
-from api.people.page.forms import fields_of, fields_of_stranger, form_token
-from api.people.page.pressed import body_of
+from api.people.page.forms import body_of, fields_of_stranger, form_fields, form_token
 from api.people.problems import NoSuchResourceError, TooManyRequestsError
 from api.people.resources.answers import Methods, foreseen
 from api.people.resources.commands import carry_out
@@ -23,7 +22,7 @@ from db.tokens import SESSION_LASTS, begin_session, end_session
 from domain.commands.base import Command
 from domain.commands.registry import BUTTONS
 from domain.installation.tokens import SECRET_BYTES, SESSION_COOKIE, NoTokenError, Token
-from domain.words.names import named_in
+from domain.words.text import named_in
 
 
 class Site:
@@ -93,7 +92,7 @@ class Site:
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
         """Who presses which button, and what its dialog says."""
         token = await self._access.of_session(request)
-        form = await fields_of(request, request.cookies.get(SESSION_COOKIE, ""))
+        form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
         button = request.path_params["button"]
         command = BUTTONS.get(button)
         if command is None or ("deployment" in request.path_params) is not (
@@ -123,7 +122,7 @@ class Site:
 
     async def _log_out(self, request: Request) -> Response:
         session, engine = request.cookies.get(SESSION_COOKIE, ""), self._access.engine
-        await fields_of(request, session)
+        await form_fields(request, session)
         await run_in_threadpool(in_transaction, engine, lambda connection: end_session(connection, session))
         answer = RedirectResponse("/login", 303, HEADERS)
         answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")

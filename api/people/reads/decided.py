@@ -1,22 +1,28 @@
-"""The reads for which decisions are made once more: what a change will do, what one did, what is offered."""
+"""The reads for which decisions are made once more, or ahead: what a change or a document will do, what is offered."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from psycopg import Connection
+from pydantic import Field
 
 from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
-from api.people.reads.shapes import Shape
+from api.people.reads.table import Shape
 from db.commands.apply.ahead import AppliedAhead, applied_ahead
+from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.foretold import foretold, plan_of
 from db.views.past import past_of
-from domain.commands.apply import Apply
+from domain.commands.apply import MOST_DOCUMENTS, Apply
+from domain.commands.apply import Document as AppliedDocument
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
+from domain.cycle.recording import inputs_json
 from domain.foresight.offered import offered as offered_now
 from domain.foresight.plan.foreseen import Plan
+from domain.foresight.rehearsal.learned import Learned
 from domain.installation.tokens import Token
 from domain.steering.steered import Asking
 
@@ -65,3 +71,60 @@ def as_planned(command: Command, found: Sequence[AppliedAhead]) -> Document:
         return plans[0]
     about = [{"deployment": each.deployment, "would": each.would} for each in found]
     return {"items": [{**said, **plan} for said, plan in zip(about, plans, strict=True)]}
+
+
+class ApplyParameters(Parameters):
+    """What is applied, as `POST /v1/apply` takes it."""
+
+    documents: tuple[AppliedDocument, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
+    """Each of one deployment."""
+    activate: bool = True
+    """false: revisions are only registered."""
+    supersede: bool = False
+    """Leave rollouts to other revisions that are under way."""
+
+
+_AHEAD = {
+    "deployment": str,
+    "from_revision": str,
+    "to_revision": str,
+    "would": tuple[str, ...],
+    "has_health_check": bool,
+    "inputs": dict[str, Any],
+    "learned": Learned,
+}
+
+
+Ahead = Annotated[Document, Shape((), "whole", _AHEAD)]
+
+Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
+
+
+def apply_difference(connection: Connection, asked: Asked[ApplyParameters]) -> Differences:
+    """What applying documents would change, values of variables masked."""
+    return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
+
+
+def apply_ahead(connection: Connection, asked: Asked[ApplyParameters]) -> Ahead:
+    """Each deployment as applying its document would leave it: a client makes plans and rehearsals from that."""
+    return {"items": [_document(found) for found in applied_ahead(connection, _apply(asked))]}
+
+
+def _apply(asked: Asked[ApplyParameters]) -> Apply:
+    """Raises NotAllowedError and InvalidInputError."""
+    for document in asked.parameters.documents:
+        asked.token.refuse_others(document.deployment)
+    return Apply(request_id="ahead", actor=asked.token.name, **asked.parameters.model_dump())
+
+
+def _document(found: AppliedAhead) -> Document:
+    planned = found.planned
+    return {
+        "deployment": found.deployment,
+        "from_revision": found.from_revision,
+        "to_revision": found.to_revision,
+        "would": found.would,
+        "has_health_check": planned.subject.has_health_check,
+        "inputs": json.loads(inputs_json(planned.subject.deployment, planned.now)),
+        "learned": asdict(planned.learned),
+    }

@@ -1,4 +1,4 @@
-"""The reads: what each resource shows, from one snapshot of Postgres, in the shapes that `--json` has."""
+"""The reads of deployments and revisions, from one snapshot of Postgres, in the shapes that `--json` has."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -9,23 +9,24 @@ from psycopg import Connection
 from api.people.asking.asked import (
     AbbreviatedParameters,
     Asked,
+    DifferenceParameters,
     NamedPageParameters,
     PageParameters,
     Parameters,
     ProgressParameters,
     RouteParameters,
 )
-from api.people.reads.shapes import Shape
+from api.people.reads.table import Shape
 from db.views.deployments import DeploymentView, deployment_by_id, deployment_named
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.fleet.entrances import ReachedView
-from db.views.pages import Page, deployments_page, history_page, rollouts_page
+from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
 from db.views.progress import Progress, progress_of
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView, all_routes, last_failed_route, routes_abbreviated
-from db.views.timeline import HistoryView, RevisionView
+from db.views.timeline import HistoryView, RevisionView, hidden_differences, revision_shown
 from domain.cycle.standing import Tone
-from domain.words.errors import RolloutNotFoundError
+from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
 
 Document = dict[str, Any]
 
@@ -107,3 +108,37 @@ def find_routes(connection: Connection, asked: Asked[AbbreviatedParameters]) -> 
     found = routes_abbreviated(connection, asked.parameters.id, names)
     whose = {route.deployment_id: deployment_by_id(connection, route.deployment_id).name for route in found}
     return {"items": [{**asdict(route), "deployment": whose[route.deployment_id]} for route in found]}
+
+
+Revisions = Annotated[Document, Shape((RevisionView,), "page")]
+
+Compared = Annotated[Document, Shape((), more={"before": RevisionView, "after": RevisionView, "hidden": list[str]})]
+
+
+def revisions(
+    connection: Connection, asked: Asked[NamedPageParameters]
+) -> Annotated[Document, Shape((RevisionView,), "page")]:
+    """The revisions of a deployment."""
+    view, wanted = named(connection, asked), asked.parameters
+    return page_of(revisions_page(connection, view.id, wanted.cursor, wanted.limit, wanted.prefix))
+
+
+def revision(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((RevisionView,))]:
+    """One, the values of its variables masked."""
+    view, name = named(connection, asked), asked.path["revision"]
+    return asdict(_found(revision_shown(connection, view.id, name), view.name, name))
+
+
+def revision_difference(connection: Connection, asked: Asked[DifferenceParameters]) -> Compared:
+    """Two revisions, their values masked; `hidden` names the variables whose values differ nevertheless."""
+    view, names = named(connection, asked), (asked.path["revision"], asked.parameters.other)
+    before, after = (_found(revision_shown(connection, view.id, name), view.name, name) for name in names)
+    hidden = hidden_differences(connection, view.id, *names)
+    return {"before": asdict(before), "after": asdict(after), "hidden": hidden}
+
+
+def _found(revision: RevisionView | None, deployment: str, name: str) -> RevisionView:
+    if revision is None:
+        message = f"{deployment} has no revision {name}; its revisions are under /v1/deployments/{deployment}/revisions"
+        raise RevisionNotFoundError(message, deployment=deployment, revision=name)
+    return revision

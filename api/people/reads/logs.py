@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from api.people.asking.asked import Asked, LogParameters
 from api.people.reads.deployments import Document, named
-from api.people.reads.shapes import Shape
+from api.people.reads.table import Shape
 from db.views.routes import routes_of
 from domain.replicas.placement import EXTERNAL
 from tasks.hosts.log_asking import ask_hosts

@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from api.people.asking.asked import Asked, Parameters, StepParameters
 from api.people.reads.deployments import Document, named
-from api.people.reads.shapes import Shape
+from api.people.reads.table import Shape
 from db.audit.receipts import AgainstPlan, against_plan
 from db.audit.shown import ReceiptView, receipt_shown
 from db.views.ahead.cycles import Cycle

@@ -7,7 +7,7 @@ from psycopg import Connection
 
 from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
-from api.people.reads.shapes import Shape
+from api.people.reads.table import Shape
 from db.cycle.rules import rules_of
 from db.proxies.table import read_traffic
 from db.views.fleet.entrances import reached_at

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from psycopg import Connection
 
@@ -86,15 +86,15 @@ _LOGS = f"{_HERE}.logs"
 READS: Sequence[Read] = (
     Read("GET", "/v1/deployments", _VIEWER, f"{_HERE}.deployments.deployments"),
     Read("GET", DEPLOYMENT, _VIEWER, f"{_HERE}.deployments.deployment", has_etag=True),
-    Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, f"{_HERE}.revisions.revisions"),
-    Read("GET", _REVISION, _VIEWER, f"{_HERE}.revisions.revision"),
-    Read("GET", f"{_REVISION}/difference", _VIEWER, f"{_HERE}.revisions.revision_difference"),
+    Read("GET", f"{DEPLOYMENT}/revisions", _VIEWER, f"{_HERE}.deployments.revisions"),
+    Read("GET", _REVISION, _VIEWER, f"{_HERE}.deployments.revision"),
+    Read("GET", f"{_REVISION}/difference", _VIEWER, f"{_HERE}.deployments.revision_difference"),
     Read("GET", f"{DEPLOYMENT}/rollouts", _VIEWER, f"{_HERE}.deployments.rollouts"),
     Read("GET", f"{DEPLOYMENT}/history", _VIEWER, f"{_HERE}.deployments.history"),
     Read("GET", f"{DEPLOYMENT}/routes", _VIEWER, f"{_HERE}.deployments.routes"),
     Read("POST", f"{DEPLOYMENT}/logs", _OPERATOR, f"{_LOGS}.logs", afterwards=f"{_LOGS}.as_hosts_say"),
-    Read("POST", "/v1/apply/difference", _OPERATOR, f"{_HERE}.applied.apply_difference"),
-    Read("POST", "/v1/apply/ahead", _OPERATOR, f"{_HERE}.applied.apply_ahead"),
+    Read("POST", "/v1/apply/difference", _OPERATOR, f"{_HERE}.decided.apply_difference"),
+    Read("POST", "/v1/apply/ahead", _OPERATOR, f"{_HERE}.decided.apply_ahead"),
     Read("GET", "/v1/routes", _VIEWER, f"{_HERE}.deployments.find_routes"),
     Read("GET", f"{DEPLOYMENT}/policy", _VIEWER, f"{_HERE}.set_up.policy", has_etag=True),
     Read("GET", f"{DEPLOYMENT}/autoscaling", _VIEWER, f"{_HERE}.set_up.autoscaling", has_etag=True),
@@ -111,7 +111,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{_ROLLOUT}/receipt", _VIEWER, f"{_HERE}.rollouts.receipt"),
     Read("GET", f"{_ROLLOUT}/plan", _VIEWER, f"{_HERE}.rollouts.rollout_plan"),
     Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.set_up.traffic_table"),
-    Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.hosts.all_hosts", is_of_fleet=True),
+    Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.signs.all_hosts", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),
     Read("GET", "/v1/subscriptions", _ADMIN, f"{_FLEET}.subscriptions.all_subscriptions", is_of_fleet=True),
     Read("GET", "/v1/freezes", _VIEWER, f"{_FLEET}.windows.freezes_shown", is_of_fleet=True),
@@ -119,3 +119,24 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/signs-of-life", _VIEWER, f"{_FLEET}.signs.signs_of_life"),
 )
 BY_PATH: Mapping[str, Read] = {read.path: read for read in READS}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`listed`: whether it is a whole list of views, or a page of one; `more`: further fields and what they are."""
+
+    views: tuple[type, ...]
+    listed: Literal["", "whole", "page"] = ""
+    more: Mapping[str, object] = field(default_factory=dict)
+    beside: Mapping[str, object] = field(default_factory=dict)
+
+
+def shape_of(read: Callable[..., Any]) -> Shape:
+    """The shape that the annotation of a read says: a view, a list of views, or a document with its shape."""
+    kind = get_type_hints(read, include_extras=True)["return"]
+    match get_origin(kind), get_args(kind):
+        case found, (_, Shape() as shape) if found is Annotated:
+            return shape
+        case found, views if found is list:
+            return Shape(views, "whole")
+    return Shape((kind,))

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from api.people.reads.shapes import Shape
+from api.people.reads.table import Shape
 from domain.commands.fields import REF, Schema
-from domain.words.meanings import meanings
+from domain.words.faults import meanings
 
 _PYTHONS_WORD = re.compile(r"\bNone\b")
 

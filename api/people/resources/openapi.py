@@ -11,14 +11,13 @@ from pydantic import TypeAdapter
 from api.people.asking.asked import EventParameters, Parameters
 from api.people.problems import MEDIA_TYPE
 from api.people.reads.decided import plan_shape
-from api.people.reads.shapes import shape_of
-from api.people.reads.table import READS, HttpResource, Read
+from api.people.reads.table import READS, HttpResource, Read, shape_of
 from api.people.resources.components import Components, in_jsons_words
 from api.people.resources.table import IN_HEADERS, PLANS, WRITES, Forecast, Write
 from domain.commands.base import Command
 from domain.commands.fields import REF, Schema, model_schema
 from domain.installation.tokens import Role
-from domain.words.names import DeploymentName, Name, named_in
+from domain.words.text import DeploymentName, Name, named_in
 
 _PROBLEM: Schema = {
     "type": "object",

@@ -1,7 +1,9 @@
-"""The resources that carry out or plan a command: each path with its method, who may ask, and which command it is."""
+"""The resources that carry out or plan a command: path, method, who may ask; and a command as the request that asks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
 
 from api.people.reads.table import HttpResource
 from domain.commands.base import Command, DeploymentCommand
@@ -45,3 +47,16 @@ PLANS: Sequence[Forecast] = tuple(
     if (door := command.door).is_planned
 )
 """What one deployment would do, who sees it may ask; what documents say is compared with what others may have."""
+
+
+def request_of(command: Command) -> tuple[str, str, dict[str, Any], dict[str, str]]:
+    """Method, path, body and headers. The actor is the name of the token that is shown with it."""
+    (write,) = (write for write in WRITES if write.command is type(command))
+    values = command.model_dump(mode="json")
+    named = {name: values[name] for name in values if f"{{{name}}}" in write.path}
+    body = {name: value for name, value in values.items() if name not in named and name not in IN_HEADERS}
+    headers = {"idempotency-key": command.request_id}
+    if values.get("expected_version") is not None:
+        headers["if-match"] = f'"{values["expected_version"]}"'
+    path = write.path.format(**{name: quote(str(value), "") for name, value in named.items()})
+    return write.method, path, body, headers

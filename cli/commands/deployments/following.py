@@ -7,8 +7,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
-from cli.reads import deployment_named
-from cli.servers import Reader
+from cli.servers import Reader, deployment_named
 from cli.show.replica_logs import ReplicaLogs
 from cli.show.status import short_id
 from cli.terminal.output import printer

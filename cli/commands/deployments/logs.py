@@ -14,8 +14,7 @@ import typer
 from cli.commands.deployments.following import follow_deployment
 from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.reads import deployment_named, last_failed_route
-from cli.servers import Reader, made
+from cli.servers import Reader, deployment_named, last_failed_route, made
 from cli.show.replica_logs import ReplicaLogs
 from cli.show.status import short_id
 from cli.terminal.exits import ElsewhereError, UsageError

@@ -1,23 +1,26 @@
 """`rollway rolling-update`: what runs, with another image or command, as one rollout."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from cli.commands.deployments.change import VERBS
 from cli.completing import revisions_offered
 from cli.options import WAIT_SECONDS, DeploymentName, Supersede, Timeout
-from cli.reads import deployment_named
 from cli.sending import Asker, asking, carry_out
-from cli.servers import Reader
-from cli.terminal.dashes import TakesCommand, behind_dashes
+from cli.servers import Reader, deployment_named
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView
 from domain.commands.rollout import RollingUpdate
 from domain.steering.past import AlreadyUndoneError
 from domain.words.errors import WrongStateError
+
+if TYPE_CHECKING:
+    from typer._click import Context
+
 
 _VERB = replace(VERBS["activate"], command=RollingUpdate)
 
@@ -82,6 +85,29 @@ def _roll_back(asker: Asker, deployment: str, how: dict[str, Any]) -> None:
         printer(quiet=asker.as_json).print(f"{error.message.partition(';')[0]}; nothing to do")
         if asker.as_json:
             print_json({"deployment": deployment, "already": True})
+
+
+_KEPT = "rollway.behind_dashes"
+
+
+class TakesCommand(TyperCommand):
+    """A command that takes another command behind `--`, however many arguments stand before it."""
+
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Only what stands before the first `--` is read here."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta[_KEPT] = tuple(args[place + 1 :])
+        return super().parse_args(ctx, args[:place])
+
+    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+        """As the help shows it."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+
+
+def behind_dashes(context: typer.Context) -> tuple[str, ...]:
+    """The words behind `--`; none of them where it was left out."""
+    kept: Any = context.meta.get(_KEPT, ())
+    return tuple(kept)
 
 
 rolling_update.command_class = TakesCommand  # type: ignore[attr-defined]  # functions have what one gives them

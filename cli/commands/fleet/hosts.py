@@ -9,7 +9,7 @@ from cli.options import AsJson
 from cli.sending import Asker, asking
 from cli.servers import Reader
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
-from db.views.fleet.hosts import HostView
+from db.views.fleet.signs import HostView
 from domain.commands.replicas import ForgetHost
 from domain.replicas.clocks import is_warned_of
 

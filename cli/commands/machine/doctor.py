@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from db.audit.impossible import Finding
     from db.audit.replay import ReplayReport
-    from db.retention.sizes import TableSize
+    from db.retention.rules import TableSize
     from tasks.redis.aside import AsideMessage
 
 
@@ -85,11 +85,10 @@ class _Examined:
 
 def _examine() -> _Examined:
     """In pieces, each a short transaction of its own, so that no statement is long whatever there is."""
-    from db.audit.chains import all_chains  # noqa: PLC0415
-    from db.audit.impossible import impossible_combinations  # noqa: PLC0415
+    from db.audit.impossible import all_chains, impossible_combinations  # noqa: PLC0415
     from db.connection.engine import in_transaction, make_engine  # noqa: PLC0415  (SQLAlchemy takes half a second)
     from db.connection.settings import DatabaseSettings  # noqa: PLC0415
-    from db.retention.sizes import table_sizes  # noqa: PLC0415
+    from db.retention.rules import table_sizes  # noqa: PLC0415
 
     engine = make_engine(DatabaseSettings.from_environment(os.environ))
     try:

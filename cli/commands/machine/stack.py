@@ -19,7 +19,7 @@ from stack.home.folder import Home, find_home
 from stack.home.settings import Ports
 from stack.prepare import Notice, Say, UpRequest
 from stack.status import stack_status
-from stack.supervisor.replicas import running_replicas
+from stack.supervisor.stop import running_replicas
 from stack.up import restart as stack_restart
 from stack.up import stay
 from stack.up import up as stack_up

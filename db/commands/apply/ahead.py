@@ -7,10 +7,9 @@ from uuid import uuid4
 
 from psycopg import Connection
 
-from db.commands.apply.stored import stored_of
+from db.commands.apply.difference import stored_of
 from db.connection.engine import database_now
-from db.views.ahead.foresight import foreseeable
-from db.views.ahead.planned import Planned
+from db.views.ahead.foresight import Planned, foreseeable
 from db.views.deployments import existing_deployments
 from domain.commands.apply import Apply, Document
 from domain.commands.base import Command

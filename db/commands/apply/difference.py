@@ -1,19 +1,24 @@
-"""What applying documents would change, beside what is stored; values of variables are never shown."""
+"""What is stored of deployments that documents describe, and what applying would change; values are never shown."""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+from uuid import UUID
 
 from psycopg import Connection
 
-from db.commands.apply.stored import stored_of, stored_revision
+from db.views.deployments import DeploymentView, existing_deployments
+from db.views.fleet.entrances import owners_of, reached_at
+from db.views.timeline import revision_named
 from domain.commands.apply import Apply, Document
-from domain.commands.parts import Stored, StoredRevision, parts
+from domain.commands.parts import Stored, StoredDeployment, StoredRevision, parts
 from domain.model.policy import DeploymentPolicy
+from domain.revisions.changed import is_restart
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, masked
 from domain.revisions.stored import stored_spec
+from domain.strategies import stored_policy
 from domain.traffic.entrances import TrafficSettings
 from domain.traffic.published import Entrance, EntranceKind, RequestRules
 
@@ -114,3 +119,38 @@ def _tell_masked_values_apart(before: dict[str, Any], after: dict[str, Any]) -> 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     return (name for name in old if name in new and old[name] != new[name])
+
+
+def stored_of(connection: Connection, document: Document) -> Stored:
+    """What `domain.commands.parts` holds the document against."""
+    wanted = document.wanted_traffic
+    entrances = wanted.entrances_of(document.deployment) if wanted else ()
+    owners = owners_of(connection, entrances, document.deployment) if entrances else {}
+    view = next(iter(existing_deployments(connection, [document.deployment])), None)
+    if view is None:
+        return Stored(owners=owners)
+    name = document.revision_name
+    revision = stored_revision(connection, view.id, name) if name else None
+    return Stored(_stored_of(connection, view), revision, _is_restarted(connection, view, revision), owners)
+
+
+def stored_revision(connection: Connection, deployment_id: UUID, name: str) -> StoredRevision | None:
+    """The revision of that name, with its values: to be compared, and shown to nobody."""
+    found = revision_named(connection, deployment_id, name)
+    return StoredRevision(found.id, found.name, found.spec) if found else None
+
+
+def _stored_of(connection: Connection, view: DeploymentView) -> StoredDeployment:
+    policy = stored_policy(view.policy) if view.policy else None
+    reached = reached_at(connection, view.id)
+    names = (view.current_revision, view.deploying_revision)
+    return StoredDeployment(view.snapshot, policy, *names, (reached.entrances, reached.rules))
+
+
+def _is_restarted(connection: Connection, view: DeploymentView, revision: StoredRevision | None) -> bool:
+    """Whether what runs, or is rolled out, was made from the revision by 'rollway restart'."""
+    runs = view.deploying_revision or view.current_revision
+    if revision is None or runs is None or not is_restart(runs, revision.name):
+        return False
+    restarted = stored_revision(connection, view.id, runs)
+    return restarted is not None and restarted.spec == revision.spec

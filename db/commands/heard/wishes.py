@@ -8,11 +8,10 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from db.commands.locked import note
-from db.locking.held import holder_of
-from db.locking.locked import SKIPPING_HELD
+from db.locking.locked import SKIPPING_HELD, holder_of
 from domain.commands.apply import Apply, Document
 from domain.commands.base import Command, DeploymentCommand
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.words.errors import DeploymentNotFoundError
 
 _WISHES = "SELECT w.* FROM wishes w JOIN deployments d ON d.id = w.deployment_id"

@@ -1,4 +1,4 @@
-"""The reads for plans and replays: a deployment as decisions see it, what its past replicas teach, a rollout."""
+"""The reads for plans and replays: a deployment as decisions see it, or as it would be; what past replicas teach."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -12,11 +12,15 @@ from db.failures import start_failures
 from db.locking.rows import named_row
 from db.views.deployments import DeploymentView, deployment_named
 from db.views.rollouts import RolloutView, rollouts_by_id
+from db.views.timeline import RevisionView
 from domain.cycle.rollout import is_judged, with_evidence
+from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
 from domain.model.canary import Sums
 from domain.model.deployment import Deployment, Route, StartFailures
-from domain.words.errors import RolloutNotFoundError
+from domain.steering.activation import ActivationRequest
+from domain.strategies import stored_policy
+from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
 
 _REMEMBERED = 300
 """So many of the newest replicas teach: what was long ago says little of today's revisions and machines."""
@@ -130,3 +134,33 @@ def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
     if newest is None:
         raise RolloutNotFoundError.of_deployment(name)
     return rollouts_by_id(connection, newest)[newest[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan is made from, at the database's time `now`."""
+
+    subject: Subject
+    learned: Learned
+    now: datetime
+
+
+def planned_activation(view: DeploymentView, known: Foreseeable, found: RevisionView | None, name: str) -> Planned:
+    """The deployment with the revision of that name as it was found. Raises RevisionNotFoundError where it was not."""
+    if found is None:
+        message = f"{view.name} has no revision {name}; 'rollway status {view.name}' lists them"
+        raise RevisionNotFoundError(message, deployment=view.name, revision=name)
+    policy = stored_policy(view.policy) if view.policy else None
+    request = ActivationRequest(found.id, name, view.deploying_revision, policy)
+    subject = Subject(after_activation(known.deployment, request, known.now), _is_checked(found))
+    return Planned(subject, known.learned, known.now)
+
+
+def planned_rest(known: Foreseeable, runs: RevisionView | None) -> Planned:
+    """The deployment as it stands. `runs`: the revision that it goes to, or stands at."""
+    return Planned(Subject(known.deployment, _is_checked(runs)), known.learned, known.now)
+
+
+def _is_checked(revision: RevisionView | None) -> bool:
+    """Whether the revision says when it is healthy; where there is none, nothing is to be checked."""
+    return revision is None or says_when_healthy(revision.spec)

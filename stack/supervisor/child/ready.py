@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from stack.home.ports import HOST, connected
+from stack.home.settings import HOST, connected
 from stack.plan import Ready
 
 Connect = Callable[[], socket.socket]

@@ -1,13 +1,39 @@
-"""The process of a part, started so that none is left behind that nobody has written down."""
+"""The process of a part: started so that none is left behind, or watched by a supervisor that is not its parent."""
 
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from typing import IO, Any
 
-from runtime.machine.identity import Identity, identify
+from runtime.machine.identity import Identity, identify, is_alive, send
 from stack.plan import StackPart
-from stack.supervisor.child.adopted import AdoptedProcess
+
+
+class AdoptedProcess:
+    """What a supervisor needs of a Popen, for a process that is nobody's child any more."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+
+    def poll(self) -> int | None:
+        """None while it runs."""
+        return None if is_alive(self._identity) else _ENDED
+
+    def wait(self, timeout: float) -> int:
+        """Return when it has ended. Raises subprocess.TimeoutExpired."""
+        deadline = time.monotonic() + timeout
+        while is_alive(self._identity):
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("adopted", timeout)
+            time.sleep(_POLL)
+        return _ENDED
+
+    def kill(self) -> None:
+        """Send SIGKILL; nothing happens when it has ended."""
+        send(self._identity, signal.SIGKILL)
+
 
 Process = subprocess.Popen[bytes] | AdoptedProcess
 
@@ -62,3 +88,7 @@ def _spawn_orphan(command: list[str], setting: Mapping[str, Any]) -> tuple[Proce
     if identity is None:
         raise subprocess.SubprocessError("it ended before it began")
     return AdoptedProcess(identity), identity, gate
+
+
+_POLL = 0.02
+_ENDED = 255  # its exit code is its parent's to know

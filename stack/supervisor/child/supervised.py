@@ -8,16 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from domain.installation.log_limits import LogLimits
+from domain.installation.retention import LogLimits
 from runtime.machine.identity import Identity
 from runtime.machine.log_files import rotate
 from stack.home.folder import open_log
 from stack.home.state import PartCondition, PartState
 from stack.parts.postgres import remove_stale_pid_file
 from stack.plan import StackPart
-from stack.supervisor.child.adopted import AdoptedProcess
 from stack.supervisor.child.ready import is_ready
-from stack.supervisor.child.spawn import Process, open_gate, spawn
+from stack.supervisor.child.spawn import AdoptedProcess, Process, open_gate, spawn
 
 # Seconds before the next start, by the number of crashes in a row.
 DELAYS = (0.0, 0.5, 2.0, 5.0, 10.0, 30.0)

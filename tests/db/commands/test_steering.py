@@ -5,11 +5,7 @@ from sqlalchemy import Engine
 
 from domain.model.deployment import DeploymentLifecycleStatus
 from domain.steering.past import NoPreviousRevisionError
-from domain.words.errors import (
-    NoRolloutError,
-    RollwayError,
-    WrongStateError,
-)
+from domain.words.errors import NoRolloutError, RollwayError, WrongStateError
 from tests.support.pictures.pictures import DESTROYING, PENDING, PROVISIONING, READY, ROLLING_BACK, SCALING
 from tests.support.rows.deployments import ROLLING, ask, make_deployment, read, snapshot, write
 

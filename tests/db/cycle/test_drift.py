@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.cycle.claim import claim_these
-from db.cycle.drift import mark_what_is_off
+from db.cycle.claim import claim_these, mark_what_is_off
 from db.cycle.load import load
 from domain.handlers.check_replica import drift
 from domain.model.deployment import Deployment, RouteStatus, Verdict

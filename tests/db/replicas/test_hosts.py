@@ -6,12 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction, transaction
-from db.replicas.hosts import (
-    fail_routes_of_lost_hosts,
-    forget_host,
-    hosts_with_work,
-    place_routes,
-)
+from db.replicas.hosts import fail_routes_of_lost_hosts, forget_host, hosts_with_work, place_routes
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
 from domain.words.errors import HostNotFoundError, WrongStateError

@@ -6,16 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.model.answers import (
-    FIRST_BYTE_MS,
-    Answers,
-    Copies,
-    Counters,
-    Look,
-    counted_since,
-    next_interval,
-    together,
-)
+from domain.model.answers import FIRST_BYTE_MS, Answers, Copies, Counters, Look, counted_since, next_interval, together
 from tests.support.pictures.pictures import NOW
 
 OLD, NEW = UUID(int=1), UUID(int=2)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.replicas.restarts import is_restart, restarted_name
+from domain.revisions.changed import is_restart, restarted_name
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.revisions.command_words import filled_in, unfilled
+from domain.revisions.revision import filled_in, unfilled
 
 TOLD = {"PORT": "8123", "HOST": "127.0.0.1", "ROLLWAY_ROUTE": "0199"}
 

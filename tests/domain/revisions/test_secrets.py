@@ -7,12 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.commands.messages import parse_command
+from domain.commands.registry import parse_command
 from domain.model.deployment import Deployment
 from domain.replicas.placement import Unplaced, place
 from domain.revisions.revision import RevisionSpec, revision_name
-from domain.revisions.secret_checks import SecretCheck, passed_over
-from domain.revisions.secrets import SecretReference
+from domain.revisions.secrets import SecretCheck, SecretReference, passed_over
 from domain.steering.activation import ActivationRequest, activate
 from domain.steering.steered import Asking
 from domain.words.errors import InvalidInputError, MissingSecretError

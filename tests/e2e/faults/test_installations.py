@@ -13,7 +13,7 @@ import pytest
 from domain.installation.contract import CONTRACT, HOME_FILE
 from domain.replicas.events import RouteLifecycleType
 from stack.home.folder import project_root
-from tasks.worker.owners import WRONG_INSTALLATION
+from tasks.worker.installation import WRONG_INSTALLATION
 from tests.support.rows.databases import copy_of
 from tests.support.stack.servers import EmbeddedServer
 from tests.support.stack.stack import Fleet

@@ -12,7 +12,7 @@ import redis
 from sqlalchemy import make_url
 
 from stack.home.folder import project_root
-from tasks.worker.owners import WRONG_INSTALLATION
+from tasks.worker.installation import WRONG_INSTALLATION
 from tests.support.faults.forwarder import forwarder
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually

@@ -19,7 +19,7 @@ from cli.demo.load import Load
 from runtime.process.table import KEEPER, keeper_of
 from stack.home.folder import Home, project_root
 from stack.home.state import StackState, read_state
-from stack.supervisor.drain import _active
+from stack.supervisor.stop import _active
 from tests.support.proxies import plain_http
 from tests.support.stack.waiting import eventually
 

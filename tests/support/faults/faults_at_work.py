@@ -11,8 +11,7 @@ import pytest
 from db.connection.engine import in_transaction
 from db.replicas.hosts import show_sign_of_life
 from tasks.settings import KEY_PREFIX
-from tasks.wire.queues import LIFECYCLE_QUEUE, ROUTES_QUEUE
-from tasks.wire.schedule import AUDIT_TASK, DO_ROUTE_TASK
+from tasks.wire.queues import AUDIT_TASK, DO_ROUTE_TASK, LIFECYCLE_QUEUE, ROUTES_QUEUE
 from tests.support.faults.watched import Watched, may_mount
 from tests.support.rows.deployments import make_deployment, write
 from tests.support.stack.waiting import eventually

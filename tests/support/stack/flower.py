@@ -2,7 +2,7 @@
 
 import httpx
 
-from stack.parts.command_lines import FLOWER_OPTIONS
+from stack.parts.processes import FLOWER_OPTIONS
 from tests.support.stack.ports import free_port
 from tests.support.stack.stack import Fleet
 from tests.support.stack.waiting import eventually

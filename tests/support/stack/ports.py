@@ -4,7 +4,7 @@ import os
 from itertools import cycle, islice
 from random import randrange
 
-from stack.home.ports import is_free
+from stack.home.settings import is_free
 
 _PORTS = range(30_000, 32_760)
 """Above those that Rollway chooses from by itself, and below those of outgoing connections."""

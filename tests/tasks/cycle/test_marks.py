@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.cycle.drift import mark_what_is_off
+from db.cycle.claim import mark_what_is_off
 from domain.handlers.check_replica import CheckReplicaHandler
 from tests.support.pictures.pictures import DESTROYING, PROVISIONING, READY, SCALING
 from tests.support.rows.deployments import ask, make_deployment, read, write

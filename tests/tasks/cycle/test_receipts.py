@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from db.audit import chains
+from db.audit import impossible
 from db.audit.receipts import made_from_rows, receipt_before, seal, sealed_receipt, unsealed
 from db.connection.engine import in_transaction, transaction
 from db.views.ahead.foresight import last_rollout_of
@@ -114,7 +114,7 @@ def test_each_seal_is_told_with_its_hash_and_a_broken_chain_is_found_by_workers_
 ) -> None:
     subscribed = {"subscription": "archive", "celery_task": "theirs.keep", "queue": "theirs"}
     ask(engine, "set_subscription", **subscribed, types=["rollway.receipt.sealed"])
-    monkeypatch.setattr(chains, "AT_ONCE", 2)
+    monkeypatch.setattr(impossible, "AT_ONCE", 2)
     make_deployment(engine, "■■■|", n=3)
     for revision in ("v1", "v2", "v1", "v2"):
         roll_out(engine, revision)
@@ -129,7 +129,7 @@ def test_each_seal_is_told_with_its_hash_and_a_broken_chain_is_found_by_workers_
         before = counted()
         for _ in range(3):
             retention.check_receipts()
-        faults = [finding.sentence for finding in chains.all_chains(engine)]
+        faults = [finding.sentence for finding in impossible.all_chains(engine)]
         assert (counted() > before) is bool(faults)
         return faults
 

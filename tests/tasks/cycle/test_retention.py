@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from tasks.app import app
 from tasks.settings import retention
 from tasks.wire import envelope
-from tasks.wire.schedule import beat_schedule
+from tasks.wire.queues import beat_schedule
 from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, write
 from tests.support.workers.queues import waiting

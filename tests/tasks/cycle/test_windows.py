@@ -9,10 +9,7 @@ from tests.support.pictures.pictures import PROVISIONING
 from tests.support.rows.deployments import ask, make_deployment, read, start_all
 from tests.support.rows.sent_statements import sent_by
 from tests.support.rows.windows import begin, freeze, thaw
-from tests.support.workers.coordinators import (
-    coordinator_without_redis,
-    handler_for,
-)
+from tests.support.workers.coordinators import coordinator_without_redis, handler_for
 
 STANDING = """
     SELECT d.reason, o.steps, o.clock_stopped_at IS NOT NULL AS stands, d.due_at

@@ -13,8 +13,7 @@ from domain.model.events import DoDeploymentLifecycleEvent
 from domain.replicas.events import RouteLifecycleType
 from domain.replicas.placement import EXTERNAL
 from tasks.redis.wake import MOST_WAITING, Waker, route_key
-from tasks.wire.queues import host_queue
-from tasks.wire.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK
+from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, host_queue
 from tests.support.pictures.pictures import DESTROYED, PROVISIONING, READY, ROLLING_BACK
 from tests.support.rows.deployments import NOBODY
 from tests.support.stack.waiting import eventually

@@ -17,7 +17,7 @@ from domain.handlers.check_replica import CheckReplicaHandler
 from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from tasks.redis.wake import Waker
 from tasks.replicas.metrics import look_at_metrics
-from tasks.wire.schedule import DO_IF_NEEDED_TASK
+from tasks.wire.queues import DO_IF_NEEDED_TASK
 from tests.support.pictures.pictures import READY, SCALING
 from tests.support.rows.deployments import Made, ask, make_deployment, mark, read, snapshot, write
 from tests.support.workers.coordinators import coordinator_without_redis

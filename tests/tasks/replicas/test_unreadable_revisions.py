@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
-from db.locking.lifecycle import due_statuses, statuses_of
+from db.locking.statuses import due_statuses, statuses_of
 from db.replicas.hosts import fail_routes_of_lost_hosts
 from db.views.deployments import deployment_named, existing_deployments
 from domain.model.deployment import Lifecycle, RouteStatus

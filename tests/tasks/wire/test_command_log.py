@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tasks.asked.command_log import log_answer
+from tasks.asked.commands import log_answer
 
 PAYLOAD = {"request_id": "7", "deployment": "web", "revision": "v2", "actor": "alice", "reason": "sale"}
 WHERE = {"command": "rollway.activate_revision", "deployment": "web", "revision": "v2", "request_id": "7"}

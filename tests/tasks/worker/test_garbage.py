@@ -5,7 +5,7 @@ import sys
 
 _SAID = """
 import gc
-from tasks.worker.garbage import collect_seldom
+from tasks.worker.composition import collect_seldom
 others = gc.get_threshold()[1:]
 collect_seldom()
 print(gc.get_freeze_count() > 1000, gc.get_threshold()[0], gc.get_threshold()[1:] == others)

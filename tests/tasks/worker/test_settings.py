@@ -10,8 +10,7 @@ from domain.replicas.events import ROUTE_CADENCES, RouteLifecycleType
 from domain.words.errors import InvalidInputError
 from tasks.app import TASK_MODULES, app
 from tasks.settings import TaskSettings
-from tasks.wire.queues import celery_settings
-from tasks.wire.schedule import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule
+from tasks.wire.queues import DO_IF_NEEDED_TASK, DO_ROUTE_TASK, DO_TASK, beat_schedule, celery_settings
 from tests.support.rows.deployments import NOBODY
 
 ENVIRONMENT = {"REDIS_URL": NOBODY}

@@ -13,9 +13,9 @@ import pytest
 from api.people.settings import PeopleSettings
 from api.settings import ApiSettings
 from db.connection.settings import DatabaseSettings
-from stack.parts.command_lines import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
+from stack.parts.processes import API, BEAT, FLOWER_OPTIONS, PEOPLE, worker
 from tasks.settings import TaskSettings
-from tasks.worker.owners import WRONG_INSTALLATION
+from tasks.worker.installation import WRONG_INSTALLATION
 from tests.cli.conftest import Rollway
 
 SERVICES = {
