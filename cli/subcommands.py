@@ -3,7 +3,8 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from inspect import Parameter, Signature
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal
 
 import typer
@@ -14,6 +15,7 @@ from cli.sending import Asker, OfAll, Result, Verb, asking, carry_out, option, s
 from cli.servers import Reader, existing_deployments
 from cli.terminal.exits import UnreachableError, UsageError, tell
 from cli.terminal.output import print_json
+from domain.commands.base import Command
 from domain.commands.fields import CommandField, Kind, fields_of
 from domain.commands.registry import COMMANDS
 from domain.words.errors import RollwayError
@@ -48,19 +50,44 @@ def example_of(verb: Verb) -> str:
     return "\n".join([" ".join([*words, *(["--wait"] if verb.goal else [])]), *for_all])
 
 
-def _option_of(field: CommandField, verb: Verb) -> Parameter:
-    """A needed field is an argument, another one an option."""
+def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
+    """A needed field is an argument, another one an option; `called`: how it is called otherwise than its field."""
     kind: Any = Literal[field.choices] if field.choices else _TYPES.get(field.kind, str)
     bounds = {"min": field.least, "max": field.most} if field.kind in ("integer", "number") else {}
     names = {"autocompletion": revisions_offered} if field.names == "revision" else {}
-    said: dict[str, Any] = {"help": field.meaning, "show_default": False, **bounds, **names}
+    shown = field.default is not None and bool(bounds)
+    said: dict[str, Any] = {"help": field.meaning, "show_default": shown, **bounds, **names}
     if field.is_needed:
-        return option(field.name, Annotated[kind, typer.Argument(metavar=field.name.upper(), **said)])
-    called = verb.called.get(field.name, f"--{field.name.replace('_', '-')}")
+        metavar = field.name.removesuffix("s") if field.kind == "words" else field.name
+        return option(field.name, Annotated[kind, typer.Argument(metavar=metavar.upper(), **said)])
+    typed = called.get(field.name, f"--{field.name.replace('_', '-')}")
     if field.kind == "boolean":
-        return option(field.name, Annotated[kind, typer.Option(called, **said)], field.default)
-    metavar = None if field.choices else field.name.upper()
-    return option(field.name, Annotated[kind | None, typer.Option(called, metavar=metavar, **said)], field.default)
+        return option(field.name, Annotated[kind, typer.Option(typed, **said)], field.default)
+    said["metavar"] = None if field.choices else typed.lstrip("-").upper()
+    if field.kind == "words":
+        said["help"] += " May be repeated."
+    return option(field.name, Annotated[kind | None, typer.Option(typed, **said)], field.default)
+
+
+def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a function the options of a command and of who asks; it gets what was said as arguments, beside `asker`.
+
+    `called`: the options that are called otherwise than their fields. What the function names by keyword alone is an
+    option as it stands there.
+    """
+
+    def decorated(run: Callable[..., None]) -> Callable[..., None]:
+        own = {each.name: each for each in signature(run).parameters.values() if each.kind is Parameter.KEYWORD_ONLY}
+        taken = [own.get(field.name) or _option_of(field, called) for field in fields_of(command)]
+
+        @wraps(run)
+        def with_fields(*, asker: Asker, **given: Any) -> None:  # noqa: ANN401
+            run(asker=asker, **{name: value for name, value in given.items() if value is not None})
+
+        with_fields.__signature__ = Signature(taken)  # type: ignore[attr-defined]  # functions have it
+        return asking(with_fields)
+
+    return decorated
 
 
 def subcommand(verb: Verb) -> Callable[..., None]:
@@ -76,7 +103,7 @@ def subcommand(verb: Verb) -> Callable[..., None]:
         own = {parameter.name: given[parameter.name] for parameter in own_options}
         return _carry_out_for_all(verb, asker, own)
 
-    own_options = [_option_of(field, verb) for field in fields_of(verb.command)]
+    own_options = [_option_of(field, verb.called) for field in fields_of(verb.command)]
     everyone = f"For {verb.of_all.which}." if verb.of_all else ""
     named = [option("deployment", _NameOrAll, None)] if verb.of_all else [option("deployment", DeploymentName)]
     options = [

@@ -27,13 +27,9 @@ class ExitCode(IntEnum):
 class UsageError(RollwayError):
     """The command line itself is wrong."""
 
-    code = "usage"
-
 
 class UnreachableError(RollwayError):
     """The stack is not running, or a server does not answer."""
-
-    code = "unreachable"
 
 
 class MigrationError(RollwayError):
@@ -45,13 +41,9 @@ class MigrationError(RollwayError):
 class WaitTimedOutError(RollwayError):
     """--wait has waited long enough; what it waited for goes on."""
 
-    code = "wait_timed_out"
-
 
 class WaitsForPersonError(RollwayError):
     """--wait has waited long enough, and so has the rollout: it goes on when a person says so."""
-
-    code = "waits_for_person"
 
 
 class ElsewhereError(RollwayError):
@@ -63,19 +55,13 @@ class ElsewhereError(RollwayError):
 class RolledBackError(RollwayError):
     """The rollout that --wait waited for did not end with its revision."""
 
-    code = "rolled_back"
-
 
 class DegradedError(RollwayError):
     """Scaling gave up for now; it is tried again on its own."""
 
-    code = "degraded"
-
 
 class FaultError(RollwayError):
     """Rollway itself is wrong: nobody has foreseen what happened."""
-
-    code = "fault"
 
     @classmethod
     def of(cls, error: Exception, variable: str) -> Self:

@@ -9,8 +9,9 @@ import typer
 from rich.text import Text
 
 from cli.options import AsJson
-from cli.sending import Asker, asking
+from cli.sending import Asker
 from cli.servers import Reader
+from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet.windows import FreezeView
@@ -20,77 +21,31 @@ from domain.words.numbers import duration
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
-_Freeze = Annotated[str, typer.Argument(metavar="NAME", help="Name of the freeze.", show_default=False)]
-_Cron = Annotated[
-    str | None, typer.Option("--cron", metavar="LINE", help="When it begins, each time.", show_default=False)
-]
 _Duration = Annotated[
     str | None, typer.Option("--for", metavar="DURATION", help="How long it lasts: 90m, 62h, 2d.", show_default=False)
 ]
-_Zone = Annotated[str, typer.Option("--time-zone", metavar="ZONE", help="Of the cron line, as Europe/Berlin.")]
-_Start = Annotated[
-    str | None,
-    typer.Option("--starts-at", metavar="INSTANT", help="Once: 2026-12-24T18:00+01:00.", show_default=False),
-]
-_End = Annotated[str | None, typer.Option("--ends-at", metavar="INSTANT", help="And its end.", show_default=False)]
-_Deployments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--deployment",
-        metavar="DEPLOYMENT",
-        help="Over it, or with shop-* over all that begin so.",
-        show_default="all",
-    ),
-]
-_Groups = Annotated[
-    list[str] | None,
-    typer.Option("--group", metavar="GROUP", help="Over its deployments; may be repeated.", show_default=False),
-]
-_Pauses = Annotated[bool, typer.Option("--pause", help="What is under way waits too, its clocks standing still.")]
 
 
-@asking
-def freeze(
-    *,
-    name: _Freeze,
-    cron: _Cron = None,
-    lasts: _Duration = None,
-    time_zone: _Zone = "UTC",
-    starts_at: _Start = None,
-    ends_at: _End = None,
-    deployments: _Deployments = None,
-    groups: _Groups = None,
-    pause: _Pauses = False,
-    asker: Asker,
-) -> None:
+@sends(SetFreeze, deployments="--deployment", groups="--group", pauses="--pause")
+def freeze(asker: Asker, *, duration_seconds: _Duration = None, **said: object) -> None:
     """Let nothing start in a window. Replaces the freeze of that name.
 
     'activate', 'apply', 'restart' and 'retry' are refused meanwhile, unless they say --through-freeze and a --reason.
     What is under way finishes, or with --pause waits until the end. Undo and abort are never frozen.
     """
-    result = asker.send(
-        SetFreeze,
-        freeze=name,
-        cron=cron,
-        time_zone=time_zone,
-        duration_seconds=_seconds(lasts) if lasts is not None else None,
-        starts_at=starts_at,
-        ends_at=ends_at,
-        deployments=deployments or [],
-        groups=groups or [],
-        pauses=pause,
-    )
+    lasts = {} if duration_seconds is None else {"duration_seconds": _seconds(duration_seconds)}
+    result = asker.send(SetFreeze, **said, **lasts)
     if asker.as_json:
         return print_json(result)
     with Reader() as reader:
-        view = next((view for view in reader.views(FreezeView, "/v1/freezes") if view.name == name), None)
-    return printer().print(f"{name}: {_when(view)}" if view else f"{name} is set")
+        view = next(view for view in reader.views(FreezeView, "/v1/freezes") if view.name == result["freeze"])
+    return printer().print(f"{view.name}: {_when(view)}")
 
 
-@asking
-def unfreeze(*, name: _Freeze, asker: Asker) -> None:
+@sends(DeleteFreeze)
+def unfreeze(asker: Asker, freeze: str) -> None:
     """End a freeze. What it held goes on."""
-    asker.say(f"{name} freezes nothing any more", asker.send(DeleteFreeze, freeze=name))
+    asker.say(f"{freeze} freezes nothing any more", asker.send(DeleteFreeze, freeze=freeze))
 
 
 def freezes(*, as_json: AsJson = False) -> None:

@@ -1,59 +1,33 @@
 """`rollway group`, `ungroup` and `groups`: deployments that share a budget of rollouts."""
 
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
-
-from cli.completing import deployments_offered
 from cli.options import AsJson
-from cli.sending import Asker, asking
+from cli.sending import Asker
 from cli.servers import Reader
+from cli.subcommands import sends
 from cli.terminal.output import columns, print_json, printer
 from db.views.fleet.windows import GroupView
 from domain.commands.fleet import DeleteGroup, SetGroup
 
-_Group = Annotated[str, typer.Argument(metavar="NAME", help="Name of the group.", show_default=False)]
-_Members = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DEPLOYMENT...",
-        help="Those in it, in their order.",
-        show_default=False,
-        autocompletion=deployments_offered,
-    ),
-]
-_Most = Annotated[
-    int | None, typer.Option("--at-most", metavar="N", min=1, help="Rollouts at once.", show_default="any number")
-]
-_InOrder = Annotated[bool, typer.Option("--in-order", help="Each waits until those before it roll out no more.")]
 
-
-@asking
-def group(
-    *,
-    name: _Group,
-    deployments: _Members,
-    at_most: _Most = None,
-    in_order: _InOrder = False,
-    asker: Asker,
-) -> None:
+@sends(SetGroup, most_at_once="--at-most")
+def group(asker: Asker, **said: object) -> None:
     """Let deployments share a budget of rollouts. Replaces the group of that name.
 
     A rollout that finds no place begins and waits, its clocks standing still; who asked first goes first, or with
     --in-order who stands first. An undo and the way back wait for nobody.
     """
-    given = {"group": name, "deployments": deployments, "most_at_once": at_most, "in_order": in_order}
-    result = asker.send(SetGroup, **given)
-    budget = f"at most {at_most} at once" if at_most else "any number at once"
-    order = ", in this order" if in_order else ""
-    asker.say(f"{name}: {', '.join(deployments)} roll out {budget}{order}", result)
+    result = asker.send(SetGroup, **said)
+    budget = f"at most {result['most_at_once']} at once" if result["most_at_once"] else "any number at once"
+    order = ", in this order" if result["in_order"] else ""
+    asker.say(f"{result['group']}: {', '.join(result['deployments'])} roll out {budget}{order}", result)
 
 
-@asking
-def ungroup(*, name: _Group, asker: Asker) -> None:
+@sends(DeleteGroup)
+def ungroup(asker: Asker, group: str) -> None:
     """End a group. Its deployments stay, and wait for each other no more."""
-    asker.say(f"{name} is a group no more", asker.send(DeleteGroup, group=name))
+    asker.say(f"{group} is a group no more", asker.send(DeleteGroup, group=group))
 
 
 def groups(*, as_json: AsJson = False) -> None:

@@ -1,13 +1,11 @@
 """`rollway hosts` and `forget-host`: where replicas run."""
 
-from typing import Annotated
-
-import typer
 from rich.text import Text
 
 from cli.options import AsJson
-from cli.sending import Asker, asking
+from cli.sending import Asker
 from cli.servers import Reader
+from cli.subcommands import sends
 from cli.terminal.output import ago, columns, in_seconds, print_json, printer, roughly
 from db.views.fleet.signs import HostView
 from domain.commands.replicas import ForgetHost
@@ -35,10 +33,8 @@ def hosts(*, as_json: AsJson = False) -> None:
     return printer().print(shown, soft_wrap=False)
 
 
-@asking
-def forget_host(
-    *, host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.", show_default=False)], asker: Asker
-) -> None:
+@sends(ForgetHost)
+def forget_host(asker: Asker, host: str) -> None:
     """Forget a host that is down and never comes back. Its replicas count as stopped."""
     asker.say(f"{host} is forgotten", asker.send(ForgetHost, host=host))
 
