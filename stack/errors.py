@@ -11,8 +11,6 @@ from domain.words.errors import RollwayError
 class StackError(RollwayError):
     """The stack cannot do what it was asked for; the message is for people and holds no secret."""
 
-    code = "stack"
-
 
 @contextmanager
 def folder_errors(folder: Path) -> Iterator[None]:

@@ -19,19 +19,13 @@ MEDIA_TYPE = "application/problem+json"
 class NoSuchResourceError(RollwayError):
     """Nothing has this path."""
 
-    code = "no_such_resource"
-
 
 class MethodNotAllowedError(RollwayError):
     """What has this path is asked with another method."""
 
-    code = "method_not_allowed"
-
 
 class TooManyRequestsError(RollwayError):
     """The token, or the address that shows none, has asked too often."""
-
-    code = "too_many_requests"
 
 
 class InternalError(RollwayError):

@@ -27,8 +27,6 @@ REDIS_KEY = "installation"
 class WrongInstallationError(RollwayError):
     """Database, home and Redis are not of one installation, or this release does not know the database's contract."""
 
-    code = "wrong_installation"
-
 
 @dataclass(frozen=True, slots=True)
 class Installation:

@@ -10,8 +10,6 @@ MEMORY_POLICY = "noeviction"
 class UnfitServerError(RollwayError):
     """Postgres or Redis does not do; the message names its address, what it is and what would do."""
 
-    code = "unfit_server"
-
 
 def refuse_old_postgres(version: int, address: str) -> None:
     """Raises UnfitServerError for a server that is too old. `version` as the server itself counts: 180001 for 18.1."""

@@ -36,13 +36,9 @@ class SignedCommand(BaseModel):
 class UnsignedError(RollwayError):
     """Commands must be signed here, and this one is not."""
 
-    code = "unsigned"
-
 
 class WrongSignatureError(RollwayError):
     """The signature is of another key, of another command, or of another time."""
-
-    code = "wrong_signature"
 
 
 def sign(key: str, task: str, sender: str, sent_at: int, payload: str) -> str:

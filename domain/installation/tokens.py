@@ -34,25 +34,17 @@ class Role(StrEnum):
 class NoTokenError(RollwayError):
     """The request shows no token, or one that is unknown, revoked or expired."""
 
-    code = "no_token"
-
 
 class NotAllowedError(RollwayError):
     """The token is known, and its role or its deployments do not reach that far."""
-
-    code = "not_allowed"
 
 
 class TokenExistsError(RollwayError):
     """A token of that name exists."""
 
-    code = "token_exists"
-
 
 class TokenNotFoundError(RollwayError):
     """No token has that name."""
-
-    code = "token_not_found"
 
 
 class NewToken(BaseModel):

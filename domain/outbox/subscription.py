@@ -22,8 +22,6 @@ _Word = Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
 class SubscriptionNotFoundError(RollwayError):
     """No subscription has that name."""
 
-    code = "subscription_not_found"
-
 
 class SubscriptionSettings(BaseModel):
     """Who is told of what: one of a webhook and a Celery task."""

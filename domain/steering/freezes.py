@@ -24,13 +24,9 @@ _JOINED = 1000
 class FrozenError(RollwayError):
     """A freeze window is on; the message names it, when it ends and the way through."""
 
-    code = "frozen"
-
 
 class FreezeNotFoundError(RollwayError):
     """No freeze has that name."""
-
-    code = "freeze_not_found"
 
 
 @dataclass(frozen=True, slots=True)

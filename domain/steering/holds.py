@@ -31,13 +31,9 @@ RECHECK_SECONDS = 2
 class GroupNotFoundError(RollwayError):
     """No group has that name."""
 
-    code = "group_not_found"
-
 
 class GroupedAlreadyError(RollwayError):
     """The deployment is in another group; the message names it."""
-
-    code = "grouped_already"
 
 
 @dataclass(frozen=True, slots=True)

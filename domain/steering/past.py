@@ -22,13 +22,9 @@ from domain.words.errors import RollwayError, WrongStateError
 class NoPreviousRevisionError(RollwayError):
     """Nothing ran before the current revision, so there is nothing to go back to."""
 
-    code = "no_previous_revision"
-
 
 class AlreadyUndoneError(RollwayError):
     """The last rollout is undone already, by itself or by a person; going further back takes a name."""
-
-    code = "already_undone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,6 @@ class Steered:
 class HeldError(UnavailableError):
     """Somebody holds what the command changes; PostgreSQL works."""
 
-    code = "held"
-
 
 @dataclass(frozen=True, slots=True)
 class Holder:

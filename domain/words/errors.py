@@ -1,5 +1,6 @@
 """Every refusal Rollway knows, each with a code that survives JSON and a sentence that says what would be right."""
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
@@ -9,9 +10,17 @@ _MOST_FAULTS = 20
 
 
 class RollwayError(Exception):
-    """A refusal: `code` for programs, the message for people, `detail` with the values that matter."""
+    """A refusal: `code` for programs, the message for people, `detail` with the values that matter.
+
+    The code is the name of the class, such as stale_version, unless the class gives another one. The reference lists
+    all of them, so that none changes unseen.
+    """
 
     code: ClassVar[str] = "error"
+
+    def __init_subclass__(cls) -> None:
+        if "code" not in cls.__dict__:
+            cls.code = re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(self, message: str, **detail: object) -> None:
         super().__init__(message)
@@ -25,8 +34,6 @@ class RollwayError(Exception):
 
 class InvalidInputError(RollwayError):
     """A field is missing or wrong; the message names it and what would be right."""
-
-    code = "invalid_input"
 
     @classmethod
     def of(cls, error: "ValidationError", where: str = "", model: "type[BaseModel] | None" = None) -> Self:
@@ -46,8 +53,6 @@ class InvalidInputError(RollwayError):
 class UnreadableError(RollwayError):
     """A row says what only a newer release understands."""
 
-    code = "unreadable"
-
     @classmethod
     def of(cls, what: str, word: object) -> Self:
         """For a `word` that is no `what`, such as "status of a replica", to this release."""
@@ -56,8 +61,6 @@ class UnreadableError(RollwayError):
 
 class TooLargeError(InvalidInputError):
     """A command has more bytes than a command may have; the message names its largest part."""
-
-    code = "too_large"
 
     @classmethod
     def of_size(cls, size: int, most: int, part: str) -> Self:
@@ -70,43 +73,29 @@ class TooLargeError(InvalidInputError):
 class UnavailableError(RollwayError):
     """Postgres did not answer for as long as we waited."""
 
-    code = "unavailable"
-
 
 class UnknownCommandError(RollwayError):
     """No command has that name."""
-
-    code = "unknown_command"
 
 
 class RequestIdReusedError(RollwayError):
     """The request id was used before for something else."""
 
-    code = "request_id_reused"
-
 
 class DeploymentNotFoundError(RollwayError):
     """No deployment has that name."""
-
-    code = "deployment_not_found"
 
 
 class DeploymentExistsError(RollwayError):
     """A deployment of that name exists with other settings."""
 
-    code = "deployment_exists"
-
 
 class RevisionNotFoundError(RollwayError):
     """The deployment has no revision of that name."""
 
-    code = "revision_not_found"
-
 
 class RevisionExistsError(RollwayError):
     """A revision of that name exists with another content; revisions never change."""
-
-    code = "revision_exists"
 
     @classmethod
     def of(cls, deployment: str, revision: str) -> Self:
@@ -121,13 +110,9 @@ class RevisionExistsError(RollwayError):
 class RouteNotFoundError(RollwayError):
     """No route has that id."""
 
-    code = "route_not_found"
-
 
 class RolloutNotFoundError(RollwayError):
     """No rollout has that id."""
-
-    code = "rollout_not_found"
 
     @classmethod
     def of_deployment(cls, name: str) -> Self:
@@ -138,19 +123,13 @@ class RolloutNotFoundError(RollwayError):
 class HostNotFoundError(RollwayError):
     """No worker host has that name."""
 
-    code = "host_not_found"
-
 
 class MissingSecretError(RollwayError):
     """No host that is up can have all the secrets that the revision refers to; the message says what each lacks."""
 
-    code = "missing_secret"
-
 
 class EntranceTakenError(RollwayError):
     """The host name or path prefix is another deployment's; the message names both."""
-
-    code = "entrance_taken"
 
     @classmethod
     def by(cls, owner: str, deployment: str, kind: str, value: str) -> Self:
@@ -168,19 +147,13 @@ class EntranceTakenError(RollwayError):
 class DeploymentAlreadyInProgressError(RollwayError):
     """A rollout to another revision is under way."""
 
-    code = "deployment_already_in_progress"
-
 
 class NoRolloutError(RollwayError):
     """The command steers a rollout, and none is running."""
 
-    code = "no_rollout"
-
 
 class WrongStateError(RollwayError):
     """The deployment's state does not allow this command; the message names the states that do."""
-
-    code = "wrong_state"
 
     @classmethod
     def of_leaving(cls, deployment: str, state: object, allowed: str) -> Self:
@@ -191,5 +164,3 @@ class WrongStateError(RollwayError):
 
 class StaleVersionError(RollwayError):
     """The caller's version of the deployment is no longer the current one."""
-
-    code = "stale_version"
