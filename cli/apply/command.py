@@ -16,7 +16,7 @@ from cli.show.signs import warn_of_doubts, warn_of_hosts_passed_over, warn_of_mi
 from cli.show.waiting import rollout_completed, wait_until
 from cli.terminal.output import print_json, printer
 from db.views.deployments import DeploymentView
-from domain.commands.apply import Apply
+from domain.commands.apply.document import Apply
 
 AppliedTo = dict[str, Any]
 """What became of one document, as `domain.commands.answers.AppliedDocument` has it."""

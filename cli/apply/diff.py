@@ -14,7 +14,7 @@ from cli.servers import Reader
 from cli.terminal.exits import ExitCode
 from cli.terminal.output import print_diff, print_json, printer
 from db.commands.apply.difference import DocumentDifference
-from domain.commands.apply import Apply
+from domain.commands.apply.document import Apply
 
 
 def diff(

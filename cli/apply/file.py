@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from api.people.asking.strict_yaml import documents_of
-from domain.commands.apply import Document, disagreement
+from domain.commands.apply.document import Document, disagreement
 from domain.words.errors import InvalidInputError
 from domain.words.text import unstorable
 

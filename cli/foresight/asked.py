@@ -14,7 +14,7 @@ from cli.apply.file import read_file
 from cli.servers import Reader, deployment_named, made, revision_shown
 from cli.terminal.exits import UsageError
 from db.views.ahead.foresight import Foreseeable, LearnedView, planned_activation, planned_rest
-from domain.commands.apply import Apply
+from domain.commands.apply.document import Apply
 from domain.commands.base import DEPLOYMENT
 from domain.cycle.recording import inputs_from_json
 from domain.foresight.plan.drawn import Draw

@@ -9,9 +9,9 @@ from cli.servers import Reader, deployment_named, signs_of_life
 from cli.terminal.output import printer
 from db.views.deployments import DeploymentView
 from db.views.fleet.signs import SignsOfLife
+from domain.cycle.evaluator import EVALUATOR
 from domain.replicas.silence import BEAT_MISSED_AFTER, MISSED_AFTER
-from domain.strategies.canary.doubts import doubts
-from domain.strategies.canary.steps import CanarySpec
+from domain.strategies import stored_policy
 from domain.words.numbers import duration
 
 
@@ -47,10 +47,12 @@ def warn_of_doubts(reader: Reader, names: Iterable[str], console: Console) -> No
     """After activations: whose new rollout has a judge that proxies do not tell enough, or that may err more often."""
     for name in names:
         view = deployment_named(reader, name)
-        if view.rollout is None or not view.rollout.spec.get("judge"):
+        rollout = view.rollout
+        if rollout is None or not rollout.spec.get("judge"):
             continue
         missing = signs_of_life(reader).missing_evidence
-        sentences = doubts(CanarySpec.model_validate(view.rollout.spec), view.desired_replicas)
+        policy = stored_policy({"strategy": rollout.strategy, "spec": rollout.spec, "limits": rollout.limits})
+        sentences = EVALUATOR.strategy_of(policy).cautions(policy.spec, view.desired_replicas, ahead=False)
         for sentence in filter(None, (missing, *sentences)):
             printer(stderr=True, quiet=console.quiet).print(f"note: {name}: {sentence}", style="yellow")
 

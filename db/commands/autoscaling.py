@@ -13,10 +13,10 @@ from db.connection.engine import database_now
 from db.cycle.rules import replace_rules, rules_of, store_values
 from db.locking.locked import mark_unheld
 from domain.autoscaling.judging import evaluate_rules
+from domain.autoscaling.rule import AutoscalingRule
+from domain.autoscaling.state import NO_AUTOSCALING, MetricValue
 from domain.commands.deployment import SetAutoscalingRules
 from domain.commands.replicas import PushMetric
-from domain.model.autoscaling import NO_AUTOSCALING, MetricValue
-from domain.model.autoscaling_rule import AutoscalingRule
 from domain.model.deployment import Deployment
 from domain.words.errors import InvalidInputError
 

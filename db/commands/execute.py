@@ -30,11 +30,11 @@ from db.locking.locked import refusal_of_held
 from db.locking.statuses import lifecycle_status
 from db.replicas import hosts
 from db.silence import AWAY
-from domain.commands.apply import Apply
+from domain.commands.apply.document import Apply
+from domain.commands.apply.parts import parts, refuse_beyond, told_of
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.deployment import AddRevision, CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.fleet import DeleteSubscription, SetSubscription
-from domain.commands.parts import parts, refuse_beyond, told_of
 from domain.commands.replicas import PushMetric
 from domain.commands.rules import RULES
 from domain.installation.tokens import Role

@@ -23,7 +23,7 @@ from db.cycle.snapshots import (
 from db.locking.locked import IN_ID_ORDER, SKIPPING_HELD, mark_unheld
 from db.locking.rows import named_row
 from db.locking.statuses import ACTIVE, WELL, known_status
-from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
+from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.bounds import Glimpse
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, Route
 from domain.model.hold import Hold

@@ -12,8 +12,8 @@ from db.cycle.claim import Claimed
 from db.cycle.rules import rules_of
 from db.evidence import evidence_of
 from db.locking.statuses import PRESENT
+from domain.autoscaling.state import NO_AUTOSCALING
 from domain.cycle.rollout import is_judged, with_evidence
-from domain.model.autoscaling import NO_AUTOSCALING
 from domain.model.deployment import Deployment, Lifecycle, Route, RouteStatus, TrafficStatus
 from domain.words.errors import UnreadableError
 

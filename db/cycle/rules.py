@@ -9,8 +9,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
 from db.locking.rows import columns
-from domain.model.autoscaling import AutoscalingState, MetricValue
-from domain.model.autoscaling_rule import Aggregate, AutoscalingRule, Comparator, MetricSource
+from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, MetricSource
+from domain.autoscaling.state import AutoscalingState, MetricValue
 from domain.words.errors import UnreadableError
 
 _RULE = columns("""

@@ -11,7 +11,7 @@ from db.connection.engine import database_now
 from db.locking.statuses import IS_LIVE
 from db.proxies.measured import LiveProxy
 from domain.autoscaling.demand import DemandSeries
-from domain.model.autoscaling_rule import ProxyMetric
+from domain.autoscaling.rule import ProxyMetric
 
 # what a newer release may read of proxies is left to that one
 _SERIES = """

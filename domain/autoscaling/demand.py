@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.model.autoscaling import MetricValue
-from domain.model.autoscaling_rule import ProxyMetric
+from domain.autoscaling.rule import ProxyMetric
+from domain.autoscaling.state import MetricValue
 
 WINDOW_SECONDS = 10.0
 """How far a value looks back: one moment of a quiet service, or of a busy one, says little."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 
-from domain.model.autoscaling import MetricValue
-from domain.model.autoscaling_rule import AutoscalingRule, MetricSource, number_in_words
+from domain.autoscaling.rule import AutoscalingRule, MetricSource, number_in_words
+from domain.autoscaling.state import MetricValue
 from domain.words.numbers import number_of
 
 _MOST_NAMED = 3

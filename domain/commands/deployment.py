@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from domain.autoscaling.rule import MAX_RULES, AutoscalingRule
 from domain.commands.answers import Created, PolicySet, RevisionAdded, RulesSet, Scaled, SteeredAnswer, TrafficSet
 from domain.commands.base import DEPLOYMENT, POLICY, SPEC, Command, DeploymentCommand, Door, Replicas
 from domain.installation.tokens import Role
-from domain.model.autoscaling_rule import MAX_RULES, AutoscalingRule
 from domain.revisions.revision import RevisionSpec
 from domain.revisions.secrets import MASK, names_masked
 from domain.traffic.entrances import TrafficSettings

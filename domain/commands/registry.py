@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from domain.commands import apply, deployment, fleet, replicas, rollout
+from domain.commands import deployment, fleet, replicas, rollout
+from domain.commands.apply import document
 from domain.commands.base import QUERIES, Command, Query
 from domain.commands.fields import CommandField, fields_of
 from domain.words.errors import InvalidInputError, TooLargeError, UnknownCommandError
@@ -15,7 +16,7 @@ from domain.words.text import storable, unstorable
 
 COMMANDS: dict[str, type[Command]] = {
     command.task: command
-    for module in (apply, deployment, rollout, replicas, fleet)
+    for module in (document, deployment, rollout, replicas, fleet)
     for command in vars(module).values()
     if isinstance(command, type) and issubclass(command, Command) and command.__module__ == module.__name__
 }

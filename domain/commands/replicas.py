@@ -5,10 +5,10 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
+from domain.autoscaling.rule import MetricName, MetricNumber
 from domain.commands.answers import Answer, MetricPushed, RouteReported
 from domain.commands.base import DEPLOYMENT, Command, Door
 from domain.installation.tokens import Role
-from domain.model.autoscaling_rule import MetricName, MetricNumber
 from domain.revisions.address import plausible_address
 from domain.words.text import DeploymentName
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from domain.model.autoscaling import NO_AUTOSCALING, AutoscalingState
+from domain.autoscaling.state import NO_AUTOSCALING, AutoscalingState
 from domain.model.canary import CanaryState
 from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy

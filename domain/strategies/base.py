@@ -69,8 +69,8 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
         """Name the old replicas that get as many requests as the new ones, to be compared with them."""
         return ()
 
-    def cautions(self, spec: SpecT, desired: int) -> Iterable[str]:  # noqa: ARG002
-        """Say before a rollout begins how its judge decides, and where that may be wrong."""
+    def cautions(self, spec: SpecT, desired: int, *, ahead: bool) -> Iterable[str]:  # noqa: ARG002
+        """Say where its judge may err, and `ahead` how it decides."""
         return ()
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:

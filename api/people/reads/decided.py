@@ -15,8 +15,8 @@ from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.foretold import foretold, plan_of
 from db.views.past import past_of
-from domain.commands.apply import MOST_DOCUMENTS, Apply
-from domain.commands.apply import Document as AppliedDocument
+from domain.commands.apply.document import MOST_DOCUMENTS, Apply
+from domain.commands.apply.document import Document as AppliedDocument
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
 from domain.cycle.recording import inputs_json

@@ -11,8 +11,8 @@ from api.people.reads.table import Shape
 from db.cycle.rules import rules_of
 from db.proxies.table import read_traffic
 from db.views.fleet.entrances import reached_at
+from domain.autoscaling.state import NO_AUTOSCALING
 from domain.commands.answers import PolicySet, RulesSet, TrafficSet
-from domain.model.autoscaling import NO_AUTOSCALING
 from traffic.table import TrafficTable, derive_table
 
 

@@ -15,7 +15,7 @@ from db.connection.engine import in_transaction
 from db.cycle.rules import store_values
 from db.proxies.demand import Demanded, demanded
 from domain.autoscaling.demand import DemandLook, Shown, value_of_demand, with_look
-from domain.model.autoscaling import MetricValue
+from domain.autoscaling.state import MetricValue
 from traffic.envoy.counted import REQUESTS_PAGE, counted
 from traffic.envoy.under_way import clusters_page, under_way
 

@@ -13,10 +13,10 @@ from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
+from domain.autoscaling.state import AutoscalingState
 from domain.commands.base import DEPLOYMENT, MAX_REPLICAS
 from domain.commands.deployment import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import PushMetric
-from domain.model.autoscaling import AutoscalingState
 from domain.words.errors import InvalidInputError
 
 _Set = Annotated[

@@ -11,10 +11,10 @@ from db.commands.apply.difference import stored_of
 from db.connection.engine import database_now
 from db.views.ahead.foresight import Planned, foreseeable
 from db.views.deployments import existing_deployments
-from domain.commands.apply import Apply, Document
+from domain.commands.apply.document import Apply, Document
+from domain.commands.apply.parts import Stored, parts
 from domain.commands.base import Command
 from domain.commands.deployment import Scale
-from domain.commands.parts import Stored, parts
 from domain.commands.rollout import ActivateRevision
 from domain.foresight.plan.subject import Subject, after_activation, says_when_healthy
 from domain.foresight.rehearsal.learned import Learned
@@ -40,7 +40,7 @@ class AppliedAhead:
 
 
 def applied_ahead(connection: Connection[Any], apply: Apply) -> list[AppliedAhead]:
-    """Each document for itself. Raises what `domain.commands.parts.parts` raises."""
+    """Each document for itself. Raises what `domain.commands.apply.parts.parts` raises."""
     return [_applied_ahead(connection, apply, document) for document in apply.documents]
 
 

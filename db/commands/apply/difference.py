@@ -11,8 +11,8 @@ from psycopg import Connection
 from db.views.deployments import DeploymentView, existing_deployments
 from db.views.fleet.entrances import owners_of, reached_at
 from db.views.timeline import revision_named
-from domain.commands.apply import Apply, Document
-from domain.commands.parts import Stored, StoredDeployment, StoredRevision, parts
+from domain.commands.apply.document import Apply, Document
+from domain.commands.apply.parts import Stored, StoredDeployment, StoredRevision, parts
 from domain.model.policy import DeploymentPolicy
 from domain.revisions.changed import is_restart
 from domain.revisions.revision import RevisionSpec
@@ -34,7 +34,7 @@ class DocumentDifference:
 
 
 def differences(connection: Connection[Any], apply: Apply) -> list[DocumentDifference]:
-    """What of the documents is stored otherwise. Raises what `domain.commands.parts.parts` raises."""
+    """What of the documents is stored otherwise. Raises what `domain.commands.apply.parts.parts` raises."""
     return [_difference(connection, apply, document) for document in apply.documents]
 
 
@@ -122,7 +122,7 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 
 def stored_of(connection: Connection, document: Document) -> Stored:
-    """What `domain.commands.parts` holds the document against."""
+    """What `domain.commands.apply.parts` holds the document against."""
     wanted = document.wanted_traffic
     entrances = wanted.entrances_of(document.deployment) if wanted else ()
     owners = owners_of(connection, entrances, document.deployment) if entrances else {}

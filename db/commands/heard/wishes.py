@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from db.commands.locked import note
 from db.locking.locked import SKIPPING_HELD, holder_of
-from domain.commands.apply import Apply, Document
+from domain.commands.apply.document import Apply, Document
 from domain.commands.base import Command, DeploymentCommand
 from domain.commands.registry import parse_command
 from domain.words.errors import DeploymentNotFoundError

@@ -52,7 +52,7 @@ def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
         yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
     policy = deployment.rollout.policy if deployment.rollout else None
     if policy and any(wave.waits_for_judge for wave in typical.waves):
-        yield from EVALUATOR.strategy_of(policy).cautions(policy.spec, deployment.desired_replicas)
+        yield from EVALUATOR.strategy_of(policy).cautions(policy.spec, deployment.desired_replicas, ahead=True)
     if typical.seconds is None and not typical.is_cut:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
 

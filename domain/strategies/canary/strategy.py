@@ -51,7 +51,7 @@ from domain.strategies.base import deploying_revision
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget, surge_budget
 from domain.strategies.canary.back import WeighingStrategy, at_once, weight_back
-from domain.strategies.canary.doubts import cautions
+from domain.strategies.canary.doubts import cautions, doubts
 from domain.strategies.canary.judge import Judgement, judgement
 from domain.strategies.canary.sides import above_floor, sides, sizes_at, sizes_kept
 from domain.strategies.canary.steps import CanarySpec, baseline, ends, ends_at, in_words, is_rising, weight_at
@@ -84,9 +84,9 @@ class CanaryStrategy(WeighingStrategy[CanarySpec]):
         """Take the fresh baseline, if it has one."""
         return baseline(deployment, rollout) if spec.has_baseline else ()
 
-    def cautions(self, spec: CanarySpec, desired: int) -> Iterable[str]:
-        """Say how its judge decides, and where chances do not hold."""
-        return cautions(spec, desired)
+    def cautions(self, spec: CanarySpec, desired: int, *, ahead: bool) -> Iterable[str]:
+        """Say where chances do not hold, and `ahead` how its judge decides."""
+        return cautions(spec, desired) if ahead else doubts(spec, desired)
 
     def keep_whole(self, deployment: Deployment, spec: CanarySpec, now: datetime) -> Decision:
         """Each side for its present weight. The requests of a canary go on, so its judge does: harm leads back at once.

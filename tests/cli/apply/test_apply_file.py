@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.apply.file import read_file
-from domain.commands.apply import Document
+from domain.commands.apply.document import Document
 from domain.words.errors import InvalidInputError
 from stack.home.folder import project_root
 

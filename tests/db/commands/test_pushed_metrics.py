@@ -9,8 +9,8 @@ from sqlalchemy import Engine
 from db.commands.autoscaling import store_and_mark, watched_deployments
 from db.connection.engine import database_now, in_transaction, transaction
 from db.cycle.rules import store_values
-from domain.model.autoscaling import MetricValue
-from domain.model.autoscaling_rule import AutoscalingRule
+from domain.autoscaling.rule import AutoscalingRule
+from domain.autoscaling.state import MetricValue
 from domain.words.errors import DeploymentNotFoundError, InvalidInputError, RequestIdReusedError, StaleVersionError
 from tests.support.pictures.autoscaling import DOWN, SCRAPED, UP, check, is_marked, push, ruled
 from tests.support.pictures.pictures import PROVISIONING

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, event
 
 from db.connection.engine import transaction
 from db.locking.statuses import ACTIVE, DRAINED, PRESENT
-from domain.model.autoscaling_rule import Aggregate, Comparator, MetricSource
+from domain.autoscaling.rule import Aggregate, Comparator, MetricSource
 from domain.model.deployment import DeploymentSubStep, Lifecycle, RolloutOutcome, RouteStatus, TrafficStatus, Verdict
 from domain.traffic.published import EntranceKind
 from migrations.schema import configuration

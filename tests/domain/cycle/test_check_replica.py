@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from domain.autoscaling.state import NO_AUTOSCALING
 from domain.cycle.recording import inputs_from_json, inputs_json
 from domain.handlers.check_replica import CheckReplicaHandler, is_settled
 from domain.handlers.cycle import cycle
 from domain.handlers.reconcile import ReconcileHandler
-from domain.model.autoscaling import NO_AUTOSCALING
 from domain.model.deployment import DeploymentLifecycleStatus, Verdict
 from tests.support.pictures.autoscaling_rules import DOWN, ago, rule, seen
 from tests.support.pictures.pictures import NOW, READY, SCALING, V3, resting

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from domain.autoscaling.demand import DemandLook, DemandSeries, Shown, value_of_demand, with_look
 from domain.autoscaling.judging import Quiet, Scaling, evaluate_rules, judge_rules
-from domain.model.autoscaling import MetricValue
-from domain.model.autoscaling_rule import Aggregate, AutoscalingRule, Comparator, ProxyMetric
+from domain.autoscaling.rule import Aggregate, AutoscalingRule, Comparator, ProxyMetric
+from domain.autoscaling.state import MetricValue
 from tests.support.pictures.autoscaling_rules import ago
 from tests.support.pictures.pictures import NOW
 

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.autoscaling.judging import MetricSample, value_of_replicas
-from domain.model.autoscaling import MetricValue
+from domain.autoscaling.state import MetricValue
 from tests.support.pictures.autoscaling_rules import BUSY, DOWN, rule
 from tests.support.pictures.pictures import NOW
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.commands.apply import Document
+from domain.commands.apply.document import Document
 from domain.strategies import chosen_policy, parse_policy, stored_policy
 from domain.words.errors import InvalidInputError
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.autoscaling.judging import Quiet, Scaling, evaluate_rules, judge_rules
-from domain.model.autoscaling import MetricValue
+from domain.autoscaling.state import MetricValue
 from tests.support.pictures.autoscaling_rules import DOWN, UP, ago, rule, seen
 from tests.support.pictures.pictures import NOW
 

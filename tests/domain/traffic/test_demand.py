@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 
 from domain.autoscaling.demand import WINDOW_SECONDS, DemandLook, DemandSeries, Shown, value_of_demand, with_look
-from domain.model.autoscaling import MetricValue
-from domain.model.autoscaling_rule import ProxyMetric
+from domain.autoscaling.rule import ProxyMetric
+from domain.autoscaling.state import MetricValue
 from tests.support.pictures.pictures import NOW
 
 

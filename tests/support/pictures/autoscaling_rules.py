@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from domain.model.autoscaling import MetricValue
-from domain.model.autoscaling_rule import AutoscalingRule
+from domain.autoscaling.rule import AutoscalingRule
+from domain.autoscaling.state import MetricValue
 from tests.support.pictures.pictures import NOW
 
 BUSY = "requests_in_flight"

@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from domain.model.autoscaling import AutoscalingState
+from domain.autoscaling.state import AutoscalingState
 from domain.model.canary import NOTHING_SEEN, CanaryState
 from domain.model.deployment import Deployment, Rollout
 from domain.strategies.canary.judge import seen_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from domain.commands.apply import Apply, Document
+from domain.commands.apply.document import Apply, Document
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision, CreateDeployment, Scale, SetPolicy, SetTraffic
 from domain.commands.registry import parse_command

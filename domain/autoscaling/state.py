@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.model.autoscaling_rule import AutoscalingRule
+from domain.autoscaling.rule import AutoscalingRule
 
 
 @dataclass(frozen=True, slots=True)
