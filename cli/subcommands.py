@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin
 
 import typer
 
@@ -57,13 +57,13 @@ def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
     names = {"autocompletion": revisions_offered} if field.names == "revision" else {}
     shown = field.default is not None and bool(bounds)
     said: dict[str, Any] = {"help": field.meaning, "show_default": shown, **bounds, **names}
+    metavar = (field.name.removesuffix("s") if field.kind == "words" else field.name).upper()
     if field.is_needed:
-        metavar = field.name.removesuffix("s") if field.kind == "words" else field.name
-        return option(field.name, Annotated[kind, typer.Argument(metavar=metavar.upper(), **said)])
+        return option(field.name, Annotated[kind, typer.Argument(metavar=metavar, **said)])
     typed = called.get(field.name, f"--{field.name.replace('_', '-')}")
     if field.kind == "boolean":
         return option(field.name, Annotated[kind, typer.Option(typed, **said)], field.default)
-    said["metavar"] = None if field.choices else typed.lstrip("-").upper()
+    said["metavar"] = None if field.choices else metavar
     if field.kind == "words":
         said["help"] += " May be repeated."
     return option(field.name, Annotated[kind | None, typer.Option(typed, **said)], field.default)
@@ -72,19 +72,20 @@ def _option_of(field: CommandField, called: Mapping[str, str]) -> Parameter:
 def sends(command: type[Command], **called: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a function the options of a command and of who asks; it gets what was said as arguments, beside `asker`.
 
-    `called`: the options that are called otherwise than their fields. What the function names by keyword alone is an
-    option as it stands there.
+    `called`: the options that are called otherwise than their fields. What the function annotates as an option is one
+    as it stands there.
     """
 
     def decorated(run: Callable[..., None]) -> Callable[..., None]:
-        own = {each.name: each for each in signature(run).parameters.values() if each.kind is Parameter.KEYWORD_ONLY}
-        taken = [own.get(field.name) or _option_of(field, called) for field in fields_of(command)]
+        parameters = signature(run).parameters
+        own = {name: each for name, each in parameters.items() if get_origin(each.annotation) is Annotated}
+        options = {**own, **{field.name: _option_of(field, called) for field in fields_of(command)}, **own}
 
         @wraps(run)
         def with_fields(*, asker: Asker, **given: Any) -> None:  # noqa: ANN401
             run(asker=asker, **{name: value for name, value in given.items() if value is not None})
 
-        with_fields.__signature__ = Signature(taken)  # type: ignore[attr-defined]  # functions have it
+        with_fields.__signature__ = Signature([*options.values()])  # type: ignore[attr-defined]  # functions have it
         return asking(with_fields)
 
     return decorated

@@ -14,8 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from api.bodies import TOO_LARGE, BoundedBodies
-from api.people.asking.access import Access
-from api.people.asking.rates import Rates
+from api.people.asking.access import Access, Rates
 from api.people.page.site import Site
 from api.people.problems import NoSuchResourceError, refusal
 from api.people.resources.answers import Methods, routes

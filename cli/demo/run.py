@@ -1,4 +1,4 @@
-"""One run of the demo: its deployment, told what to do and watched, and the promises that are checked."""
+"""One run of the demo: its deployment, told what to do and watched, and what it promises, checked."""
 
 import sys
 from dataclasses import dataclass, field
@@ -8,20 +8,29 @@ import httpx
 from rich.console import Console
 
 from cli.demo.load import Load
-from cli.demo.promise import Promise
 from cli.options import new_request_id
 from cli.servers import Reader, deployment_named, send
 from cli.show.film import Film
 from cli.show.waiting import Goal, settled, wait_until
 from db.views.ahead.cycles import Cycle
 from db.views.deployments import DeploymentView
-from db.views.progress import Progress
 from db.views.rollouts import RolloutView
+from db.views.timeline import Progress
 from domain.commands.base import Command
 from domain.commands.deployment import AddRevision
 from domain.commands.registry import parse_command
 from domain.commands.rollout import ActivateRevision
 from stack.home.folder import project_root
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What should happen, whether it did, and what was seen."""
+
+    promise: str
+    kept: bool
+    seen: str
+
 
 REPLICAS = 3
 PATIENCE_SECONDS = 30.0

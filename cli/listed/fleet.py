@@ -32,22 +32,22 @@ FLEET: Mapping[str, Listed] = {
         "cli.commands.fleet.subscriptions", "Show who is told of transitions", READING, "rollway subscriptions"
     ),
     "freeze": Listed(
-        "cli.commands.fleet.freezes",
+        "cli.commands.fleet.windows",
         "Let nothing start in a window",
         WRITING,
         "rollway freeze weekend --cron '0 18 * * FRI' --for 62h --time-zone Europe/Berlin --deployment 'shop-*'",
     ),
-    "unfreeze": Listed("cli.commands.fleet.freezes", "End a freeze", WRITING, "rollway unfreeze weekend"),
-    "freezes": Listed("cli.commands.fleet.freezes", "Show in which windows nothing starts", READING, "rollway freezes"),
+    "unfreeze": Listed("cli.commands.fleet.windows", "End a freeze", WRITING, "rollway unfreeze weekend"),
+    "freezes": Listed("cli.commands.fleet.windows", "Show in which windows nothing starts", READING, "rollway freezes"),
     "group": Listed(
-        "cli.commands.fleet.groups",
+        "cli.commands.fleet.windows",
         "Let deployments share a budget of rollouts",
         WRITING,
         "rollway group gpu chat search images --at-most 1\nrollway group shop api web --in-order",
     ),
-    "ungroup": Listed("cli.commands.fleet.groups", "End a group", WRITING, "rollway ungroup gpu"),
+    "ungroup": Listed("cli.commands.fleet.windows", "End a group", WRITING, "rollway ungroup gpu"),
     "groups": Listed(
-        "cli.commands.fleet.groups",
+        "cli.commands.fleet.windows",
         "Show the groups, who rolls out and who waits",
         READING,
         "rollway groups",

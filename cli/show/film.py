@@ -13,8 +13,8 @@ from rich.text import Text
 from cli.show.signs import waits_for_person
 from db.views.ahead.cycles import Cycle, cycle_of, cycles
 from db.views.deployments import DeploymentView
-from db.views.progress import Progress
 from db.views.routes import FailingStart
+from db.views.timeline import Progress
 
 _WIDE = 20
 

@@ -8,7 +8,7 @@ from cli.show.film import Film
 from cli.show.signs import waits_for_person
 from cli.terminal.exits import DegradedError, RolledBackError, UnreachableError, WaitsForPersonError, WaitTimedOutError
 from cli.terminal.output import printer
-from db.views.progress import Progress
+from db.views.timeline import Progress
 from domain.commands.base import DEPLOYMENT
 from domain.handlers.check_replica import is_settled
 from domain.model.deployment import Lifecycle, RolloutOutcome

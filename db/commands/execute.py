@@ -13,16 +13,16 @@ from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from db.commands import autoscaling, windows
+from db.commands import autoscaling, fleet
 from db.commands.apply.difference import stored_of
 from db.commands.entrances import set_traffic
+from db.commands.fleet import delete_subscription, set_subscription
 from db.commands.heard import wishes
 from db.commands.heard.wishes import CannotWaitError, Wish
+from db.commands.locked import KEEP_ANSWER, answer_again, answered
 from db.commands.policies import create_deployment, set_policy
-from db.commands.repeated import KEEP_ANSWER, answer_again, answered
 from db.commands.revisions import add_revision
 from db.commands.steering import HEARD, steer
-from db.commands.subscriptions import delete_subscription, set_subscription
 from db.commands.written import keep_trace
 from db.connection.engine import in_transaction
 from db.cycle.claim import Claim, claim_named
@@ -193,5 +193,5 @@ _EFFECTS: dict[type[Command], Callable[[Connection, Any], Result]] = {
     SetSubscription: set_subscription,
     DeleteSubscription: delete_subscription,
     **hosts.EFFECTS,
-    **windows.EFFECTS,
+    **fleet.EFFECTS,
 }

@@ -7,9 +7,8 @@ from typing import Any
 from psycopg import Connection, Cursor
 from psycopg.rows import DictRow, dict_row
 
-from db.commands.locked import load_named
+from db.commands.locked import KEEP_ANSWER, answered, load_named
 from db.commands.policies import read_policy
-from db.commands.repeated import KEEP_ANSWER, answered
 from db.commands.revisions import add_restarted, next_revision
 from db.commands.written import write_steered
 from db.cycle.claim import Claim

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from db.commands.locked import RECORD, record
-from db.commands.repeated import KEEP_ANSWER, answered
-from db.cycle.values import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
+from db.commands.locked import KEEP_ANSWER, RECORD, answered, record
+from db.cycle.records import DEPLOYMENT, ROLLOUT, assigned, deployment_values, rollout_values
 from domain.commands.base import DeploymentCommand, StartingCommand
 from domain.model.deployment import Deployment, Rollout
 from domain.steering.steered import Asking, Steered

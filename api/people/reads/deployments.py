@@ -21,10 +21,9 @@ from db.views.deployments import DeploymentView, deployment_by_id, deployment_na
 from db.views.documents import deployment_document, deployment_summary, rollout_document
 from db.views.fleet.entrances import ReachedView
 from db.views.pages import Page, deployments_page, history_page, revisions_page, rollouts_page
-from db.views.progress import Progress, progress_of
 from db.views.rollouts import RolloutView
 from db.views.routes import RouteView, all_routes, last_failed_route, routes_abbreviated
-from db.views.timeline import HistoryView, RevisionView, hidden_differences, revision_shown
+from db.views.timeline import HistoryView, Progress, RevisionView, hidden_differences, progress_of, revision_shown
 from domain.cycle.standing import Tone
 from domain.words.errors import RevisionNotFoundError, RolloutNotFoundError
 

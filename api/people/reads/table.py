@@ -113,9 +113,9 @@ READS: Sequence[Read] = (
     Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.set_up.traffic_table"),
     Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.signs.all_hosts", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),
-    Read("GET", "/v1/subscriptions", _ADMIN, f"{_FLEET}.subscriptions.all_subscriptions", is_of_fleet=True),
-    Read("GET", "/v1/freezes", _VIEWER, f"{_FLEET}.windows.freezes_shown", is_of_fleet=True),
-    Read("GET", "/v1/groups", _VIEWER, f"{_FLEET}.windows.groups_shown", is_of_fleet=True),
+    Read("GET", "/v1/subscriptions", _ADMIN, f"{_FLEET}.settings.all_subscriptions", is_of_fleet=True),
+    Read("GET", "/v1/freezes", _VIEWER, f"{_FLEET}.settings.freezes_shown", is_of_fleet=True),
+    Read("GET", "/v1/groups", _VIEWER, f"{_FLEET}.settings.groups_shown", is_of_fleet=True),
     Read("GET", "/v1/signs-of-life", _VIEWER, f"{_FLEET}.signs.signs_of_life"),
 )
 BY_PATH: Mapping[str, Read] = {read.path: read for read in READS}

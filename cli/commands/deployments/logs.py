@@ -11,11 +11,10 @@ from uuid import UUID
 
 import typer
 
-from cli.commands.deployments.following import follow_deployment
 from cli.completing import deployments_offered
 from cli.options import AsJson
 from cli.servers import Reader, deployment_named, last_failed_route, made
-from cli.show.replica_logs import ReplicaLogs
+from cli.show.replica_logs import ReplicaLogs, follow_deployment
 from cli.show.status import short_id
 from cli.terminal.exits import ElsewhereError, UsageError
 from cli.terminal.output import print_json, printer

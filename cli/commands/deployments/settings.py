@@ -11,10 +11,11 @@ from api.people.asking.strict_yaml import documents_of
 from cli.options import DeploymentName
 from cli.sending import Asker, Result, Verb, asking, carry_out
 from cli.servers import Reader
+from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import print_json, printer
 from domain.autoscaling.state import AutoscalingState
-from domain.commands.base import DEPLOYMENT, MAX_REPLICAS
+from domain.commands.base import DEPLOYMENT
 from domain.commands.deployment import CreateDeployment, SetAutoscalingRules, SetPolicy, SetTraffic
 from domain.commands.replicas import PushMetric
 from domain.words.errors import InvalidInputError
@@ -26,28 +27,18 @@ _Set = Annotated[
     ),
 ]
 _Remove = Annotated[bool, typer.Option("--remove", help="Take it away.")]
-_New = Annotated[str, typer.Argument(metavar="DEPLOYMENT", help="Name of the new deployment.", show_default=False)]
-_Size = Annotated[int, typer.Option("--replicas", min=0, max=MAX_REPLICAS, help="Replicas wanted.")]
 _Policy = Annotated[
     str | None,
     typer.Option("--policy", metavar="FILE|YAML", help="As 'rollway policy --set' has it.", show_default="no rollouts"),
 ]
-_Metric = Annotated[str, typer.Argument(metavar="METRIC", help="Its name in the rules.", show_default=False)]
-_Value = Annotated[float, typer.Argument(metavar="VALUE", help="What it is now.", show_default=False)]
 
 
-@asking
-def create(
-    *,
-    deployment: _New,
-    replicas: _Size = 1,
-    policy: _Policy = None,
-    asker: Asker,
-) -> None:
+@sends(CreateDeployment, desired_replicas="--replicas")
+def create(asker: Asker, *, policy: _Policy = None, **said: object) -> None:
     """Create a deployment that runs nothing yet. 'rollway apply' does this too, and the rest with it."""
     given = None if policy is None else yaml_of(policy, "--policy")
-    result = asker.send(CreateDeployment, deployment=deployment, desired_replicas=replicas, policy=given)
-    asker.say(f"{deployment} is created; 'rollway apply' gives it a first revision", result)
+    result = asker.send(CreateDeployment, policy=given, **said)
+    asker.say(f"{result['deployment']} is created; 'rollway apply' gives it a first revision", result)
 
 
 @asking
@@ -89,14 +80,8 @@ def autoscaling(
     return _show(rules, f"{deployment} has no autoscaling rules: its size is what people set", as_json=asker.as_json)
 
 
-@asking
-def push_metric(
-    *,
-    deployment: DeploymentName,
-    metric: _Metric,
-    value: _Value,
-    asker: Asker,
-) -> None:
+@sends(PushMetric)
+def push_metric(asker: Asker, *, deployment: DeploymentName, metric: str, value: float) -> None:
     """Tell the value of a metric now, for autoscaling rules with source 'pushed'."""
     result = asker.send(PushMetric, deployment=deployment, metric=metric, value=value)
     acts = "a rule acts on it" if result["fires"] else "no rule acts on it"

@@ -9,7 +9,7 @@ from cli.sending import Asker
 from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.output import ago, columns, print_json, printer
-from db.views.fleet.subscriptions import SubscriptionView
+from db.views.fleet.settings import SubscriptionView
 from domain.commands.fleet import DeleteSubscription, SetSubscription
 
 

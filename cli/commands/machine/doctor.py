@@ -17,8 +17,8 @@ from cli.servers import find_servers
 from cli.terminal.exits import ExitCode
 from cli.terminal.notes import look_at_redis
 from cli.terminal.output import columns, print_json, printer
+from db.views.fleet.settings import SubscriptionView, all_subscriptions
 from db.views.fleet.signs import signs_of_life
-from db.views.fleet.subscriptions import SubscriptionView, all_subscriptions
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from api.people.asking.rates import Rates
+from api.people.asking.access import Rates
 from api.people.problems import TooManyRequestsError
 
 

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import Engine
 
 from db.connection.engine import in_transaction
-from db.views.fleet.subscriptions import all_subscriptions
+from db.views.fleet.settings import all_subscriptions
 from tasks.outbox.courier import AT_ONCE, Courier
 from tests.support.people.receivers import Event, Receiver, receiving
 from tests.support.rows.deployments import ask, make_deployment, read, write

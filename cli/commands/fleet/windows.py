@@ -1,4 +1,4 @@
-"""`rollway freeze`, `unfreeze` and `freezes`: windows in which nothing starts."""
+"""`rollway freeze`, `group` and their kin: when rollouts start, and how many at once."""
 
 import re
 from dataclasses import asdict
@@ -14,8 +14,8 @@ from cli.servers import Reader
 from cli.subcommands import sends
 from cli.terminal.exits import UsageError
 from cli.terminal.output import columns, print_json, printer
-from db.views.fleet.windows import FreezeView
-from domain.commands.fleet import DeleteFreeze, SetFreeze
+from db.views.fleet.settings import FreezeView, GroupView
+from domain.commands.fleet import DeleteFreeze, DeleteGroup, SetFreeze, SetGroup
 from domain.steering.freezes import instant
 from domain.words.numbers import duration
 
@@ -83,3 +83,46 @@ def _window(view: FreezeView) -> str:
         return f"{instant(view.starts_at)} to {instant(view.ends_at)}"
     lasts = timedelta(seconds=view.duration_seconds or 0)
     return f"{view.cron} {view.time_zone} for {duration(lasts)}"
+
+
+@sends(SetGroup, most_at_once="--at-most")
+def group(asker: Asker, **said: object) -> None:
+    """Let deployments share a budget of rollouts. Replaces the group of that name.
+
+    A rollout that finds no place begins and waits, its clocks standing still; who asked first goes first, or with
+    --in-order who stands first. An undo and the way back wait for nobody.
+    """
+    result = asker.send(SetGroup, **said)
+    budget = f"at most {result['most_at_once']} at once" if result["most_at_once"] else "any number at once"
+    order = ", in this order" if result["in_order"] else ""
+    asker.say(f"{result['group']}: {', '.join(result['deployments'])} roll out {budget}{order}", result)
+
+
+@sends(DeleteGroup)
+def ungroup(asker: Asker, group: str) -> None:
+    """End a group. Its deployments stay, and wait for each other no more."""
+    asker.say(f"{group} is a group no more", asker.send(DeleteGroup, group=group))
+
+
+def groups(*, as_json: AsJson = False) -> None:
+    """Show the groups, who rolls out and who waits."""
+    with Reader() as reader:
+        found = reader.views(GroupView, "/v1/groups")
+    if as_json:
+        return print_json([asdict(view) for view in found])
+    if not found:
+        return printer().print("There are no groups; 'rollway group --help' says how to make one.")
+    table = columns("NAME", "AT MOST", "UNDER WAY", "WAITING", "DEPLOYMENTS")
+    for view in found:
+        table.add_row(
+            view.name, str(view.most_at_once or "-"), *map(_listed, (view.under_way, view.waiting)), _members(view)
+        )
+    return printer().print(table)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "-"
+
+
+def _members(view: GroupView) -> str:
+    return (" → " if view.in_order else ", ").join(view.deployments)
