@@ -1,4 +1,4 @@
-"""What another canary left: first to go, as soon as both sides can spare it."""
+"""What is left over of a canary: of another one, and of this one when all its replicas are dead or sick."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from domain.cycle.evaluator import EVALUATOR
-from tests.support.pictures.pictures import NOW, V3, deploying, happens
+from domain.strategies.budget import Budget
+from domain.strategies.canary.back import weight_back
+from tests.support.pictures.pictures import NOW, ROLLING_BACK, V3, deploying, happens
 from tests.support.pictures.policies import canary
 
 KNOWN_AT = NOW - timedelta(seconds=59)
@@ -33,3 +35,20 @@ def test_it_goes_where_it_takes_the_place_of_an_old_one(old: str, weight: int, u
     decision = EVALUATOR.evaluate_one(beside, NOW)
     assert happens(beside, decision) == then
     assert set(decision.changes.drain_route_ids) <= {left.id}
+
+
+def test_a_sick_canary_and_an_old_one_that_died_are_not_both_replaced_above_the_ceiling() -> None:
+    rollout = {"stage": 1, "weight": 500, "weight_known_at": KNOWN_AT}
+    both = deploying("■■|▲", 3, policy=canary(steps=["5%"]), rollout=rollout)
+    assert happens(both, EVALUATOR.evaluate_one(both, NOW)) == "create 1, drain ▲"
+
+
+@pytest.mark.parametrize(
+    ("picture", "weight", "left"),
+    [("■■|■■■", 7500, 5000), ("■|■", 5000, 5000), ("■|", 5000, 0), ("■▲|▲", 5000, 0), ("■■■■|■", 2000, 0)],
+)
+def test_on_the_way_back_a_canary_keeps_what_it_can_answer_and_old_ones_cannot(
+    picture: str, weight: int, left: int
+) -> None:
+    back = deploying(picture, 4, policy=canary(steps=["75%"]), status=ROLLING_BACK)
+    assert weight_back(back, weight, Budget(4, 5, 4)) == left

@@ -31,6 +31,9 @@ def broken_by_wish(state: State, decision: ClassifiedDecision, after: Deployment
 
 def broken_by_word(before: Deployment, name: str, after: Deployment) -> Iterator[str]:
     """What a person has asked for does no harm that was not asked for."""
+    canary = after.rollout.canary if after.rollout else None
+    if name == "abort now" and canary is not None and canary.weight:
+        yield "who says now is followed now"
     if name not in TAKES_ALL_AWAY and not name.startswith("scale"):
         yield from idled(before, after)
 

@@ -117,6 +117,7 @@ SPECS: dict[str, Specs] = {
             {"steps": ["5%"], "judge": {**QUICK_JUDGE, "if_undecided": undecided}}
             for undecided in ("hold", "promote", "abort")
         ]
+        + [{"steps": ["60%"], "judge": {**QUICK_JUDGE, "if_undecided": "abort"}}]
         + [{"steps": ["50%"], "max_surge": 2, "judge": {**QUICK_JUDGE, "baseline": "fresh"}}],
     ),
 }
