@@ -6,6 +6,7 @@ A fixture imports what it needs when a test first asks for it, so that the pure 
 from __future__ import annotations
 
 import os
+import sys
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = [found for path, found in files.items() if WAITING.intersection(path.parts)]
     computing = [found for path, found in files.items() if not WAITING.intersection(path.parts)]
     items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=())))
+
+
+def pytest_sessionfinish() -> None:
+    """The last supervisor that a test started here has ended, and nobody has asked for its exit code."""
+    if (started := sys.modules.get("stack.up")) is not None:
+        for supervisor in started._LAUNCHED:
+            supervisor.poll()
 
 
 @pytest.fixture(scope="session")
