@@ -75,6 +75,7 @@ class RolloutRow(NamedTuple):
     is_undo: bool
     through_freeze: bool
     last_failure: str | None
+    in_use: bool
     unanswered: int | None
     stage: int
     weight: int | None
@@ -89,7 +90,7 @@ ROLLOUTS = f"""
     SELECT o.id, o.from_revision_id, o.to_revision_id, o.strategy, o.spec::text, o.limits::text, o.started_at,
            o.last_progress_at, o.deadline, o.desired_at_start, o.desired_with_revision, o.failed_routes,
            o.steps, o.clock_stopped_at, o.promote_requested, o.is_undo, o.through_freeze,
-           o.last_failure, o.unanswered, o.stage, o.weight, o.weight_known_at,
+           o.last_failure, o.in_use, o.unanswered, o.stage, o.weight, o.weight_known_at,
            EXISTS (SELECT FROM freezes) OR EXISTS (SELECT FROM deployment_groups) AS may_be_held, counted.*
       FROM rollouts o,
            LATERAL (SELECT count(*) FILTER (WHERE r.status = 'provisioning') AS starting,
@@ -150,6 +151,7 @@ def rollout_of(row: RolloutRow) -> Rollout:
         promote_requested=row.promote_requested,
         is_undo=row.is_undo,
         last_failure=row.last_failure,
+        in_use=row.in_use,
         unanswered=row.unanswered,
         canary=CanaryState.stored(row.stage, row.weight, row.weight_known_at),
     )

@@ -16,7 +16,7 @@ from db.locking.statuses import IS_LIVE
 from db.proxies.answers import counters_of, intervals_of, record_interval
 from domain.commands.rollout import Undo
 from domain.judge.unanswered import unanswered
-from domain.model.answers import Counters, Look, next_interval
+from domain.model.answers import Answers, Counters, Interval, Look, next_interval
 from domain.model.deployment import Lifecycle
 
 _MEASURED = """
@@ -26,7 +26,7 @@ _MEASURED = """
            (SELECT name FROM revisions WHERE id = o.from_revision_id) AS from_revision,
            coalesce(i.id, 0) AS last_id, coalesce(i.at, o.started_at) AS last_at,
            CASE WHEN o.back_reason IS NULL AND NOT o.is_undo THEN o.unanswered END AS unanswered,
-           (o.limits ->> 'unanswered')::int AS most_unanswered
+           (o.limits ->> 'unanswered')::int AS most_unanswered, o.in_use
 """
 _LAST = "LEFT JOIN LATERAL (SELECT id, at FROM intervals WHERE rollout_id = o.id ORDER BY id DESC LIMIT 1) i ON true"
 
@@ -50,8 +50,8 @@ _UNPROVEN = f"""
       {_LAST}
      WHERE o.outcome = 'completed' AND o.unanswered IS NOT NULL AND NOT o.is_undo
        AND o.limits ->> 'unanswered' IS NOT NULL AND d.lifecycle = 'ready' AND d.current_revision_id = o.to_revision_id
-       AND clock_timestamp() - o.ended_at < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s'
-       AND o.ended_at > clock_timestamp() - interval '1 h'
+       AND statement_timestamp() - o.ended_at < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s'
+       AND o.ended_at > statement_timestamp() - interval '1 h'
        AND (i.at IS NULL OR abs(extract(epoch FROM clock_timestamp() - i.at)) >= %(every)s)
      ORDER BY o.id
 """
@@ -60,8 +60,18 @@ _LIVE = f"""
     SELECT node_id, stats_address, told_at IS NOT NULL AS has_told FROM proxies p WHERE {IS_LIVE} ORDER BY node_id
 """
 
+_NOTE_IN_USE = "UPDATE rollouts SET in_use = true WHERE id = %s"
 _WAS_SENT = "SELECT FROM answers WHERE rollout_id = %s AND revision_id = %s LIMIT 1"
 _NOTE_UNANSWERED = "UPDATE rollouts SET unanswered = %s WHERE id = %s AND (outcome IS NULL) = %s"
+# what the rollout's own policy keeps for longer stays
+_END_PARKING = """
+    UPDATE routes r SET parked_until = u.until
+      FROM (SELECT o.deployment_id, o.from_revision_id,
+                   greatest(clock_timestamp(), coalesce(o.ended_at, clock_timestamp())
+                            + coalesce((o.spec ->> 'scale_down_delay_seconds')::float8, 0) * interval '1 s') AS until
+              FROM rollouts o WHERE o.id = %s) u
+     WHERE r.deployment_id = u.deployment_id AND r.revision_id = u.from_revision_id AND r.parked_until > u.until
+"""
 _WISH = """
     INSERT INTO wishes (deployment_id, request_id, task, payload) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
 """
@@ -76,7 +86,7 @@ class DueRollout(NamedTuple):
 
     `last_id` and `last_at` are of its last interval; 0 and its start before the first. `unanswered`: as in `Rollout`;
     None where it is not asked for: what a person leads back goes back to nothing by itself. `most_unanswered`: its
-    limit.
+    limit. `in_use`: as in `Rollout`.
     """
 
     id: UUID
@@ -92,6 +102,7 @@ class DueRollout(NamedTuple):
     last_at: datetime
     unanswered: int | None
     most_unanswered: int | None
+    in_use: bool
 
 
 class LiveProxy(NamedTuple):
@@ -130,8 +141,19 @@ def record_look(connection: Connection[Any], rollout: DueRollout, told: dict[str
     interval = next_interval((rollout.last_id, rollout.last_at), counters_of(connection, rollout.id), look)
     is_written = record_interval(connection, rollout.id, interval, told)
     if is_written and rollout.unanswered is not None:
+        _note_in_use(connection, rollout, interval)
         _note_unanswered(connection, rollout)
     return is_written
+
+
+def _note_in_use(connection: Connection[Any], rollout: DueRollout, interval: Interval) -> None:
+    """Note that callers ask and the old revision answers: its last replicas stay until the new one has answered too."""
+    old = interval.of.get(rollout.from_revision_id, Answers())
+    if rollout.has_ended or rollout.in_use or old.done == old.failed:
+        return
+    if lock_unheld(connection, rollout.deployment_id):
+        connection.execute(_NOTE_IN_USE, (rollout.id,))
+        changed(connection, [rollout.deployment_id])
 
 
 def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
@@ -146,9 +168,16 @@ def _note_unanswered(connection: Connection[Any], rollout: DueRollout) -> None:
     count = unanswered(intervals, rollout.from_revision_id, rollout.to_revision_id)
     if count != rollout.unanswered and lock_unheld(connection, rollout.deployment_id):
         connection.execute(_NOTE_UNANSWERED, (count, rollout.id, not rollout.has_ended))
-        changed(connection, [rollout.deployment_id], mark={Lifecycle.DEPLOYING} if count else ())
+        if count is None:
+            connection.execute(_END_PARKING, (rollout.id,))
+        changed(connection, [rollout.deployment_id], mark=_lookers(count))
         if rollout.has_ended and count and count >= (rollout.most_unanswered or math.inf):
             _wish_for_an_undo(connection, rollout, count)
+
+
+def _lookers(count: int | None) -> Collection[Lifecycle]:
+    """Who looks at it: a rollout under way at each count, and at the first answer who stops what was parked."""
+    return {Lifecycle.DEPLOYING, Lifecycle.READY} if count is None else {Lifecycle.DEPLOYING} if count else ()
 
 
 def _wish_for_an_undo(connection: Connection[Any], rollout: DueRollout, count: int) -> None:

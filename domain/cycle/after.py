@@ -93,6 +93,7 @@ def rollout_after(decision: ClassifiedDecision, now: datetime) -> Rollout | None
         promote_requested=before.promote_requested,
         is_undo=before.is_undo,
         last_failure=before.last_failure,
+        in_use=before.in_use,
         unanswered=before.unanswered,
         canary=before.canary,
     )

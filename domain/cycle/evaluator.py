@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from domain.cycle.at_hand import is_unproven, with_old_at_hand
 from domain.model.changes import Decision
 from domain.model.deployment import ROLLING_BACK, Deployment, Rollout
 from domain.model.policy import DeploymentPolicy
@@ -38,7 +39,7 @@ class DeploymentStrategyEvaluator:
         return strategy if strategy and isinstance(policy.spec, strategy.spec_model) else UNKNOWN
 
     def evaluate_one(self, deployment: Deployment, now: datetime) -> Decision:
-        """Return the strategy's decision, with fewer creations while starts fail. Raises ValueError without one."""
+        """Return the strategy's decision, less what is held back or kept at hand. Raises ValueError without one."""
         if deployment.rollout is None:
             raise ValueError(f"{deployment.name} is deploying without a rollout")
         if deployment.paused_at is not None:
@@ -54,7 +55,10 @@ class DeploymentStrategyEvaluator:
         if decision.waits is not None and decision.waits.kind is WaitsFor.PERSON:
             verb = "promote" if strategy.promotion else "abort"  # whatever it says itself might be refused
             decision = decision.waiting_for(replace(decision.waits, typed=f"rollway {verb} {deployment.name}"))
-        return hold_back(decision, deployment, now)
+        decision = hold_back(decision, deployment, now)
+        if not is_unproven(deployment.rollout):
+            return decision
+        return with_old_at_hand(decision, deployment, strategy.budget_of(deployment, policy.spec), now)
 
     def evaluate_back(self, deployment: Deployment, now: datetime) -> Decision:
         """Return the next step of the way back, as the strategy has it. Raises ValueError without a revision."""

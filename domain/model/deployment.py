@@ -126,7 +126,8 @@ class Rollout:
     `desired_with_revision`: the number that came with the new revision, if any.
     `clock_stopped_at`: since when its deadlines stand still.
     `is_undo`: a person started it with `undo`. `last_failure`: why a new replica failed last, with the end of its log.
-    `unanswered`: requests sent to the new revision, which answered none; None once it has.
+    `in_use`: the old revision has answered somebody meanwhile. `unanswered`: requests sent to the new revision, which
+    answered none; None once it has.
     `canary`: its stage and weight; None for other strategies.
     """
 
@@ -145,6 +146,7 @@ class Rollout:
     promote_requested: bool = False
     is_undo: bool = False
     last_failure: str | None = None
+    in_use: bool = False
     unanswered: int | None = 0
     canary: CanaryState | None = None
 

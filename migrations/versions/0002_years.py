@@ -60,7 +60,7 @@ _UNDO: tuple[str, ...] = (
     "DROP FUNCTION rollout_seconds",
     "DROP TABLE rollout_counts",
     "DROP INDEX rollouts_unproven_idx",
-    "ALTER TABLE rollouts DROP COLUMN unanswered, DROP COLUMN last_failure, DROP COLUMN is_undo",
+    "ALTER TABLE rollouts DROP COLUMN unanswered, DROP COLUMN in_use, DROP COLUMN last_failure, DROP COLUMN is_undo",
     "ALTER TABLE deployments DROP COLUMN came_up_at, DROP COLUMN short_lives",
 )
 """A statement for each thing that the migration adds, the last one first."""

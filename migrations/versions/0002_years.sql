@@ -77,8 +77,10 @@ ALTER TABLE rollouts DROP CONSTRAINT rollouts_deployment_id_fkey;
 ALTER TABLE routes DROP CONSTRAINT routes_deployment_id_fkey;
 -- is_undo: a person asked for the way back, which waits for no second word
 -- last_failure: why the new replica that failed or sickened last did so, with the end of its log
--- unanswered: requests that the new revision left so while it answered none; none once it has answered one
+-- unanswered: requests that the new revision left so while it answered none; none once it has answered one;
+-- in_use: the old revision has answered somebody meanwhile
 ALTER TABLE rollouts ADD COLUMN is_undo boolean DEFAULT false NOT NULL, ADD COLUMN last_failure text,
+    ADD COLUMN in_use boolean DEFAULT false NOT NULL,
     ADD COLUMN unanswered integer DEFAULT 0 CONSTRAINT rollouts_unanswered_check CHECK (unanswered >= 0);
 CREATE INDEX rollouts_unproven_idx ON rollouts (ended_at) WHERE outcome = 'completed' AND unanswered IS NOT NULL;
 

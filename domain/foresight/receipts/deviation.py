@@ -29,7 +29,7 @@ def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
         if planned is None:
             if not plan.is_cut:
                 yield f"wave {step.number} was not planned: {step.decision['reason']}"
-        elif plan.is_certain and _moves(step) != planned.does:
+        elif plan.is_certain and planned.does not in (_moves(step), _moves(step, parked=False)):
             yield f"wave {step.number} did {_moves(step) or 'nothing'}, planned {planned.does or 'nothing'}"
         elif following is not None and not _is_asked_for(then) and (said := _slow(step, following, planned)):
             yield said
@@ -40,10 +40,12 @@ def _is_given_up(step: RecordedStep, first: RecordedStep) -> bool:
     return turned_back or step.decision["verdict"] in {Verdict.GIVE_UP, Verdict.EXPIRED}
 
 
-def _moves(step: RecordedStep) -> str:
+def _moves(step: RecordedStep, *, parked: bool = True) -> str:
+    """`parked`: say so. What is parked only until the new revision answers was planned to be drained."""
     changes = step.changes
-    drained, parked = len(changes.drain_route_ids), len(changes.park_route_ids)
-    return moves_in_words(changes.created, len(changes.promote_route_ids), drained, parked)
+    drained, kept = len(changes.drain_route_ids), len(changes.park_route_ids)
+    drained, kept = (drained, kept) if parked else (drained + kept, 0)
+    return moves_in_words(changes.created, len(changes.promote_route_ids), drained, kept)
 
 
 def _is_asked_for(planned: PlannedWave | None) -> bool:

@@ -3,9 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Barrier, Thread
-from typing import LiteralString
 
-import pytest
 from sqlalchemy import Engine
 
 from db.audit.receipts import against_plan, made_from_rows
@@ -114,38 +112,3 @@ def test_intervals_go_with_their_rollout(engine: Engine) -> None:
     write(engine, f"UPDATE deployments SET {status} WHERE id = %s", made.id)
     write(engine, "DELETE FROM rollouts WHERE id = %s", made.rollout_id)
     assert recorded(engine, made) == []
-
-
-def test_an_undo_is_not_asked_whether_it_answers(engine: Engine) -> None:
-    make_deployment(engine, "■|■", status=DEPLOYING)
-    assert [due.unanswered for due in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [0]
-    write(engine, "UPDATE rollouts SET is_undo = true")
-    assert [due.unanswered for due in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [None]
-
-
-@pytest.mark.parametrize(
-    ("changed", "is_due"),
-    [
-        ("", True),
-        ("UPDATE rollouts SET unanswered = NULL", False),
-        ("UPDATE rollouts SET is_undo = true", False),
-        ("UPDATE rollouts SET ended_at = ended_at - interval '61 s'", False),
-        ("UPDATE rollouts SET limits = jsonb_set(limits, '{unanswered}', 'null')", False),
-        ("UPDATE rollouts SET limits = jsonb_set(limits, '{unanswered_within_seconds}', '0')", False),
-        ("UPDATE rollouts SET outcome = 'rolled_back'", False),
-        ("UPDATE deployments SET current_revision_id = (SELECT from_revision_id FROM rollouts)", False),
-    ],
-)
-def test_what_ended_and_answered_nobody_is_looked_at_on(engine: Engine, changed: LiteralString, is_due: bool) -> None:  # noqa: FBT001
-    made = make_deployment(engine, "■|■", status=DEPLOYING)
-    write(engine, "UPDATE rollouts SET outcome = 'completed', ended_at = clock_timestamp()")
-    write(
-        engine,
-        "UPDATE deployments SET lifecycle = 'ready', sub_step = NULL, rollout_id = NULL, deploying_revision_id = NULL, "
-        "current_revision_id = %s",
-        made.v2,
-    )
-    if changed:
-        write(engine, changed)
-    due = in_transaction(engine, lambda it: due_rollouts(it, 0))
-    assert [(its.has_ended, its.most_unanswered) for its in due] == ([(True, 20)] if is_due else [])

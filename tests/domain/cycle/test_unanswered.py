@@ -1,93 +1,29 @@
-"""A new revision that answers nobody ends its rollout, whatever the strategy, and one that answers anybody does not."""
+"""A new revision that answers nobody ends its rollout, whatever the strategy; old ones stay at hand till then."""
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from domain.cycle.after import after
+from domain.cycle.evaluator import EVALUATOR
 from domain.handlers.cycle import cycle
-from domain.judge.unanswered import unanswered
-from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
 from domain.model.deployment import Deployment
 from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy, RolloutLimits
 from tests.support.pictures.pictures import (
     NOW,
     PROVISIONING,
+    READY,
     RECREATE,
     ROLLING_BACK,
-    V1,
-    V2,
     blue_green,
     deploying,
+    happens,
     rolling_update,
 )
 from tests.support.pictures.policies import canary
-
-
-def answers(done: int, failed: int = 0, begun: int | None = None, **first_byte: int) -> Answers:
-    """`ms_200=3`: three took at most 200 ms to their first byte; `longer`: more than the longest bucket."""
-    row = [first_byte.get(f"ms_{edge}", 0) for edge in FIRST_BYTE_MS] + [first_byte.get("longer", 0)]
-    return Answers(done, failed, tuple(row), 0, done if begun is None else begun)
-
-
-def told(*sides: tuple[float, Answers, Answers]) -> list[Interval]:
-    """Intervals by seconds after the beginning, with the answers of the old and of the new revision."""
-    return [
-        Interval(number, NOW + timedelta(seconds=at), 1, of(old, new), 1, 1)
-        for number, (at, old, new) in enumerate(sides, 1)
-    ]
-
-
-def of(old: Answers, new: Answers) -> dict[UUID, Answers]:
-    return {revision: its for revision, its in ((V1, old), (V2, new)) if its.is_any}
-
-
-QUICK = answers(50, ms_200=50)
-NONE = answers(0)
-
-
-@pytest.mark.parametrize(
-    ("intervals", "count"),
-    [
-        # failed at once: each counts at once
-        (told((1, QUICK, answers(7, 7))), 7),
-        (told((1, QUICK, answers(7, 7)), (2, QUICK, answers(5, 5))), 12),
-        # one good answer, or one that has begun, and it answers
-        (told((1, QUICK, answers(7, 6))), None),
-        (told((1, QUICK, answers(7, 7)), (2, QUICK, answers(1))), None),
-        (told((1, QUICK, answers(0, begun=9)), (5, QUICK, answers(0, ms_300=1))), None),
-        # in the beginning a first byte may be that of an answer from before, which failed
-        (told((1, QUICK, answers(0)), (2, QUICK, answers(7, 7, ms_5=9))), 7),
-        # streams that began then are no failures either
-        (told((1, QUICK, answers(0, begun=9, ms_300=9)), (60, QUICK, NONE)), 0),
-        # a 5xx has a first byte, and is none
-        (told((1, QUICK, answers(7, 7, ms_5=7))), 7),
-        # under way: after five seconds, or twice as long as the old revision's slowest
-        (told((1, QUICK, answers(0, begun=9)), (5, QUICK, answers(0, begun=9))), 0),
-        (told((1, QUICK, answers(0, begun=9)), (6, QUICK, answers(0, begun=9))), 9),
-        (told((1, answers(1, ms_20000=1), answers(0, begun=9)), (40, QUICK, answers(0, begun=9))), 0),
-        (told((1, answers(1, ms_20000=1), answers(0, begun=9)), (41, QUICK, answers(0, begun=9))), 9),
-        # where the old revision answers nobody either, or too slowly to say, waiting is no failure
-        (told((1, NONE, answers(0, begun=9)), (60, NONE, answers(0, begun=9))), 0),
-        (told((1, answers(1, longer=1), answers(0, begun=9)), (600, QUICK, answers(0, begun=9))), 0),
-        # an outage of both, or a caller who leaves both at once, is no fault of the new one
-        (told((1, QUICK, NONE), (2, answers(9, 9), answers(26, 26))), 0),
-        (told((1, answers(228, 228), answers(26, 26))), 0),
-        (told((1, answers(61, 60), answers(20, 20))), 0),
-        (told((1, answers(9, 9), NONE), (2, NONE, answers(26, 26))), 0),
-        # but for a tenth, or for one alone, it is not excused; nor for what the old one did before there was a new one
-        (told((1, answers(100, 10), answers(20, 20))), 20),
-        (told((1, answers(1, 1), answers(20, 20))), 20),
-        (told((1, answers(500, 500), NONE), (2, answers(50), answers(20, 20))), 20),
-        (told((1, NONE, answers(20, 20))), 20),
-    ],
-)
-def test_who_was_sent_something_and_answered_nothing(intervals: list[Interval], count: int | None) -> None:
-    assert unanswered(intervals, V1, V2) == count
-
 
 SAID = "the new revision answered none of 20 requests"
 
@@ -137,3 +73,62 @@ def test_harm_is_harm_where_a_limit_has_passed_as_well() -> None:
     assert left is not None
     assert left.canary is not None
     assert left.canary.weight == 0
+
+
+GREEN = blue_green(auto_promote=True)
+ONE_MORE = rolling_update(1, 0)
+
+
+def unproven(picture: str, n: int, policy: DeploymentPolicy, **changed: Any) -> Deployment:
+    limits = changed.pop("limits", None)
+    return deploying(picture, n, policy=policy, limits=limits, rollout={"in_use": True, "unanswered": 0, **changed})
+
+
+def step(deployment: Deployment) -> str:
+    return happens(deployment, EVALUATOR.evaluate_one(deployment, NOW))
+
+
+@pytest.mark.parametrize(
+    ("picture", "n", "policy", "found"),
+    [
+        # as many as fit beside n new ones
+        ("■|■", 1, ONE_MORE, "park ■"),
+        ("■|■■■", 3, ONE_MORE, "park ■"),
+        ("■■■|□□□", 3, GREEN, "completed: promote □□□, park ■■■"),
+        ("■■|■■■", 3, rolling_update(1, 1), "drain ■, park ■"),
+        # not while another old one stays
+        ("■■|■■", 3, ONE_MORE, "drain ■"),
+        # a sick one answers nobody
+        ("▲|■■■", 3, ONE_MORE, "drain ▲"),
+        # no place for more than n
+        ("■|■■■", 3, rolling_update(0, 1), "drain ■"),
+        ("■■|", 2, RECREATE, "drain ■■"),
+    ],
+)
+def test_who_is_parked(picture: str, n: int, policy: DeploymentPolicy, found: str) -> None:
+    assert step(unproven(picture, n, policy)) == found
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"in_use": False},
+        {"unanswered": None},
+        {"is_undo": True},
+        {"limits": RolloutLimits(unanswered=None)},
+        {"limits": RolloutLimits(unanswered_within_seconds=0)},
+    ],
+)
+def test_nobody_is_parked_where_nobody_would_lead_back(changed: dict[str, Any]) -> None:
+    assert step(unproven("■|■■■", 3, ONE_MORE, **changed)) == "drain ■"
+
+
+def test_what_stops_counts_so_a_place_is_needed() -> None:
+    assert step(unproven("■|■■■", 3, rolling_update(1, 0, count_stopping=True))) == "drain ■"
+
+
+def test_what_is_parked_holds_nothing_up_and_is_back_at_once() -> None:
+    parked = after(cycle(unproven("■|■■■", 3, ONE_MORE), NOW), NOW)
+    assert cycle(parked, NOW).to == READY
+    back = replace(parked, status=ROLLING_BACK)
+    assert happens(back, EVALUATOR.evaluate_back(back, NOW)) == "promote □"

@@ -12,8 +12,9 @@ from domain.foresight.receipts.deviation import deviations
 from domain.foresight.rehearsal.learned import Learned
 from domain.foresight.rehearsal.measured import RecordedStep
 from domain.model.deployment import Deployment
+from domain.model.policy import DeploymentPolicy
 from domain.strategies import parse_policy
-from tests.support.pictures.pictures import NOW, ROLLING_BACK, blue_green, deploying
+from tests.support.pictures.pictures import NOW, ROLLING_BACK, blue_green, deploying, rolling_update
 from tests.support.worlds.recorded import steps_of
 
 LEARNED = Learned(starts=(1.0, 1.0, 2.0), stops=(1.0,))
@@ -32,6 +33,14 @@ def later(steps: list[RecordedStep], seconds: float) -> list[RecordedStep]:
 def test_a_rollout_that_goes_as_planned_has_no_deviation() -> None:
     assert list(deviations(planned(), steps_of(deploying("■■■|")))) == []
     assert list(deviations(planned(), steps_of(deploying("■■■|"))[:2])) == [], "what is still to come is none"
+
+
+@pytest.mark.parametrize("policy", [rolling_update(), blue_green(auto_promote=True)])
+def test_what_is_parked_until_the_new_revision_answers_was_planned_to_be_drained(policy: DeploymentPolicy) -> None:
+    asked = plan(Subject(deploying("■■■|", policy=policy)), NOW, LEARNED, lambda: 0.5)
+    steps = steps_of(deploying("■■■|", policy=policy, rollout={"in_use": True}))
+    assert any(step.changes.park_route_ids for step in steps)
+    assert list(deviations(asked, steps)) == []
 
 
 def test_waves_behind_the_end_of_a_plan_that_is_cut_are_no_deviation() -> None:

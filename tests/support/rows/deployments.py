@@ -80,6 +80,17 @@ def make_deployment(
     return Made(made, name, v1, v2, rollout, routes)
 
 
+def complete(engine: Engine, made: Made) -> None:
+    """Its rollout is completed, just now."""
+    write(engine, "UPDATE rollouts SET outcome = 'completed', ended_at = clock_timestamp()")
+    write(
+        engine,
+        "UPDATE deployments SET lifecycle = 'ready', sub_step = NULL, rollout_id = NULL, deploying_revision_id = NULL, "
+        "current_revision_id = %s",
+        made.v2,
+    )
+
+
 def _revision(connection: Connection, deployment_id: UUID, name: str, spec: Mapping[str, Any]) -> UUID:
     query: LiteralString = "INSERT INTO revisions (deployment_id, name, spec) VALUES (%s, %s, %s)"
     return _id(connection, query, deployment_id, name, Jsonb(dict(spec)))

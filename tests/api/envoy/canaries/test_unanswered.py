@@ -18,6 +18,8 @@ from tests.support.rows.deployments import Made, read, write
 from tests.support.stack.waiting import eventually
 from tests.support.workers.coordinators import cycling
 
+MOST_LOST = 120
+"""At the limit of 20 a look has seen them; it is looked every second or so, and each caller waits for one."""
 ROLLING = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 
 
@@ -51,7 +53,7 @@ def hangs(replica: Replica) -> None:
 
 
 def told(edge: Edge, made: Made) -> dict[str, Any]:
-    query = "SELECT back_reason, unanswered FROM rollouts WHERE id = %s"
+    query = "SELECT back_reason, unanswered, in_use FROM rollouts WHERE id = %s"
     (row,) = read(edge.routes.engine, query, made.rollout_id)
     return row
 
@@ -91,7 +93,8 @@ def test_who_leaves_both_at_once_turns_no_rollout_back(edge: Edge) -> None:
             return new.served["GET"] >= 40
 
         eventually(asked_long_enough)
-        assert told(edge, made) == {"back_reason": None, "unanswered": 0}
+        row = told(edge, made)
+        assert (row["back_reason"], row["unanswered"]) == (None, 0)
 
 
 RECREATE = {"strategy": "recreate", "spec": {}}
@@ -125,11 +128,49 @@ def test_a_rollout_that_was_done_before_anybody_asked_is_undone(
     assert (row["actor"], row["to_revision_id"]) == ("rollway", made.v1)
 
 
+BY_HAND = {"strategy": "blue_green", "spec": {}}
+
+
+@pytest.mark.parametrize("spoil", [fails, hangs])
+def test_a_blue_green_that_answers_nobody_is_back_with_the_blue_that_was_parked(
+    edge: Edge, spoil: Callable[[Replica], None]
+) -> None:
+    with replicas("old", "new") as (old, new):
+        made = edge.make("■|□", old, new, n=1, status=PROVISIONING, policy=BY_HAND)
+        engine, lost = edge.routes.engine, 0
+        write(engine, "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s", made.id)
+        edge.routes.tell()
+        spoil(new)
+        with cycling(engine), ThreadPoolExecutor(8) as callers:
+            eventually(lambda: ask(edge, made) == 200 and told(edge, made)["in_use"])
+            write(engine, "UPDATE rollouts SET promote_requested = true WHERE id = %s", made.rollout_id)
+            write(engine, "UPDATE deployments SET due_at = clock_timestamp() WHERE id = %s", made.id)
+            eventually(lambda: outcome(edge, made) == "completed")
+            edge.routes.tell()
+
+            def is_back() -> bool:
+                nonlocal lost
+                lost += sum(found != 200 for found in callers.map(ask, repeat(edge, 8), repeat(made)))
+                heed(engine)
+                edge.routes.tell()
+                return any(undo["outcome"] == "completed" for undo in undoes(edge, made))
+
+            eventually(is_back)
+            eventually(lambda: ask(edge, made) == 200)
+    (undo,) = undoes(edge, made)
+    assert (undo["actor"], undo["to_revision_id"], undo["starts"]) == ("rollway", made.v1, 0)
+    assert 20 <= lost <= MOST_LOST
+
+
 def outcome(edge: Edge, made: Made) -> str | None:
     (row,) = read(edge.routes.engine, "SELECT outcome FROM rollouts WHERE id = %s", made.rollout_id)
     return str(row["outcome"])
 
 
 def undoes(edge: Edge, made: Made) -> list[dict[str, Any]]:
-    query = "SELECT actor, reason, to_revision_id FROM rollouts WHERE deployment_id = %s AND is_undo"
+    query = """
+        SELECT actor, reason, to_revision_id, outcome,
+               (SELECT count(*)::int FROM routes r WHERE r.rollout_id = o.id) AS starts
+          FROM rollouts o WHERE deployment_id = %s AND is_undo
+    """
     return read(edge.routes.engine, query, made.id)

@@ -1,0 +1,80 @@
+"""Until its new revision has answered somebody a rollout is not proven: it is counted on."""
+
+from functools import partial
+from typing import LiteralString
+
+import pytest
+from sqlalchemy import Engine
+
+from db.connection.engine import in_transaction
+from db.proxies.measured import due_rollouts, record_look
+from domain.model.answers import Answers, Counters
+from domain.model.deployment import DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
+from tests.support.rows.deployments import complete, make_deployment, read, write
+
+DEPLOYING = DeploymentLifecycleStatus(Lifecycle.DEPLOYING, DeploymentSubStep.PROVISIONING)
+
+
+def test_an_undo_is_not_asked_whether_it_answers(engine: Engine) -> None:
+    make_deployment(engine, "■|■", status=DEPLOYING)
+    assert [due.unanswered for due in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [0]
+    write(engine, "UPDATE rollouts SET is_undo = true")
+    assert [due.unanswered for due in in_transaction(engine, lambda it: due_rollouts(it, 0))] == [None]
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_due"),
+    [
+        ("", True),
+        ("UPDATE rollouts SET unanswered = NULL", False),
+        ("UPDATE rollouts SET is_undo = true", False),
+        ("UPDATE rollouts SET ended_at = ended_at - interval '61 s'", False),
+        ("UPDATE rollouts SET limits = jsonb_set(limits, '{unanswered}', 'null')", False),
+        ("UPDATE rollouts SET limits = jsonb_set(limits, '{unanswered_within_seconds}', '0')", False),
+        ("UPDATE rollouts SET outcome = 'rolled_back'", False),
+        ("UPDATE deployments SET current_revision_id = (SELECT from_revision_id FROM rollouts)", False),
+    ],
+)
+def test_what_ended_and_answered_nobody_is_looked_at_on(engine: Engine, changed: LiteralString, is_due: bool) -> None:  # noqa: FBT001
+    made = make_deployment(engine, "■|■", status=DEPLOYING)
+    complete(engine, made)
+    if changed:
+        write(engine, changed)
+    due = in_transaction(engine, lambda it: due_rollouts(it, 0))
+    assert [(its.has_ended, its.most_unanswered) for its in due] == ([(True, 20)] if is_due else [])
+
+
+def test_the_old_revision_is_in_use_once_it_has_answered_somebody(engine: Engine) -> None:
+    def in_use() -> list[bool]:
+        return [row["in_use"] for row in read(engine, "SELECT in_use FROM rollouts")]
+
+    made = make_deployment(engine, "■■|■", n=2, status=DEPLOYING)
+    for number, (done, failed) in enumerate([(0, 0), (3, 3), (5, 4)]):
+        (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
+        told = {"edge": Counters(10 + number, {made.v1: Answers(done, failed)})}
+        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+        assert in_use() == [number == 2]
+
+
+@pytest.mark.parametrize(
+    ("ended", "delay", "seconds"),
+    [(False, None, 0), (True, None, 0), (True, 0, 0), (True, 40, 40), (True, 600, 60)],
+)
+def test_the_first_answer_ends_what_is_parked_until_then(
+    engine: Engine, *, ended: bool, delay: int | None, seconds: int
+) -> None:
+    made = make_deployment(engine, "□|■■", n=2, status=DEPLOYING)
+    write(engine, "UPDATE routes SET parked_until = clock_timestamp() + interval '60 s' WHERE id = %s", made.routes[0])
+    if delay is not None:
+        write(engine, "UPDATE rollouts SET spec = jsonb_build_object('scale_down_delay_seconds', %s::int)", delay)
+    if ended:
+        complete(engine, made)
+    write(engine, "UPDATE deployments SET due_at = NULL")
+    for number in range(2):
+        (due,) = in_transaction(engine, lambda it: due_rollouts(it, 0))
+        told = {"edge": Counters(10 + number, {made.v2: Answers(number)})}
+        in_transaction(engine, partial(record_look, rollout=due, told=told, live=1))
+    left = "SELECT extract(epoch FROM parked_until - clock_timestamp())::float8 AS left FROM routes WHERE id = %s"
+    (row,) = read(engine, left, made.routes[0])
+    assert row["left"] == pytest.approx(seconds, abs=10)
+    assert read(engine, "SELECT due_at IS NOT NULL AS is_marked FROM deployments") == [{"is_marked": True}]
