@@ -113,6 +113,8 @@ def _facts(
     if why := view.why:
         is_under_way = view.standing.tone in ("moves", "warn")
         yield "why", f"{why} ('rollway why {view.name}' says more)" if is_under_way else why
+    if view.unproven:
+        yield "answers", Text(view.unproven, "yellow")
     if view.degraded_reason:
         retry = f" (tried again in {duration(view.retry_at - view.now)})" if view.retry_at else ""
         yield "degraded", Text(f"{view.degraded_reason}{retry}", "yellow")

@@ -15,6 +15,7 @@ from db.views.rollouts import RolloutView, rollouts_by_id, shared_fields
 from db.views.routes import RouteView, present_routes
 from domain.cycle.late import overdue
 from domain.cycle.standing import Standing, standing
+from domain.judge.unanswered import not_proven
 from domain.model.deployment import Deployment, DeploymentLifecycleStatus, DeploymentSubStep, Lifecycle
 from domain.model.picture import picture
 from domain.words.errors import DeploymentNotFoundError
@@ -34,6 +35,22 @@ _DEPLOYMENTS = """
       LEFT JOIN policies p ON p.deployment_id = d.id
 """
 
+# what has begun last, while it has answered nobody: under way, or ended and counted on
+_UNPROVEN = """
+    SELECT DISTINCT ON (o.deployment_id)
+           o.deployment_id, t.name, o.unanswered, (o.limits ->> 'unanswered')::int,
+           o.ended_at + (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s' - clock_timestamp()
+      FROM deployments d JOIN rollouts o ON o.deployment_id = d.id JOIN revisions t ON t.id = o.to_revision_id
+     WHERE d.id = ANY(%s) AND (o.outcome IS NULL OR o.outcome = 'completed') AND o.back_reason IS NULL AND NOT o.is_undo
+       AND (o.unanswered > 0 OR (o.unanswered = 0 AND o.in_use AND o.ended_at IS NOT NULL))
+       AND o.limits ->> 'unanswered' IS NOT NULL
+       AND (o.id = d.rollout_id OR d.lifecycle = 'ready' AND d.current_revision_id = o.to_revision_id
+            AND o.ended_at > statement_timestamp() - interval '1 h'
+            AND statement_timestamp() - o.ended_at
+                < (o.limits ->> 'unanswered_within_seconds')::float8 * interval '1 s')
+     ORDER BY o.deployment_id, o.started_at DESC
+"""
+
 _EXISTING = f"""
     {_DEPLOYMENTS}
      WHERE d.lifecycle <> 'destroyed' AND (%(names)s::text[] IS NULL OR d.name = ANY(%(names)s))
@@ -50,6 +67,7 @@ class DeploymentView:
     """A deployment at the database's time `now`, with its routes that are not gone yet and its running rollout.
 
     `waits_for`: the command that a person must give, such as resume or promote, before it goes on; empty: none is.
+    `unproven`: a sentence while its new revision has answered nobody; empty otherwise.
     """
 
     id: UUID
@@ -77,6 +95,7 @@ class DeploymentView:
     now: datetime
     rollout: RolloutView | None
     routes: tuple[RouteView, ...]
+    unproven: str
 
     @property
     def state(self) -> str:
@@ -105,7 +124,7 @@ class DeploymentView:
     @property
     def said(self) -> str:
         """The first sentence to say of it."""
-        return self.overdue or self.degraded_reason or self.why
+        return self.overdue or self.degraded_reason or self.unproven or self.why
 
     @property
     def picture(self) -> str:
@@ -156,7 +175,11 @@ def _deployments(connection: Connection[Any], rows: Sequence[DictRow]) -> list[D
     for route in present_routes(connection, (row["id"] for row in rows)):
         routes[route.deployment_id].append(route)
     rollouts = rollouts_by_id(connection, [row["rollout_id"] for row in rows if row["rollout_id"]])
-    return [_deployment(row, rollouts.get(row["rollout_id"]), routes[row["id"]]) for row in rows]
+    unproven = {of: not_proven(*told) for of, *told in connection.execute(_UNPROVEN, ([row["id"] for row in rows],))}
+    return [
+        _deployment(row | {"unproven": unproven.get(row["id"], "")}, rollouts.get(row["rollout_id"]), routes[row["id"]])
+        for row in rows
+    ]
 
 
 def _deployment(row: DictRow, rollout: RolloutView | None, routes: Sequence[RouteView]) -> DeploymentView:

@@ -17,8 +17,8 @@ _ROLLOUTS = """
     SELECT o.id, d.name AS deployment, o.from_revision_id, o.to_revision_id, f.name AS from_revision,
            t.name AS to_revision, o.strategy, o.spec, o.limits, o.desired_at_start, o.desired_with_revision,
            o.actor, o.reason, o.started_at, o.last_progress_at, o.deadline, o.clock_stopped_at, o.promote_requested,
-           o.is_undo, o.failed_routes, o.last_failure, o.steps, o.back_reason, o.outcome, o.ended_at,
-           o.stage, o.weight, o.weight_known_at
+           o.is_undo, o.failed_routes, o.last_failure, o.in_use, o.unanswered, o.steps, o.back_reason,
+           o.outcome, o.ended_at, o.stage, o.weight, o.weight_known_at
       FROM rollouts o JOIN deployments d ON d.id = o.deployment_id
       JOIN revisions f ON f.id = o.from_revision_id JOIN revisions t ON t.id = o.to_revision_id
      WHERE o.id = ANY(%s)
@@ -27,7 +27,10 @@ _ROLLOUTS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutView:
-    """A rollout, running or ended; `outcome` is None while it runs, `back_reason` says why it was turned back."""
+    """A rollout, running or ended; `outcome` is None while it runs, `back_reason` says why it was turned back.
+
+    `in_use` and `unanswered`: as in `domain.model.deployment.Rollout`.
+    """
 
     id: UUID
     deployment: str
@@ -50,6 +53,8 @@ class RolloutView:
     is_undo: bool
     failed_routes: int
     last_failure: str | None
+    in_use: bool
+    unanswered: int | None
     steps: int
     back_reason: str | None
     outcome: str | None

@@ -1,6 +1,7 @@
 """Why a deployment waits: what for, which inequality blocks it, how long that usually takes, and what happens then.
 
     it is destroyed                                           nothing
+    it is at rest, and its revision has answered nobody       what proxies tell
     the next look would change something                      the worker that looks; until then what holds it:
                                                               a freeze, rollouts of its group, an error
     a person has to say so                                    that person, with no clock running
@@ -67,10 +68,10 @@ def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -
         return _told(deployment, _worker(decision, around), End(around.due_at, "that look is due"), now)
     waits, end = waits_of(decision), end_of(decision, now)
     if waits.kind is WaitsFor.NOTHING:
-        rests = Awaited(waits.kind, f"{deployment.name} waits for nothing: {around.said or decision.reason}")
-        return _told(deployment, rests, end, now)
+        return _told(deployment, _rests(decision, around), end, now)
     told = _with_worker(awaited(deployment, waits, around, now), around)
     cause = f"; the last start failed: {around.failure}" if around.failure else ""
+    cause += f"; {around.unproven}" if around.unproven else ""
     return _told(deployment, told, end, now, waits.blocked_by, cause)
 
 
@@ -98,6 +99,13 @@ def _told(  # noqa: PLR0913 -- the parts of one sentence
 def _is_held(around: Around, now: datetime) -> bool:
     """Nobody looks before a time that the last look named: for a freeze, for others of its group, or after an error."""
     return bool(around.said) and around.due_at is not None and around.due_at > now
+
+
+def _rests(decision: ClassifiedDecision, around: Around) -> Awaited:
+    name = decision.deployment.name
+    if around.unproven:
+        return Awaited(WaitsFor.PROXIES, f"{name} waits for what proxies tell: {around.unproven}")
+    return Awaited(WaitsFor.NOTHING, f"{name} waits for nothing: {around.said or decision.reason}")
 
 
 def _worker(decision: ClassifiedDecision, around: Around) -> Awaited:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain.model.answers import FIRST_BYTE_MS, Answers, Interval
+from domain.words.numbers import duration, number_of
 
 LONGEST = 2
 """A request is unanswered once it has waited so many times as long as any answer of the old revision took to begin."""
@@ -27,6 +28,13 @@ def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | Non
     """
     count = _left(intervals, old, new)
     return 0 if count and _are_excused(count, intervals, old, new) else count
+
+
+def not_proven(new: str, count: int, limit: int, left: timedelta | None) -> str:
+    """Say that `new` has answered nobody yet. `left`: for so long it is still counted; None: as long as it goes on."""
+    so_far = f"none of {number_of(count, 'request')}" if count else "nobody"
+    counted = f", counted for {duration(max(timedelta(), left))} more" if left is not None else ""
+    return f"not proven yet: {new} has answered {so_far}, and goes back at {limit}{counted}"
 
 
 def _left(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:

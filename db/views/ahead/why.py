@@ -54,6 +54,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
         due_at=view.due_at,
         said=view.reason,
         failure=failing.cause if (failing := failing_start(connection, view.id, view.failed_starts)) else "",
+        unproven=view.unproven,
     )
     deployment = replace(known.deployment, hold=_hold(connection, view))
     return WaitingView(view, deployment, around, signs_of_life(connection), view.now)

@@ -15,7 +15,8 @@ class Around:
     `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so.
     `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why.
     `missing_worker`: a sentence when no worker does anything. `due_at`: when a worker looks next. `said`: what it found
-    when it looked last. `failure`: why the last start failed, where the ones of now do.
+    when it looked last. `failure`: why the last start failed, where the ones of now do. `unproven`: a sentence while
+    the new revision has answered nobody.
     """
 
     hosts: Mapping[UUID, str | None] = field(default_factory=dict)
@@ -27,6 +28,7 @@ class Around:
     due_at: datetime | None = None
     said: str = ""
     failure: str = ""
+    unproven: str = ""
 
 
 NOTHING_KNOWN = Around()
