@@ -1,18 +1,42 @@
 """The strategies, by the name that policies use. Adding one is one file and one line here."""
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from domain.model.policy import DeploymentPolicy, RolloutLimits, UnreadableSpec
+from domain.model.changes import Decision
+from domain.model.deployment import Deployment
+from domain.model.policy import DeploymentPolicy, RolloutLimits, StrategySpec, UnreadableSpec
 from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.blue_green import BlueGreenStrategy
+from domain.strategies.budget import Budget, resting_budget
+from domain.strategies.canary.back import WeighingStrategy
 from domain.strategies.canary.strategy import CanaryStrategy
 from domain.strategies.recreate import RecreateStrategy
 from domain.strategies.rolling_update import RollingUpdateStrategy
-from domain.strategies.unknown import UnknownStrategy
 from domain.words.errors import InvalidInputError
+
+
+class UnknownStrategy(WeighingStrategy[StrategySpec]):
+    """Leads back a rollout whose strategy this release lacks, or whose settings it cannot read; never goes forward.
+
+    A rollout that has a weight loses it on the way back, as a canary does.
+    """
+
+    spec_model: ClassVar[type[StrategySpec]] = StrategySpec
+    weighs: ClassVar[bool] = False
+
+    def budget(self, spec: StrategySpec, desired: int, before: int) -> Budget:  # noqa: ARG002
+        """As narrow as outside a rollout."""
+        return resting_budget(desired)
+
+    def evaluate_cycle(self, deployment: Deployment, spec: StrategySpec, now: datetime) -> Decision:  # noqa: ARG002
+        """Raise ValueError, which is an error of this rollout alone."""
+        name = deployment.rollout.policy.strategy if deployment.rollout else ""
+        raise ValueError(f"this release has no strategy {name!r} that knows these settings")
+
 
 DeploymentStrategyRegistry = Mapping[str, AbstractDeploymentStrategy[Any]]
 

@@ -1,28 +1,25 @@
 """What every strategy is: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar
 from uuid import UUID
 
 from domain.model.bounds import RouteCounts
-from domain.model.canary import CanaryState
 from domain.model.changes import Decision
-from domain.model.deployment import Deployment, Rollout, Route
+from domain.model.deployment import Deployment
 from domain.model.policy import StrategySpec
 from domain.strategies.budget import Budget
 from domain.strategies.converge import converge
 from domain.strategies.kept import kept_whole
-
-SpecT = TypeVar("SpecT", bound=StrategySpec)
+from domain.strategies.two_sided import SpecT, TwoSided
 
 StrategyCycleResult = Decision
 """A strategy answers in the words of every other decision: verdict, route changes, and why."""
 
 
-class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
+class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
     """One way to get from the current revision to the deploying one. Stateless; `now` is the database's."""
 
     spec_model: ClassVar[type[StrategySpec]]
@@ -48,30 +45,6 @@ class AbstractDeploymentStrategy(ABC, Generic[SpecT]):
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> StrategyCycleResult:
         """Take the next step of the way back to the revision `target`, within the same budget."""
         return converge(deployment, target, self.budget_of(deployment, spec), now)
-
-    def begins_with(self, deployment: Deployment, spec: SpecT) -> CanaryState | None:  # noqa: ARG002
-        """Say what state a rollout begins with that has just been asked for."""
-        return None
-
-    def turned_back(self, deployment: Deployment, spec: SpecT, *, at_once: bool) -> CanaryState | None:  # noqa: ARG002
-        """Say what state the way back begins with; `at_once`: nothing is left to the new side."""
-        return deployment.rollout.canary if deployment.rollout else None
-
-    def answering(self, deployment: Deployment, spec: SpecT) -> str | None:  # noqa: ARG002
-        """Say who answers on the way back while the old side is too small for all requests; None where it is not."""
-        return None
-
-    def is_judged(self, rollout: Rollout, spec: SpecT) -> bool:  # noqa: ARG002
-        """Say whether a judge looks at what proxies count, or copies of requests are answered."""
-        return False
-
-    def control(self, deployment: Deployment, rollout: Rollout, spec: SpecT) -> tuple[Route, ...]:  # noqa: ARG002
-        """Name the old replicas that get as many requests as the new ones, to be compared with them."""
-        return ()
-
-    def cautions(self, spec: SpecT, desired: int, *, ahead: bool) -> Iterable[str]:  # noqa: ARG002
-        """Say where its judge may err, and `ahead` how it decides."""
-        return ()
 
     def budget_of(self, deployment: Deployment, spec: SpecT) -> Budget:
         """The budget that holds in this cycle: for the rollout's sizes; what stops counts if the spec says so."""

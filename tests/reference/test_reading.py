@@ -7,7 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MINUTES, WORDS_A_MINUTE = 45, 250
 ROOMS = ("domain/model/", "domain/strategies/", "domain/cycle/", "domain/handlers/")
-EXPLAIN_THEMSELVES = ("domain.autoscaling.state", "domain.model.canary", "domain.model.events", "domain.model.hold")
+EXPLAIN_THEMSELVES = (
+    *("domain.autoscaling.state", "domain.model.canary", "domain.model.events", "domain.model.hold"),
+    *("domain.cycle.clock", "domain.strategies.sentences", "domain.strategies.two_sided"),
+)
 REGISTRY = "domain.strategies"
 
 

@@ -16,11 +16,12 @@ from domain.model.canary import CanaryState
 from domain.model.changes import Decision, RouteChanges, Stage
 from domain.model.deployment import Deployment
 from domain.strategies.backoff import held_until
-from domain.strategies.base import AbstractDeploymentStrategy, SpecT
+from domain.strategies.base import AbstractDeploymentStrategy
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget
 from domain.strategies.canary.sides import above_floor
 from domain.strategies.canary.waiting import for_proxies, soonest
+from domain.strategies.two_sided import SpecT
 from domain.strategies.waiting import for_replicas
 from domain.words.numbers import WHOLE, number_of, percent
 
