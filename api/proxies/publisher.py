@@ -17,7 +17,7 @@ from api.proxies.protobuf.messages import Messages, messages_of
 from db.connection.engine import transaction
 from db.proxies.table import TrafficReader
 from domain.traffic.published import TrafficSnapshot
-from traffic.envoy.clusters import envoy_resources
+from traffic.envoy.told import envoy_resources
 from traffic.resources import Resources, Watermark
 from traffic.table import TrafficTable, derive_table
 

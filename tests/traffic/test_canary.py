@@ -10,7 +10,7 @@ import pytest
 from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
-from traffic.envoy.clusters import envoy_resources
+from traffic.envoy.told import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import Named, ResourceKind
 from traffic.table import TrafficTable, derive_table

@@ -6,7 +6,7 @@ from uuid import UUID
 from domain.traffic.published import Canary, RouteInTraffic
 from tests.support.pictures.traffic_samples import deployment, route, snapshot, whole
 from tests.traffic.test_canary import CLUSTERS, ENDPOINTS, ROUTES, new, table
-from traffic.envoy.clusters import envoy_resources
+from traffic.envoy.told import envoy_resources
 from traffic.table import TrafficTable, derive_table
 from traffic.traefik import traefik_document
 

@@ -9,7 +9,7 @@ from domain.model.deployment import RouteStatus
 from domain.traffic.published import Protocol, RequestRules
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot, whole
 from traffic.envoy.bootstrap import envoy_bootstrap
-from traffic.envoy.clusters import envoy_resources
+from traffic.envoy.told import envoy_resources
 from traffic.prometheus import prometheus_targets
 from traffic.resources import ResourceKind
 from traffic.table import TrafficTable, derive_table

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from domain.model.deployment import RouteStatus, TrafficStatus
 from domain.traffic.published import Canary, DeploymentInTraffic
 from tests.support.pictures.traffic_samples import coming, deployment, hosts, prefixes, route, snapshot
-from traffic.envoy.clusters import envoy_resources
+from traffic.envoy.told import envoy_resources
 from traffic.resources import ResourceKind
 from traffic.table import derive_table
 

@@ -5,7 +5,7 @@ from google.protobuf.json_format import ParseDict
 from api.proxies.protobuf.envoy_api import POOL
 from api.proxies.protobuf.messages import _TYPES, messages_of
 from tests.support.pictures.traffic_samples import coming, deployment, route, snapshot, whole
-from traffic.envoy.clusters import envoy_resources
+from traffic.envoy.told import envoy_resources
 from traffic.resources import ResourceKind, Resources
 from traffic.table import derive_table
 
