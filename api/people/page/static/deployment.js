@@ -16,6 +16,7 @@ const PLAN_PAUSE = 1000;
 const REQUESTS_PAUSE = 5000;
 let isPlanning = false;
 let plannedAt = 0;
+let unprovenAt = 0;
 let isDrawing = false;
 let isAsking = false;
 
@@ -175,11 +176,19 @@ async function refresh() {
   }
 }
 
+/** What has answered nobody yet is told with counts and a time, which change without anybody telling. */
+async function readUnproven() {
+  unprovenAt = Date.now();
+  const found = await insist(() => ask(PATH));
+  if (found) take(found);
+}
+
 offerButtons(() => shown, refresh);
 document.getElementById("legend").append(...legend());
 setInterval(() => {
   if (document.visibilityState !== "visible") return;
   tick();
+  if (shown.deployment?.unproven && Date.now() - unprovenAt > REQUESTS_PAUSE) readUnproven();
   if (!shown.deployment?.rollout) return;
   soon();
   if (shown.plan && !isPlanning && Date.now() - plannedAt > REQUESTS_PAUSE) readPlan();

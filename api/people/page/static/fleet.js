@@ -139,6 +139,13 @@ async function refresh() {
   if (!seen.size) count();
 }
 
+/** What has answered nobody yet is told with counts and a time, which change without anybody telling. */
+function readUnproven() {
+  for (const { name, unproven } of deployments.values()) {
+    if (unproven) insist(() => ask(`/v1/deployments/${encodeURIComponent(name)}`).then(take));
+  }
+}
+
 offerButtons(() => shown, refresh);
 insist(async () => {
   shown.offered = (await ask("/v1/offered")).items;
@@ -153,5 +160,9 @@ document.addEventListener("keydown", (event) => {
   filter.focus();
 });
 document.getElementById("legend").append(...legend());
-setInterval(() => document.visibilityState === "visible" && tick(), 5000);
+setInterval(() => {
+  if (document.visibilityState !== "visible") return;
+  tick();
+  readUnproven();
+}, 5000);
 follow((kind, document) => kind === "deployment" && take(document), refresh);

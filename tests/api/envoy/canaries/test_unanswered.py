@@ -129,22 +129,25 @@ def test_a_rollout_that_was_done_before_anybody_asked_is_undone(
 
 
 BY_HAND = {"strategy": "blue_green", "spec": {}}
+BY_ITSELF = {"strategy": "blue_green", "spec": {"auto_promote": True, "scale_down_delay_seconds": 300}}
 
 
 @pytest.mark.parametrize("spoil", [fails, hangs])
+@pytest.mark.parametrize("policy", [BY_HAND, BY_ITSELF], ids=["by hand", "by itself"])
 def test_a_blue_green_that_answers_nobody_is_back_with_the_blue_that_was_parked(
-    edge: Edge, spoil: Callable[[Replica], None]
+    edge: Edge, spoil: Callable[[Replica], None], policy: dict[str, Any]
 ) -> None:
     with replicas("old", "new") as (old, new):
-        made = edge.make("■|□", old, new, n=1, status=PROVISIONING, policy=BY_HAND)
+        made = edge.make("■|□", old, new, n=1, status=PROVISIONING, policy=policy)
         engine, lost = edge.routes.engine, 0
         write(engine, "UPDATE deployments SET hedge_after_seconds = NULL WHERE id = %s", made.id)
         edge.routes.tell()
         spoil(new)
         with cycling(engine), ThreadPoolExecutor(8) as callers:
-            eventually(lambda: ask(edge, made) == 200 and told(edge, made)["in_use"])
-            write(engine, "UPDATE rollouts SET promote_requested = true WHERE id = %s", made.rollout_id)
-            write(engine, "UPDATE deployments SET due_at = clock_timestamp() WHERE id = %s", made.id)
+            if policy is BY_HAND:
+                eventually(lambda: ask(edge, made) == 200 and told(edge, made)["in_use"])
+                write(engine, "UPDATE rollouts SET promote_requested = true WHERE id = %s", made.rollout_id)
+                write(engine, "UPDATE deployments SET due_at = clock_timestamp() WHERE id = %s", made.id)
             eventually(lambda: outcome(edge, made) == "completed")
             edge.routes.tell()
 
@@ -160,6 +163,25 @@ def test_a_blue_green_that_answers_nobody_is_back_with_the_blue_that_was_parked(
     (undo,) = undoes(edge, made)
     assert (undo["actor"], undo["to_revision_id"], undo["starts"]) == ("rollway", made.v1, 0)
     assert 20 <= lost <= MOST_LOST
+
+
+def test_an_undo_in_an_outage_of_both_stays(edge: Edge) -> None:
+    with replicas("old", "new") as (old, new):
+        fails(old)
+        fails(new)
+        made = edge.make("■|■", old, new, n=1, status=PROVISIONING, policy=ROLLING)
+        engine = edge.routes.engine
+        write(engine, "UPDATE rollouts SET is_undo = true WHERE id = %s", made.rollout_id)
+        with cycling(engine), ThreadPoolExecutor(8) as callers:
+
+            def is_asked_on() -> bool:
+                list(callers.map(ask, repeat(edge, 8), repeat(made)))
+                heed(engine)
+                return outcome(edge, made) == "completed" and new.served["GET"] >= 60
+
+            eventually(is_asked_on)
+        assert told(edge, made)["back_reason"] is None
+        assert len(undoes(edge, made)) == 1, "itself alone"
 
 
 def outcome(edge: Edge, made: Made) -> str | None:
