@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 class _ProxiesServer(uvicorn.Server):
-    """When asked to end, ends streams at once rather than waiting for them. `exit_code`: 1 after `fail`."""
+    """Ends streams at once when asked to end, rather than waiting for them. `exit_code`: 1 after `fail`."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)

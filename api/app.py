@@ -33,7 +33,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the app calls. `on_release`: in a thread, whenever every live proxy has let go of some replicas.
+    """The app's callbacks. `on_release`: in a thread, whenever every live proxy has let go of some replicas.
 
     `on_failure`: when some of what goes on beside the requests has ended: the process must end too, or it would go on
     serving what is true no more.

@@ -90,7 +90,7 @@ class BoundedProtocol(H11Protocol):
         self._stop_waiting()
 
     def _look(self) -> None:
-        """Whose turn it is; what trickles in does not begin the wait anew."""
+        """Wait while it is the client's turn; what trickles in does not begin the wait anew."""
         is_waiting = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
         if is_waiting and self._patience is None and not self.transport.is_closing():
             self._connections.waits(self)
@@ -106,12 +106,12 @@ class BoundedProtocol(H11Protocol):
 
 
 def most_proxies() -> int:
-    """How many connections Envoys may have, beside those of the HTTP server of the same process: one for each."""
+    """Return how many connections Envoys may have, beside those of this process's HTTP server: one for each."""
     return most_connections() // 4
 
 
 def most_connections() -> int:
-    """How many this process can have, once it may open as many files as the system lets it at all."""
+    """Return how many this process can have, after letting it open as many files as the system allows at all."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS names a limit that it does not allow
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

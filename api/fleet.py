@@ -1,4 +1,4 @@
-"""What is true of the fleet, as Prometheus reads it: from Postgres and Redis, at most once a second for all who ask."""
+"""The fleet's numbers, as Prometheus reads them: from Postgres and Redis, at most once a second for all who ask."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ _QUEUES = (LIFECYCLE_QUEUE, ROUTES_QUEUE, COMMANDS_QUEUE)
 
 @dataclass(frozen=True, slots=True)
 class InRedis:
-    """What lies in Redis: messages in each queue, and how many were ever put aside."""
+    """The contents of Redis: messages in each queue, and how many were ever put aside."""
 
     lengths: Mapping[str, int]
     put_aside: int
@@ -64,7 +64,7 @@ class FleetReader:
 
 
 class _FoundMetrics:
-    """What a read has found, as a registry takes it."""
+    """The finding of one read, as a registry takes it."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes here: this server's own numbers for anybody, those of the fleet for who shows a token."""
+"""Pages that Prometheus scrapes: this server's own numbers for anybody, the fleet's for who shows a token."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ async def of_this_server(request: Request) -> Response:
 
 
 async def of_the_fleet(request: Request) -> Response:
-    """What is true of the fleet, with names of deployments and hosts: for who shows a node id and its token.
+    """Answer with the fleet's numbers, by deployments and hosts: for who shows a node id and its token.
 
     503 when Postgres cannot be read: no number is shown that may be true no more.
     """

@@ -1,4 +1,4 @@
-"""How both servers are run and end: bounded connections, work beside the requests, one installation with Redis."""
+"""Runs and ends both servers: bounded connections, work beside the requests, one installation with Redis."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Where the server for proxies listens, and how it knows them."""
+"""Settings of the server for proxies: where it listens, and how it knows them."""
 
 from ipaddress import ip_address
 
@@ -12,7 +12,7 @@ DISCOVERY_PORT = 7073
 
 
 class ApiSettings(Settings):
-    """Which proxies are believed: who is can delay drains, or release them too early."""
+    """The proxies that are believed: one of them can delay drains, or release them too early."""
 
     host: str = Field("127.0.0.1", validation_alias="ROLLWAY_API_HOST", description="an address of this machine")
     """Where it listens."""

@@ -1,4 +1,4 @@
-"""What Tab offers for the names of deployments and revisions: read quickly, and nothing where nobody answers.
+"""Offers at Tab the names of deployments and revisions: read quickly, and nothing where nobody answers.
 
 From the database, or from the server that ROLLWAY_URL names.
 

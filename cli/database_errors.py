@@ -1,4 +1,4 @@
-"""What PostgreSQL and its driver raise, as one sentence with host and port."""
+"""Says errors of PostgreSQL and its driver as one sentence with host and port."""
 
 import os
 from collections.abc import Iterator

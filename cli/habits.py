@@ -64,7 +64,7 @@ _KINDS = ("deployment", "deployments", "deploy", "deployment.apps", "pod", "pods
 
 
 def hint_for_words(given: Sequence[str]) -> str | None:
-    """What somebody who typed a command that does not exist is told, or None where the words mean nothing to us."""
+    """Return what is told to who typed a command that does not exist, or None where the words mean nothing to us."""
     words = [word for word in given if not word.startswith("-")]
     for count in (2, 1):
         typed = " ".join(words[:count])
@@ -80,7 +80,7 @@ def _further(typed: str, given: Sequence[str]) -> str:
 
 
 def hint_for_option(given: Sequence[str], option: str) -> str | None:
-    """What somebody who typed an option that does not exist is told, or None where it means nothing to us."""
+    """Return what is told to who typed an option that does not exist, or None where it means nothing to us."""
     typed = next((key for key in (f"{given[0]} {option}", option) if key in OPTIONS), None)
     if typed is None:
         return None

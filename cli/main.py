@@ -78,7 +78,7 @@ def _load(name: str, listed: Listed) -> "Command":
 
 
 def _described(name: str, listed: Listed) -> tuple[Callable[..., object], Sequence[ExitCode], str]:
-    """What the command runs, its exit codes besides 0, and examples."""
+    """Return what the command runs, its exit codes besides 0, and examples."""
     module = import_module(listed.module)
     verb = getattr(module, "VERBS", {}).get(name)
     run = getattr(module, name.replace("-", "_"), None)
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sentence_of(error: TyperException, given: Sequence[str]) -> str:
-    """What Typer says, or the word that somebody brought along in the words of this house."""
+    """Return what Typer says, or the word that somebody brought along in the words of this house."""
     hint = None
     if given[0] not in COMMANDS:
         hint = hint_for_words(given)

@@ -78,7 +78,7 @@ class Remote:
             raise self._lost(error) from None
 
     def ask(self, method: str, path: str, **more: Any) -> Any:  # noqa: ANN401  (JSON, and what httpx takes)
-        """What the server answers."""
+        """Return what the server answers."""
         for left in reversed(range(self._tries)):
             answer = self._answer(method, path, is_last=not left, **more)
             if answer is None or (answer.status_code == _TOO_MANY and left):
@@ -122,7 +122,7 @@ _REMOTES: dict[tuple[str, str, float | None], Remote] = {}
 
 
 def refusal(problem: Mapping[str, Any]) -> RollwayError:
-    """What was refused, as this process would have refused it itself."""
+    """Return the refusal that this process would have raised itself."""
     kind = _kind(problem["code"])
     values = dict(problem.get("values") or {})
     if "field" in problem:

@@ -30,7 +30,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks for a change, why, under which id, and whether the answer is for a script."""
+    """The asker of a change, why, under which id, and whether the answer is for a script."""
 
     reason: str
     actor: str
@@ -47,7 +47,7 @@ class Asker:
         return send(self.command(kind, **payload))
 
     def say(self, sentence: str, result: Result) -> None:
-        """What a command did: for people in a sentence, for scripts as JSON."""
+        """Tell what a command did: for people in a sentence, for scripts as JSON."""
         if self.as_json:
             print_json(result)
         else:
@@ -56,7 +56,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class OfAll:
-    """What --all of a verb means: `which` deployments in words, how they are known, and what each command says."""
+    """The meaning of --all: `which` deployments in words, how they are known, and what each command says."""
 
     which: str
     is_meant: Callable[[DeploymentView], bool]
@@ -142,7 +142,7 @@ def carry_out(
 
 
 def said(verb: Verb, result: Result) -> str:
-    """What came of it, for people: done, or noted for when whoever holds the deployment lets go."""
+    """Say what came of it, for people: done, or noted for when whoever holds the deployment lets go."""
     if noted := result.get("noted"):
         word = verb.command.door.verb
         return f"{noted}; '{word}' is noted, and comes first when that ends (seen within a second)"

@@ -1,4 +1,4 @@
-"""When a tick of beat last reached a worker: beat itself knows no database."""
+"""Notes when a tick of beat last reached a worker: beat itself knows no database."""
 
 from psycopg import Connection
 

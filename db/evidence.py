@@ -1,4 +1,4 @@
-"""What the judges of canaries have seen: one row of sums for each, into which every interval is folded."""
+"""Keeps what the judges of canaries have seen: one row of sums for each, into which every interval is folded."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -56,7 +56,7 @@ class FreezeRow:
 
     @property
     def freeze(self) -> Freeze:
-        """What it says."""
+        """The freeze in the view."""
         return Freeze(self.name, self._window, tuple(self.deployments), tuple(self.groups), self.pauses, self.reason)
 
     @property
@@ -88,7 +88,7 @@ def frozen_now(connection: Connection, deployment: str, now: datetime | None = N
 
 
 def gates_of(connection: Connection, deployments: Sequence[str]) -> dict[str, Gate]:
-    """What may hold the rollouts of these deployments, by name: two statements."""
+    """Read what may hold the rollouts of these deployments, by name: two statements."""
     freezes, groups = all_freezes(connection), _groups(connection, deployments)
     return {name: Gate(freezes, *groups.get(name, (None, ()))) for name in deployments}
 

@@ -1,4 +1,4 @@
-"""Which host each new replica gets: what the choice goes by is read here, `domain.replicas.placement` makes it."""
+"""Gives each new replica its host: reads what `domain.replicas.placement` makes the choice by."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
 
 
 class _Needs(NamedTuple):
-    """What a revision needs of a host. One that is not there needs nothing: Postgres refuses its routes."""
+    """The needs of a revision of its host. One that is not there needs nothing: Postgres refuses its routes."""
 
     id: UUID
     is_external: bool = False

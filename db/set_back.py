@@ -1,4 +1,4 @@
-"""What is done when the database's clock was set back, as by a failover to a machine whose clock is behind.
+"""Repairs times when the database's clock was set back, as by a failover to a machine whose clock is behind.
 
 A time that lies ahead cannot have been: it counts as now. So nothing waits for the old time to come again, and nothing
 that is waited for ends too early. Deadlines, which may lie ahead, come later by as much.

@@ -48,7 +48,7 @@ _MOST_SESSIONS = 100
 
 
 def hash_of(secret: str) -> bytes:
-    """What is stored. The secret is 256 random bits, so nobody finds it by trying: a slow hash would gain nothing."""
+    """Return what is stored. The secret is 256 random bits: nobody finds it by trying, a slow hash gains nothing."""
     return sha256(secret.encode()).digest()
 
 
@@ -69,7 +69,7 @@ def token_shown(connection: Connection[Any], secret: str) -> Token | None:
 
 
 def begin_session(connection: Connection, secret: str, token: Token) -> None:
-    """Who shows this secret has logged in with the token; of very many sessions of a token the eldest end."""
+    """Log in, with the token, who shows this secret; of very many sessions of a token the eldest end."""
     connection.execute(_MAKE_ROOM, (token.name, _MOST_SESSIONS - 1))
     values = (hash_of(secret), token.name, SESSION_LASTS)
     connection.execute("INSERT INTO sessions (hash, token, ends_at) VALUES (%s, %s, clock_timestamp() + %s)", values)
@@ -81,7 +81,7 @@ def session_shown(connection: Connection[Any], secret: str) -> Token | None:
 
 
 def end_session(connection: Connection, secret: str) -> None:
-    """Who shows this secret has logged out."""
+    """Log out who shows this secret."""
     connection.execute("DELETE FROM sessions WHERE hash = %s", (hash_of(secret),))
 
 

@@ -33,7 +33,7 @@ class ReplicaRequest:
         return {name: self.secrets.get(name, str(value)) for name, value in self.spec.env.items()}
 
     def variables(self, port: int) -> dict[str, str]:
-        """What its environment tells a replica of itself, whatever the revision's own says."""
+        """Return what its environment tells a replica of itself, whatever the revision's own says."""
         return {
             "PORT": str(port),
             "ROLLWAY_DEPLOYMENT": self.deployment,
@@ -64,7 +64,7 @@ class ReplicaStartError(Exception):
 
 
 class RuntimeUnavailableError(OSError):
-    """What runs the replicas gives no answer now, or not yet (engine down, webhook away, image still being pulled).
+    """The replicas' runtime gives no answer now, or not yet (engine down, webhook away, image still being pulled).
 
     Nothing is known of the replica then: whoever asked changes nothing and asks again later.
     """

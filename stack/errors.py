@@ -1,4 +1,4 @@
-"""What can go wrong with the stack: one sentence that names the way out."""
+"""Errors of the stack: one sentence that names the way out."""
 
 import errno
 from collections.abc import Iterator

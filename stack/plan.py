@@ -1,4 +1,4 @@
-"""What the supervisor shall run: plain data that travels to it as JSON."""
+"""The parts that the supervisor shall run: plain data that travels to it as JSON."""
 
 import signal
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from stack.home.state import PartState
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """When a part counts as up.
+    """The sign that a part is up.
 
     redis: the URL `target` answers a ping; port: 127.0.0.1:`target` accepts; http: the URL `target` answers 200;
     unix: so does the page that `target` names behind a Unix socket and a colon; log: the part's log says `target`;

@@ -21,7 +21,7 @@ from stack.plan import External, StackPart, StackPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """How to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
+    """The way to start. In `environ`, DATABASE_URL and REDIS_URL replace servers, and ROLLWAY_ENVOY=off Envoy.
 
     Without a number of workers it is what it was, else one for each core. ROLLWAY_PROXY_KEY replaces the key that was
     made for this stack.
@@ -34,7 +34,7 @@ class UpRequest:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What of `environ` decides how the stack runs; a later supervisor must be told the same."""
+        """The part of `environ` that decides how the stack runs; a later supervisor must be told the same."""
         return {name: value for name, value in self.environ.items() if decides(name)}
 
     def remembering(self, state: StackState) -> "UpRequest":

@@ -39,7 +39,7 @@ class StackStatus:
 
     @property
     def advice(self) -> str:
-        """What to do about it; empty when nothing needs to be done."""
+        """The advice for people; empty when nothing needs to be done."""
         match self.phase:
             case "lost":
                 return "nothing watches over it; 'rollway up' takes over what runs, and no request is lost"
@@ -55,7 +55,7 @@ class StackStatus:
 
 
 def stack_status(home: Home) -> StackStatus:
-    """What runs in `home` at this moment. Raises StackError when its state file makes no sense."""
+    """Return what runs in `home` at this moment. Raises StackError when its state file makes no sense."""
     state = read_state(home)
     if state is None:
         return StackStatus(home=home.root, phase="stopped", supervisor_pid=None, parts=())

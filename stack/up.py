@@ -117,7 +117,7 @@ def _bring_up(
 
 
 def _as_they_are(parts: Sequence[StackPart], found: Sequence[PartState], home: Home) -> list[PartState]:
-    """What was found; one that does not answer as it should does not count as running."""
+    """Return what was found; one that does not answer as it should does not count as running."""
     wanted = {part.name: part for part in parts}
     return [
         replace(part, condition=part.condition if _answers(wanted.get(part.name), part, home) else "starting")
@@ -193,12 +193,12 @@ def follow(home: Home, supervisor: Identity, say: Say, plan: StackPlan | None = 
 
 
 def ended_at_once(home: Home) -> StackError:
-    """What to say when the supervisor is gone before all was up."""
+    """Say so when the supervisor is gone before all was up."""
     return StackError(f"The stack was stopped before it was up; {home.log('supervisor')} says more.")
 
 
 def _news(part: PartState, plan: StackPlan | None) -> str:
-    """What to say of a part; nothing while it is on its way."""
+    """Say what is new of a part; nothing while it is on its way."""
     if part.condition not in {"running", "done", "external"}:
         return ""
     before = next((found.process for found in plan.found if found.name == part.name), None) if plan else None

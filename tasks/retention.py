@@ -116,7 +116,7 @@ def _cut_page(after: UUID | None) -> tuple[Counter[str], UUID | None]:
 
 
 def _place(key: str) -> UUID | None:
-    """Where the last task stopped."""
+    """Return where the last task stopped."""
     place = redis_client().get(key)
     return UUID(place.decode()) if isinstance(place, bytes) else None
 

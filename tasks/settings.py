@@ -1,4 +1,4 @@
-"""What workers, beat and commands read from the environment."""
+"""The settings that workers, beat and commands read from the environment."""
 
 import os
 import re
@@ -155,7 +155,7 @@ def settings() -> TaskSettings:
 
 @cache
 def retention() -> Retention:
-    """How much of the past is kept, read in the same way. Raises InvalidInputError."""
+    """Return how much of the past is kept, read in the same way. Raises InvalidInputError."""
     kept = Retention.from_environment(os.environ)
     if settings().command_keys and kept.commands_days < SIGNED_DAYS:
         message = f"ROLLWAY_KEEP_COMMANDS_DAYS must be {SIGNED_DAYS:g} or more where commands are signed"
@@ -165,5 +165,5 @@ def retention() -> Retention:
 
 @cache
 def log_limits() -> LogLimits:
-    """How big logs of replicas may become, read in the same way. Raises InvalidInputError."""
+    """Return how big logs of replicas may become, read in the same way. Raises InvalidInputError."""
     return LogLimits.from_environment(os.environ)

@@ -26,7 +26,7 @@ def prometheus_targets(table: TrafficTable) -> list[dict[str, Any]]:
 
 
 def _by_traffic(service: Service) -> dict[str, Iterable[Upstream]]:
-    """Who is live, in preview, or has only a canary's share or that of its baseline."""
+    """Sort by who is live, in preview, or has only a canary's share or that of its baseline."""
     shares = {"canary": service.canary, "baseline": service.baseline}
     return {"live": service.live, "preview": service.preview} | {
         traffic: [upstream for upstream in upstreams or () if upstream not in service.live]

@@ -1,4 +1,4 @@
-"""What Envoy subscribes to: resources, whose versions are hashes, so that two servers with one table agree on them."""
+"""The resources that Envoy subscribes to; versions are hashes, so two servers with one table agree on them."""
 
 import hashlib
 import json

@@ -95,7 +95,7 @@ def _is_reached_alike(snapshot: TrafficSnapshot, before: TrafficSnapshot) -> boo
 
 
 def _with_other_replicas(snapshot: TrafficSnapshot, old: TrafficSnapshot, table: TrafficTable) -> TrafficTable:
-    """Who is reached by which name is as it was, and nothing was left out."""
+    """Renew only the replicas: who is reached by which name is as it was, and nothing was left out."""
     if snapshot.deployments is old.deployments:
         return replace(table, seen=snapshot.seen)
     faults: list[str] = []

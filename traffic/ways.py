@@ -46,7 +46,7 @@ def ways_to(deployments: Sequence[DeploymentInTraffic], faults: list[str]) -> li
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """Which deployment has which host name or path prefix; who comes second is a fault."""
+    """The owner of each host name or path prefix; a deployment that comes second is a fault."""
 
     what: str
     faults: list[str]

@@ -1,1 +1,1 @@
-"""What people and other services ask over HTTP."""
+"""Serves people and other services over HTTP."""

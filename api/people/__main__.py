@@ -19,7 +19,7 @@ from tasks.settings import settings
 
 
 class _PeopleServer(uvicorn.Server):
-    """When asked to end, ends the streams rather than waiting for who listens."""
+    """Ends the streams when asked to end, rather than waiting for who listens."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)

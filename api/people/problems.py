@@ -21,7 +21,7 @@ class NoSuchResourceError(RollwayError):
 
 
 class MethodNotAllowedError(RollwayError):
-    """What has this path is asked with another method."""
+    """The path is known, but not with this method."""
 
 
 class TooManyRequestsError(RollwayError):

@@ -1,4 +1,4 @@
-"""Where the server for people listens, and how much it lets one token ask."""
+"""Settings of the server for people: where it listens, and how much it lets one token ask."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Who may ask: a proxy shows the token of its node id before anything of it is noted."""
+"""Believes a proxy that shows the token of its node id, before anything of it is noted."""
 
 import time
 from dataclasses import dataclass, field

@@ -19,14 +19,14 @@ from traffic.traefik import traefik_document
 
 
 class ShownToken(BaseModel):
-    """What a reader shows of itself, after the `?`."""
+    """The node id and token of a reader, after the `?`."""
 
     node: NodeId | None = None
     token: str = Field("", max_length=100)
 
 
 class TraefikPoll(ShownToken):
-    """How Traefik polls. `throttle_seconds`: its providersThrottleDuration, which is 2 s by default."""
+    """The way Traefik polls. `throttle_seconds`: its providersThrottleDuration, which is 2 s by default."""
 
     node: NodeId
     poll_seconds: float = Field(5, gt=0, le=60)
@@ -37,7 +37,7 @@ Q = TypeVar("Q", bound=ShownToken)
 
 
 def _asked(request: Request, kind: type[Q]) -> tuple[Parts, Q]:
-    """What is asked, by who shows its token. Raises ValidationError and HTTPException."""
+    """Return what is asked, by who shows its token. Raises ValidationError and HTTPException."""
     asked, parts = kind.model_validate(dict(request.query_params)), parts_of(request)
     parts.access.check(asked.node or "", asked.token)
     return parts, asked

@@ -1,4 +1,4 @@
-"""What the server for proxies measures of itself."""
+"""Measurements that the server for proxies makes of itself."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 

@@ -1,4 +1,4 @@
-"""What the pages work with, put together once for each app."""
+"""The parts that pages work with, put together once for each app."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -63,7 +63,7 @@ class Parts:
 
     @property
     def work(self) -> list[Coroutine[Any, Any, None]]:
-        """What goes on while the app serves."""
+        """The work that goes on while the app serves."""
         names, measured = self.names.run(self.publisher.read_soon), (self.measurer.run(), self.demand.run())
         return [self.publisher.run(), self.recorder.run(), self.notices.run(), *measured, names]
 

@@ -1,4 +1,4 @@
-"""Which proxies are there, since when each is silent, and which ids two of them use."""
+"""Knows which proxies are there, since when each is silent, and which ids two of them use."""
 
 import time
 from collections import Counter, deque
@@ -55,7 +55,7 @@ class Presence:
         ]
 
     def kind_of(self, node: str) -> str | None:
-        """What it is: envoy or traefik; None for one that was not heard lately."""
+        """Return envoy or traefik; None for one that was not heard lately."""
         proxy = self._proxies.get(node)
         return proxy.kind if proxy else None
 

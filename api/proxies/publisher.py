@@ -42,7 +42,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What was read, and what was made of it: of the next read only what differs from this is made anew."""
+    """A read, and what was made of it: of the next read only what differs from this is made anew."""
 
     snapshot: TrafficSnapshot
     table: TrafficTable

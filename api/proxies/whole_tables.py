@@ -55,7 +55,7 @@ class WholeTables:
 
 
 def _with(told: Sequence[_Told], table: Watermark) -> Sequence[_Told]:
-    """Who holds a table knows whatever was found to be the same since."""
+    """Note that who holds a table knows whatever was found to be the same since."""
     if told and told[-1].table.version == table.version:
         return *told[:-1], _Told(told[-1].at, table)
     return *told, _Told(time.monotonic(), table)

@@ -61,7 +61,7 @@ def _judge(run: Demo) -> None:
 
 
 def canary_met(run: Demo) -> dict[str, int]:
-    """How many requests met the canary, and how many of them failed."""
+    """Count the requests that met the canary, and those of them that failed."""
     return {"met": run.load.tally.met(_CANARY), "failed": run.load.tally.faults[_CANARY]}
 
 
@@ -116,7 +116,7 @@ def _ending(rollout: RolloutView | None) -> str:
 
 
 def _wait_for_end_of(run: Demo, revision: str) -> int:
-    """How many replicas of the revision still run after a while; 0 as soon as none does."""
+    """Count the replicas of the revision that still run after a while; 0 as soon as none does."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         routes = run.reader.views(RouteView, f"{DEPLOYMENT}/routes", run.name, gone=True, limit=100)

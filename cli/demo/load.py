@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 15.0
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the requests: failures by kind, good answers and faults by the revision that gave them.
+    """The fates of requests: failures by kind, good answers and faults by the revision that gave them.
 
     `worst_seconds`: of the slowest answer. The slow ones are meant to be slow, so `worst_seconds` leaves them out.
     """
@@ -35,11 +35,11 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """How many got no answer, or a wrong one."""
+        """The number of requests that got no answer, or a wrong one."""
         return self.failures.total()
 
     def met(self, revision: str) -> int:
-        """How many requests this revision answered, well or not."""
+        """Count the requests that this revision answered, well or not."""
         return self.revisions[revision] + self.faults[revision]
 
     def as_json(self) -> dict[str, object]:

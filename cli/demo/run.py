@@ -25,7 +25,7 @@ from stack.home.folder import project_root
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What should happen, whether it did, and what was seen."""
+    """A promise: what should happen, whether it did, and what was seen."""
 
     promise: str
     kept: bool

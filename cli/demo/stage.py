@@ -40,7 +40,7 @@ class DemoStage:
 
     @property
     def logs(self) -> Path:
-        """Where the logs of the stack and its replicas are."""
+        """The folder with the logs of the stack and its replicas."""
         return self.home.root / "logs"
 
     @property

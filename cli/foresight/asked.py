@@ -1,4 +1,4 @@
-"""What is to be foreseen: an activation by name, what a file would lead to, or the rest of what is under way."""
+"""Finds what to foresee: an activation by name, what a file would lead to, or the rest of what is under way."""
 
 import random
 from dataclasses import dataclass, replace
@@ -66,7 +66,7 @@ Otherwise = Annotated[
 def asked_for(
     reader: Reader, deployment: str | None, revision: str | None, file: str | None, otherwise: list[str] | None
 ) -> list[AskedAhead]:
-    """What the arguments of a command name. Raises UsageError, and the refusals that the change itself would meet."""
+    """Find what a command's arguments name. Raises UsageError, and the refusals that the change itself would meet."""
     supposing = Supposing.of(_settings(otherwise)) if otherwise else None
     found = _as_it_is(reader, deployment, revision, file)
     return [asked.supposing(supposing) for asked in found] if supposing else found

@@ -139,7 +139,7 @@ def _table(*names: str) -> Iterator[str]:
 
 
 def _row(*cells: str) -> str:
-    """What Markdown would take for a border is escaped."""
+    """Escape what Markdown would take for a border."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

@@ -1,1 +1,1 @@
-"""What people see: status, the film of a rollout, what a wait waits for."""
+"""Shows people status, the film of a rollout, what a wait waits for."""

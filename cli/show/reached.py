@@ -1,4 +1,4 @@
-"""Where a deployment is reached, as something to click on when this machine's stack runs an Envoy."""
+"""Says where a deployment is reached, as something to click on when this machine's stack runs an Envoy."""
 
 import os
 from urllib.parse import urlsplit

@@ -46,7 +46,7 @@ class ReplicaLogs:
         return host_of(self.home) if remote() is None else None
 
     def read_on(self, routes: Collection[RouteView]) -> Pieces:
-        """What is new of each replica; nothing of one whose log cannot be read now."""
+        """Return what is new of each replica; nothing of one whose log cannot be read now."""
         local = ProcessLogs(self.home)
         pieces: Pieces = {}
         elsewhere: dict[str, dict[UUID, int | None]] = {}

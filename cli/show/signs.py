@@ -1,4 +1,4 @@
-"""Who is waited for: a worker that is not heard of, without whom nothing moves, or a person who must say so."""
+"""Says who is waited for: an unheard-of worker, without whom nothing moves, or a person who must say so."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ def silent_parts(signs: SignsOfLife) -> Iterator[str]:
 
 
 def waits_for_person(view: DeploymentView) -> str:
-    """What a person must type before it goes on; empty when it waits for nobody."""
+    """Say what a person must type before it goes on; empty when it waits for nobody."""
     return f"waits for you: rollway {view.waits_for} {view.name}" if view.waits_for else ""
 
 

@@ -1,4 +1,4 @@
-"""How a command ends: the exit codes, and refusals as people and scripts see them."""
+"""The ends of a command: the exit codes, and refusals as people and scripts see them."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from domain.words.errors import InvalidInputError, RollwayError
 
 
 class ExitCode(IntEnum):
-    """What the shell gets."""
+    """The code that the shell gets."""
 
     DONE = 0
     REFUSED = 1
@@ -47,7 +47,7 @@ class WaitsForPersonError(RollwayError):
 
 
 class ElsewhereError(RollwayError):
-    """What is asked for lies on another host, whose name stands in the detail."""
+    """The thing asked for lies on another host, whose name stands in the detail."""
 
     code = "on_another_host"
 

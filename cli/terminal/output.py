@@ -27,11 +27,11 @@ class _Printer(Console):
     """Shows what a terminal would obey, so that no reason, name or log line moves the cursor or sets the title."""
 
     def on_broken_pipe(self) -> None:
-        """Who reads has gone, which a command that follows something takes for its end."""
+        """Raise, as the reader has gone: a command that follows something takes that for its end."""
         raise BrokenPipeError
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is printed, in segments; colours are no part of their texts."""
+        """Return what is printed, in segments; colours are no part of their texts."""
         shown = (
             segment if segment.control else segment._replace(text=storable(segment.text))
             for segment in super().render(renderable, options)
@@ -75,7 +75,7 @@ def printer(*, stderr: bool = False, quiet: bool = False) -> Console:
 
 
 def program() -> str:
-    """How the command is typed here: `rollway`, or the path that it was called by where a shell does not find it."""
+    """Return the command as it is typed here: `rollway`, or the path of the call where a shell does not find it."""
     called, found = sys.argv[0], shutil.which("rollway")
     if Path(called).name != "rollway" or (found and Path(found).samefile(called)):
         return "rollway"
@@ -105,7 +105,7 @@ def columns(*names: str) -> Table:
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """How long before `now`, roughly: 5 min ago."""
+    """Say how long before `now`, roughly: 5 min ago."""
     return f"{roughly(now - at)} ago"
 
 

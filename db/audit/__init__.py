@@ -1,1 +1,1 @@
-"""What no transaction of ours leaves behind, and stored decisions made again."""
+"""Finds what no transaction of ours leaves behind, and makes stored decisions again."""

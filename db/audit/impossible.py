@@ -131,7 +131,7 @@ _PAGE = """
 
 @dataclass(frozen=True, slots=True)
 class ChainPage:
-    """What was found among some receipts. `last`: the place of the last one; None: there are no more."""
+    """The findings among some receipts. `last`: the place of the last one; None: there are no more."""
 
     findings: Sequence[Finding]
     last: Place | None

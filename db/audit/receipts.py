@@ -127,7 +127,7 @@ def made_from_rows(connection: Connection[Any], rollout_id: UUID) -> dict[str, A
 
 
 def deviations_of(connection: Connection[Any], rollout_id: UUID) -> list[str]:
-    """What of a rollout, under way or ended, came otherwise than planned, in words; none of one that is cut."""
+    """Say what of a rollout, under way or ended, came otherwise than planned; none of one that is cut."""
     held, _ = _held(connection, rollout_id)
     return list(held.deviations)
 

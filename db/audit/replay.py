@@ -43,7 +43,7 @@ class DifferingStep:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """How many steps came out as stored, how many record a write that failed, and those that differ."""
+    """Counts of steps that came out as stored, and of those that record a failed write; and those that differ."""
 
     equal: int = 0
     failed_writes: int = 0

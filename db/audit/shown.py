@@ -1,4 +1,4 @@
-"""What people are shown that takes decisions made once more: why a deployment waits, and receipts."""
+"""Shows people what takes decisions made once more: why a deployment waits, and receipts."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -15,7 +15,7 @@ from domain.foresight.why import Why, why
 
 @dataclass(frozen=True, slots=True)
 class WhyView(Why):
-    """Why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far, in words."""
+    """The reason why a deployment waits; `deviations`: what of its rollout came otherwise than planned so far."""
 
     deviations: list[str]
 
@@ -29,7 +29,7 @@ class ReceiptView:
 
 
 def why_shown(connection: Connection[Any], name: str) -> WhyView:
-    """Why the deployment of that name waits. Raises DeploymentNotFoundError."""
+    """Say why the deployment of that name waits. Raises DeploymentNotFoundError."""
     seen = waiting(connection, name)
     otherwise = deviations_of(connection, seen.view.rollout_id) if seen.view.rollout_id else []
     missing = seen.signs.missing_worker or seen.view.overdue

@@ -1,4 +1,4 @@
-"""Where deployments are reached: the command that says so, and what a new deployment gets."""
+"""Sets where deployments are reached: by the command that says so, and for a new deployment."""
 
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -76,7 +76,7 @@ def set_traffic(connection: Connection, command: SetTraffic) -> dict[str, Any]:
 
 
 def take_default_entrances(connection: Connection, deployment_id: UUID, name: str) -> None:
-    """What a new deployment is reached by; what another one has already, stays with that one."""
+    """Give a new deployment its entrances; what another one has already, stays with that one."""
     _take(connection, deployment_id, default_entrances(name))
 
 

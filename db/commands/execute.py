@@ -50,7 +50,7 @@ _STATUS = "SELECT lifecycle, sub_step FROM deployments WHERE name = %s AND lifec
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command did. `repeated`: it had been done before. `statuses`: of the deployments, for the wake."""
+    """The result of a command. `repeated`: it had been done before. `statuses`: of the deployments, for the wake."""
 
     result: Result
     repeated: bool = False
@@ -59,7 +59,7 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a command came.
+    """The way a command came.
 
     `traceparent`: the trace that asked for it. `asked`: the secrets that hosts were asked for; others that it needs
     raise UnaskedSecretsError; None: what hosts said before counts. `role`: what the parts of an apply may do.
@@ -103,7 +103,7 @@ def heed(engine: Engine) -> frozenset[DeploymentLifecycleStatus]:
 
 
 def _heed(connection: Connection, wish: Wish) -> tuple[DeploymentLifecycleStatus, ...]:
-    """What it is refused for stands in the history: nobody waits for the answer."""
+    """Carry the wish out; a refusal stands in the history, as nobody waits for the answer."""
     if not wishes.drop_wish(connection, wish):
         return ()
     connection.execute("SAVEPOINT wish")
@@ -116,7 +116,7 @@ def _heed(connection: Connection, wish: Wish) -> tuple[DeploymentLifecycleStatus
 
 
 def _claim_after_wishes(connection: Connection, name: str) -> Claim:
-    """What was asked before, while somebody held the deployment, comes first."""
+    """Claim the deployment, after what was asked before, while somebody held it."""
     claim = claim_named(connection, name)
     if not claim.is_wished:
         return claim

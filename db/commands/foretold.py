@@ -1,4 +1,4 @@
-"""What a command would lead to: decided by its own rule, on a snapshot that nobody locks, and written nowhere."""
+"""Foretells what a command leads to: by its own rule, on a snapshot that nobody locks, and written nowhere."""
 
 import random
 from dataclasses import dataclass, replace
@@ -32,13 +32,13 @@ class ForetoldCase(StoredCase):
     def activation(
         self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
     ) -> ActivationRequest:
-        """What is asked of the revision with that name. Raises RevisionNotFoundError."""
+        """Read what is asked of the revision with that name. Raises RevisionNotFoundError."""
         del with_secrets
         known = StoredCase.activation(self, revision, supersede=supersede, desired=desired)
         return replace(known, frozen=None)
 
     def changed(self) -> ActivationRequest:
-        """What a rolling update names or would make. Raises what `changed_revision` raises."""
+        """Return what a rolling update names or would make. Raises what `changed_revision` raises."""
         found = changed_revision(self.connection, self.deployment, self.command)
         if isinstance(found, str):
             return self.activation(found, supersede=self.command.supersede)
@@ -68,6 +68,6 @@ def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
 
 
 def plan_of(found: Planned, deployment: str, revision: str) -> Plan:
-    """What was foretold of the deployment, on its way to that revision, wave by wave."""
+    """Return what was foretold of the deployment, on its way to that revision, wave by wave."""
     chance = random.Random(f"{deployment} {revision} 0").random  # noqa: S311  (the same question, the same answer)
     return plan(found.subject, found.now, found.learned, chance)

@@ -97,7 +97,7 @@ def answered(command: Command, result: Mapping[str, Any]) -> dict[str, object]:
 
 
 def answer_again(connection: Connection, command: Command, payload: dict[str, Any]) -> dict[str, Any]:
-    """What was answered the first time. Raises RequestIdReusedError."""
+    """Return what was answered the first time. Raises RequestIdReusedError."""
     query = "SELECT payload, result FROM commands WHERE request_id = %s AND name = %s"
     row = connection.execute(query, (command.request_id, command.task)).fetchone()
     if row is None or not _is_asked_again(connection, command, row[0], payload):

@@ -96,7 +96,7 @@ class StoredCase:
     def activation(
         self, revision: str, *, supersede: bool = False, desired: int | None = None, with_secrets: bool = False
     ) -> ActivationRequest:
-        """What is asked of the revision with that name. Raises RevisionNotFoundError.
+        """Read what is asked of the revision with that name. Raises RevisionNotFoundError.
 
         `with_secrets`: what hosts say of those that it refers to counts. Raises UnaskedSecretsError.
         """
@@ -124,14 +124,14 @@ class StoredCase:
         )
 
     def asked_for(self) -> ActivationRequest:
-        """What an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""
+        """Return what an activation names. Raises RevisionNotFoundError and UnaskedSecretsError."""
         command = self.command
         return self.activation(
             command.revision, supersede=command.supersede, desired=command.desired_replicas, with_secrets=True
         )
 
     def changed(self) -> ActivationRequest:
-        """What a rolling update names or makes. Raises what `next_revision` and `asked_for` raise."""
+        """Return what a rolling update names or makes. Raises what `next_revision` and `asked_for` raise."""
         name = next_revision(self.connection, self.deployment, self.command)
         return self.activation(name, supersede=self.command.supersede, with_secrets=True)
 

@@ -63,7 +63,7 @@ def _sized(dump: Callable[[Any], Any]) -> Pack:
 
 
 def _as_psycopg(example: object) -> Pack:
-    """What it makes of values such as this one."""
+    """Return what it makes of values such as this one."""
     return _sized(Transformer().get_dumper(example, PyFormat.BINARY).dump)
 
 

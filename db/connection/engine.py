@@ -124,7 +124,7 @@ def database_now(connection: psycopg.Connection) -> datetime:
 
 
 def _ping_what_has_rested(made: Engine) -> None:
-    """Where one connection is dead, all are made anew: the server was restarted."""
+    """Ping connections that rested; where one is dead, all are made anew: the server was restarted."""
 
     @event.listens_for(made, "connect")
     @event.listens_for(made, "checkin")

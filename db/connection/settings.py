@@ -1,4 +1,4 @@
-"""Where Postgres is, and how long it may keep us waiting."""
+"""Settings of Postgres: where it is, and how long it may keep us waiting."""
 
 from typing import Annotated, Self
 
@@ -42,7 +42,7 @@ class DatabaseSettings(Settings):
 
     @property
     def patience_seconds(self) -> float | None:
-        """How long an answer may take: a server that works has ended the statement by then. None: no limit."""
+        """The longest time to an answer: a server that works has ended the statement by then. None: no limit."""
         return self.statement_timeout / 1000 + 1.5 if self.statement_timeout else None
 
     @property

@@ -64,7 +64,7 @@ class Claimed(NamedTuple):
 
     @property
     def status(self) -> DeploymentLifecycleStatus | None:
-        """Where it is in its life; None where this release does not know that."""
+        """The place of it in its life; None where this release does not know that."""
         return known_status(self.row.lifecycle, self.row.sub_step)
 
     def deployment(self, routes: Iterable[Route] = (), autoscaling: AutoscalingState = NO_AUTOSCALING) -> Deployment:
@@ -107,7 +107,7 @@ class Claim:
 
     @property
     def late(self) -> float:
-        """How many seconds ago the first of the deployments was due."""
+        """The seconds since the first of the deployments was due."""
         waited = (self.now - claimed.row.due_at for claimed in self.deployments if claimed.row.due_at is not None)
         return max((seconds.total_seconds() for seconds in waited), default=0.0)
 

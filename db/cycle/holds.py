@@ -1,4 +1,4 @@
-"""What holds rollouts, read in the transaction that would move them: freezes, and the groups with what is open there.
+"""Reads what holds rollouts, in the transaction to move them: freezes, and groups with what is open there.
 
 Who asks for a place in a group locks the group's row until its transaction ends, so the last one is not given twice.
 """
@@ -46,7 +46,7 @@ class GoingForward(NamedTuple):
 
 
 class Gates(NamedTuple):
-    """What may hold locked deployments, by the id of each."""
+    """The gates that may hold locked deployments, by the id of each."""
 
     by_deployment: Mapping[UUID, tuple[OpenRollout, Gate]]
 

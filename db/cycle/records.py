@@ -1,4 +1,4 @@
-"""What a chunk leaves on record: the rollouts' clocks and counters, their numbered steps, the timeline for people."""
+"""Records what a chunk did: the rollouts' clocks and counters, their numbered steps, the timeline for people."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

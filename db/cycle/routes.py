@@ -36,7 +36,7 @@ _DRAIN_ROUTES = f"""
 
 @dataclass(frozen=True, slots=True)
 class StrategyApplyResult:
-    """What a chunk wrote: routes created, brought into traffic and drained.
+    """The routes that a chunk created, brought into traffic and drained.
 
     `starting` and `stopping`: the hosts of those created and drained; `unplaced`: how many new ones have none yet.
     """
@@ -61,7 +61,7 @@ class StrategyApplyResult:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRoutes:
-    """What was sent. `hosts`: of the new routes; `drains`: the statement that answers with those of the drained."""
+    """The sent routes. `hosts`: of the new routes; `drains`: the statement that answers with those of the drained."""
 
     hosts: Sequence[str | None]
     promoted: int
@@ -69,7 +69,7 @@ class RecordedRoutes:
     drains: Cursor[tuple[Any, ...]] | None
 
     def result(self) -> StrategyApplyResult:
-        """What it came to; waits for Postgres."""
+        """Return what it came to; waits for Postgres."""
         stopping = self.drains.fetchall() if self.drains else []
         return StrategyApplyResult(
             created=len(self.hosts),

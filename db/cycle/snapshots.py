@@ -19,7 +19,7 @@ from domain.strategies import stored_policy
 
 
 class DeploymentRow(NamedTuple):
-    """What a cycle reads of a row of `deployments`; `failed_revision_id` and what follows: starts that failed."""
+    """A row of `deployments`, as a cycle reads it; `failed_revision_id` and what follows: starts that failed."""
 
     id: UUID
     rollout_id: UUID | None
@@ -163,7 +163,7 @@ def policy_of(row: RolloutRow) -> DeploymentPolicy:
 
 
 def counts_of(row: RolloutRow) -> RouteCounts:
-    """How many active routes the rollout's new revision has."""
+    """Count the active routes of the rollout's new revision."""
     return RouteCounts(row.starting, row.healthy, row.idle)
 
 

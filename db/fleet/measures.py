@@ -1,4 +1,4 @@
-"""What is measured of the whole fleet: gauges, each with the query that reads it."""
+"""Measures of the whole fleet: gauges, each with the query that reads it."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""What subscriptions are still to be told: written in the transaction that it is about, claimed to be sent."""
+"""Keeps what subscriptions are still to be told: written where it happens, claimed to be sent."""

@@ -1,1 +1,1 @@
-"""What proxies should know, and what they have acknowledged."""
+"""Reads what proxies should know, and keeps what they acknowledged."""

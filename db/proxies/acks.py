@@ -153,7 +153,7 @@ def note_proxies(connection: Connection, seen: Iterable[SeenProxy]) -> None:
 
 
 def note_acks(connection: Connection, acks: Sequence[Ack]) -> None:
-    """What these proxies know from now on. Unknown proxies are left out."""
+    """Note what these proxies know from now on. Unknown proxies are left out."""
     if acks:
         connection.execute(_NOTE_ACKS, _ACKS.arrays((ack.node_id, ack.version, ack.seen) for ack in acks))
 

@@ -1,4 +1,4 @@
-"""What proxies told of the answers of a rollout: intervals, and the counters that the next one goes on from."""
+"""Keeps what proxies told of a rollout's answers: intervals, and the counters that the next one goes on from."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -126,7 +126,7 @@ def intervals_of(connection: Connection[Any], rollout_id: UUID) -> list[Interval
 
 
 def counters_of(connection: Connection[Any], rollout_id: UUID) -> dict[str, Counters]:
-    """What each proxy's counters showed at the last look of this rollout, by node id."""
+    """Read what each proxy's counters showed at the last look of this rollout, by node id."""
     return {
         node: Counters(uptime, _from_json(of_revisions), refused, Copies(*copies))
         for node, uptime, of_revisions, refused, *copies in connection.execute(_COUNTERS, (rollout_id,))

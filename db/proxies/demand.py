@@ -1,4 +1,4 @@
-"""What proxies are asked of deployments whose autoscaling rules have source 'proxy', and which proxies should tell."""
+"""Reads what proxies are asked of deployments whose autoscaling rules have source 'proxy', and who should tell."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ _PROXIES = f"""
 
 
 class Demanded(NamedTuple):
-    """What is to be known at the database's time `now`, who is asked, and the node ids of all that should tell."""
+    """The demand to read at the database's time `now`, who is asked, and the node ids of all that should tell."""
 
     series: Sequence[DemandSeries]
     asked: Sequence[LiveProxy]

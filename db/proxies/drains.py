@@ -48,7 +48,7 @@ _TOLD = f"""
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What proxies told of draining routes, as of the database's time `now`: the last look at each that there was.
+    """The looks of proxies at draining routes, as of the database's time `now`: the last at each that there was.
 
     `do_proxies_tell`: there are live proxies, and each has a port where it tells what is under way.
     `have_proxies_told`: each is known to tell there.
@@ -66,13 +66,13 @@ def routes_to_look_at(connection: Connection[Any]) -> list[UUID]:
 
 
 def note_drain_looks(connection: Connection[Any], under_way: Mapping[UUID, int]) -> bool:
-    """What all live proxies told of these routes. Returns whether one of them may be stopped now that it is idle."""
+    """Note what all live proxies told of these routes. Returns whether one may be stopped now that it is idle."""
     found = connection.cursor(row_factory=scalar_row).execute(_NOTE, _LOOKS.arrays(under_way.items())).fetchall()
     return IDLE_LOOKS in found
 
 
 def told_of_drains(connection: Connection[Any], route_ids: Iterable[UUID]) -> Told:
-    """What proxies told of these routes: one statement."""
+    """Read what proxies told of these routes: one statement."""
     rows = connection.execute(_TOLD, (list(route_ids),)).fetchall()
     looks = {route_id: DrainLook(under_way, idle_looks) for *_, route_id, under_way, idle_looks in rows if route_id}
     now, do_tell, have_told, *_ = rows[0]

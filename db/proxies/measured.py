@@ -1,4 +1,4 @@
-"""What proxies are asked to tell: the rollouts whose next interval is due, and where the live proxies are."""
+"""Reads what proxies are asked to tell: the rollouts whose next interval is due, and where live proxies are."""
 
 import math
 from collections.abc import Collection

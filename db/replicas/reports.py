@@ -1,4 +1,4 @@
-"""What became of routes, in bulk: written once, their deployments marked, failures counted where they count."""
+"""Reports on routes, in bulk: written once, their deployments marked, failures counted where they count."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from domain.replicas.reported import Became, News, counters_after, failures_afte
 
 @dataclass(frozen=True, slots=True)
 class RouteReport:
-    """What became of a route. Nothing happens when its status is no longer `was`: someone else was faster.
+    """A report on a route. Nothing happens when its status is no longer `was`: someone else was faster.
 
     Nor does a report bring a route back that is on its way out or gone.
 
@@ -115,7 +115,7 @@ class ReportedRoute(NamedTuple):
 
 
 class _Counters(NamedTuple):
-    """What has been counted of a deployment and of its running rollout, if there is one."""
+    """The counters of a deployment and of its running rollout, if there is one."""
 
     id: UUID
     failed_revision_id: UUID

@@ -1,4 +1,4 @@
-"""Which secrets hosts are asked for, by their references, and what each answers. No value comes here."""
+"""Keeps which secrets hosts are asked for, by reference, and what each answers. No value comes here."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -76,13 +76,13 @@ def ask_for_secrets(connection: Connection, references: Sequence[str]) -> None:
 
 
 def secret_checks(connection: Connection, references: Sequence[str]) -> list[SecretCheck]:
-    """What the hosts that may get replicas say of these secrets."""
+    """Read what the hosts that may get replicas say of these secrets."""
     asked = _ASKED.arrays(_of_each_host(connection, references))
     return [SecretCheck(*row) for row in connection.cursor().execute(_CHECKS, asked).fetchall()]
 
 
 def secrets_to_check(connection: Connection, host: str, again_after_seconds: float, limit: int) -> list[AskedSecret]:
-    """What the host was asked for and has not looked at since, then what it lacked when it looked a while ago.
+    """Read what the host was asked for and has not looked at since, then what it lacked when it looked a while ago.
 
     No more than `limit`, those first that have waited longest.
     """

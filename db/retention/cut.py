@@ -92,13 +92,13 @@ def cut_deployment(connection: Connection, retention: Retention, deployment_id: 
 
 
 def rows_to_cut(connection: Connection, retention: Retention, ids: Sequence[UUID]) -> Counter[str]:
-    """How many rows of each table may go of these deployments, ROWS of each deployment counted at most."""
+    """Count the rows of each table that may go of these deployments, ROWS of each deployment counted at most."""
     counted = connection.execute(_COUNT, _parameters(retention, ids, ROWS)).fetchall()
     return Counter(dict(counted))
 
 
 def commands_to_cut(connection: Connection, retention: Retention) -> int:
-    """How many request ids may be forgotten, 100,000 counted at most."""
+    """Count the request ids that may be forgotten, 100,000 at most."""
     ((count,),) = connection.execute(_COUNT_COMMANDS, _parameters(retention, [], _MOST_COUNTED)).fetchall()
     return int(count)
 

@@ -117,7 +117,7 @@ class DeploymentView:
 
     @property
     def why(self) -> str:
-        """What the last look found; nobody has looked yet at a deployment that is pending with a revision."""
+        """The last look's finding; nobody has looked yet at a deployment that is pending with a revision."""
         is_new = self.lifecycle is Lifecycle.PENDING and self.current_revision
         return f"waiting for a worker to begin with {self.current_revision}" if is_new else self.reason
 

@@ -1,4 +1,4 @@
-"""What the reads for people come to as JSON: the same for `--json` and for services that ask by a task."""
+"""Turns reads for people into JSON: the same for `--json` and for services that ask by a task."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -43,13 +43,13 @@ def rollout_document(connection: Connection[Any], rollout_id: UUID) -> dict[str,
 
 
 def begin_reading(connection: Connection[Any]) -> None:
-    """What a read for people begins with: all of it is of one moment, and filters that are left out cost nothing."""
+    """Begin a read for people: all of it is of one moment, and filters that are left out cost nothing."""
     connection.execute(_SNAPSHOT)
     connection.execute(_PLANNED_ANEW)
 
 
 def answer_of(connection: Connection[Any], query: Query) -> dict[str, Any]:
-    """What a query asks for, from one snapshot of Postgres, in values of JSON alone. Raises what finding it raises."""
+    """Answer a query, from one snapshot of Postgres, in values of JSON alone. Raises what finding it raises."""
     begin_reading(connection)
     answer: dict[str, Any] = plain(_ANSWERS[type(query)](connection, query))
     return answer

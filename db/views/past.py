@@ -30,7 +30,7 @@ _LAST = "SELECT to_revision_id, outcome FROM rollouts WHERE deployment_id = %s O
 
 
 def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[EndedRollout]:
-    """What an undo looks back over, the eldest first."""
+    """Read what an undo looks back over, the eldest first."""
     rows = connection.execute(_ENDED, (deployment_id, _REMEMBERED)).fetchall()
     return [
         EndedRollout(KnownRevision(*row[:3]), KnownRevision(*row[3:6]), RolloutOutcome(row[6]), *row[7:])
@@ -39,7 +39,7 @@ def ended_rollouts(connection: Connection[Any], deployment_id: UUID) -> list[End
 
 
 def past_of(connection: Connection[Any], view: DeploymentView) -> Past:
-    """What the rules of commands know of the deployment beside its snapshot."""
+    """Read what the rules of commands know of the deployment beside its snapshot."""
     other = connection.execute(_OTHER, (view.id, view.current_revision_id, view.deploying_revision_id)).fetchone()
     last = connection.execute(_LAST, (view.id,)).fetchone()
     return Past(

@@ -93,7 +93,7 @@ def last_failed_route(connection: Connection[Any], deployment_id: UUID) -> Route
 
 
 def failing_start(connection: Connection[Any], deployment_id: UUID, failed_starts: int) -> FailingStart | None:
-    """Why the last start failed, where the starts of now fail."""
+    """Say why the last start failed, where the starts of now fail."""
     if not failed_starts or (failed := last_failed_route(connection, deployment_id)) is None:
         return None
     (came_up,) = connection.execute(_CAME_UP, (failed.revision_id,)).fetchall()[0]

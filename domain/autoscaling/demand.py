@@ -14,7 +14,7 @@ WINDOW_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DemandSeries:
-    """What rules with source 'proxy' read of a deployment.
+    """The demand that rules with source 'proxy' read of a deployment.
 
     `serving`: its healthy replicas in traffic. `is_per_replica`: the number for each of them, not for all together.
     """
@@ -29,7 +29,7 @@ class DemandSeries:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one proxy shows of a deployment, which it began `uptime` seconds ago.
+    """The numbers that a proxy shows of a deployment, which it began `uptime` seconds ago.
 
     `requests`: answered since then, those among them for which there was no replica. `under_way`: answers at replicas
     that do not leave.
@@ -42,7 +42,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class DemandLook:
-    """What proxies showed of a deployment at one moment, by node id. `seconds`: when, on a clock that is never set.
+    """Proxies' numbers of a deployment at one moment, by node id. `seconds`: when, on a clock that is never set.
 
     `expected`: the node ids of all that should tell. One that may still send requests is among them.
     """
@@ -74,7 +74,7 @@ def value_of_demand(series: DemandSeries, looks: Sequence[DemandLook], now: date
 
 
 def _in_a_row(node: str, looks: Sequence[DemandLook]) -> Iterator[tuple[float, Shown]]:
-    """What a proxy showed, the newest first, back to where it missed a look or began anew."""
+    """Yield what a proxy showed, the newest first, back to where it missed a look or began anew."""
     later: Shown | None = None
     for look in reversed(looks):
         shown = look.shown.get(node)

@@ -52,7 +52,7 @@ def evaluate_rules(
     last_autoscaled_at: datetime | None,
     now: datetime,
 ) -> Scaling | None:
-    """What the first rule that fires makes of `desired`; None when all are quiet."""
+    """Return what the first rule that fires makes of `desired`; None when all are quiet."""
     judged = judge_rules(rules, metrics, desired, last_autoscaled_at, now)
     return next((found for found in judged if isinstance(found, Scaling)), None)
 
@@ -64,7 +64,7 @@ def judge_rules(
     last_autoscaled_at: datetime | None,
     now: datetime,
 ) -> list[Scaling | Quiet]:
-    """What each rule says, in their order."""
+    """Return what each rule says, in their order."""
     values = {value.series: value for value in metrics}
     return [_judge(rule, values.get(rule.series), desired, last_autoscaled_at, now) for rule in rules]
 

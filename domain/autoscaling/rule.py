@@ -21,7 +21,7 @@ MetricNumber = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 
 
 class MetricSource(StrEnum):
-    """Where a metric comes from: the Prometheus text page of replicas, another service that pushes it, or proxies."""
+    """The source of a metric: the Prometheus text page of replicas, another service that pushes it, or proxies."""
 
     REPLICAS = "replicas"
     PUSHED = "pushed"
@@ -29,14 +29,14 @@ class MetricSource(StrEnum):
 
 
 class ProxyMetric(StrEnum):
-    """What proxies tell of a deployment."""
+    """The numbers that proxies tell of a deployment."""
 
     REQUESTS_PER_SECOND = "requests_per_second"
     ANSWERS_UNDER_WAY = "answers_under_way"
 
 
 class Comparator(StrEnum):
-    """How a value is held against the threshold."""
+    """The way a value is held against the threshold."""
 
     ABOVE = ">"
     AT_LEAST = ">="
@@ -57,7 +57,7 @@ _HOLDS: dict[Comparator, Callable[[float, float], bool]] = {
 
 
 class Aggregate(StrEnum):
-    """How the values of several replicas become one."""
+    """The way the values of several replicas become one."""
 
     AVG = "avg"
     SUM = "sum"
@@ -78,7 +78,7 @@ _COMBINES: dict[Aggregate, Callable[[Sequence[float]], float]] = {
 
 
 class AutoscalingRule(BaseModel):
-    """When `metric` (comparator) `threshold`, `step` replicas more, or fewer when it is negative, within min and max.
+    """Adds `step` replicas, or takes away if negative, within min and max, when `metric` (comparator) `threshold`.
 
     A rule never moves against the sign of its step: a count outside min and max, which a person may set, stays until
     a rule that goes that way fires.
@@ -143,7 +143,7 @@ class AutoscalingRule(BaseModel):
 
     @property
     def series(self) -> str:
-        """What it reads, in words that are equal for two rules exactly when they read the same."""
+        """The read values, in words that are equal for two rules exactly when they read the same."""
         match self.source:
             case MetricSource.PUSHED:
                 return self.metric

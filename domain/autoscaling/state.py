@@ -1,4 +1,4 @@
-"""What a snapshot holds for autoscaling: the rules, the values that they read, and when one fired last."""
+"""The snapshot's part for autoscaling: the rules, the values that they read, and when one fired last."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,1 +1,1 @@
-"""What people and other services may ask for: a payload for each command and each query."""
+"""The requests of people and other services: a payload for each command and each query."""

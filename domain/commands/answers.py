@@ -1,4 +1,4 @@
-"""What each command answers, in `result`."""
+"""The answers of commands, in `result`."""
 
 from typing import Any, Literal
 
@@ -123,7 +123,7 @@ class Activated(SteeredAnswer):
 
 
 class AppliedDocument(Answer):
-    """What became of one document."""
+    """The outcome of one document."""
 
     deployment: str
     """The name of its deployment."""

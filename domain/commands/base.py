@@ -23,7 +23,7 @@ DEPLOYMENT = "/v1/deployments/{deployment}"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How a command is asked for over HTTP, and by whom.
+    """The way a command is asked for over HTTP, and by whom.
 
     `role`: the least that may ask; `is_of_fleet`: only tokens for all deployments may. `example`: of its body, with
     every field that it needs. `status`: when it is done. `label`: what its button says; without one it has no button.
@@ -46,7 +46,7 @@ class Door:
 
 
 class Command(BaseModel):
-    """What every command carries."""
+    """The fields of every command."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     task: ClassVar[str]
@@ -91,7 +91,7 @@ class StartingCommand(Starting, DeploymentCommand):
 
 
 class Query(BaseModel):
-    """What every query carries. It changes nothing, so it needs no request id."""
+    """The fields of every query. It changes nothing, so it needs no request id."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     task: ClassVar[str]

@@ -48,7 +48,7 @@ class AddRevision(DeploymentCommand):
     @field_validator("spec")
     @classmethod
     def _holds_no_mask(cls, spec: RevisionSpec, info: ValidationInfo) -> RevisionSpec:
-        """What was read with its values masked would run with *** in their place."""
+        """Refuse what was read with its values masked: it would run with *** in their place."""
         if info.data.get("values_of") is None and (masked := names_masked(spec.env)):
             raise ValueError(f"env.{masked[0]}: {MASK} stands where a value is not shown; write the value itself")
         return spec

@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CommandField:
-    """What a command takes.
+    """A field of a command.
 
     `kind`: `words` are several texts, `values` are fields with their values, `documents` are several of these.
     `least` and `most`: of a number, or of the characters of a text. `choices`: the only texts that are taken. `unit`:
@@ -51,7 +51,7 @@ def model_schema(model: type[BaseModel]) -> Schema:
 
 @cache
 def fields_of(command: type[Command]) -> tuple[CommandField, ...]:
-    """What the command takes beside who asks, why, and the deployment in its path; what is needed comes first."""
+    """Return what the command takes beside who asks, why, and the deployment in its path; what is needed first."""
     schema = model_schema(command)
     needed = schema.get("required", ())
     known = {*Command.model_fields, "expected_version", *({"deployment"} & set(named_in(command.door.path)))}
@@ -99,7 +99,7 @@ def _kind(said: Schema) -> Kind:
 
 
 def _inlined(said: Schema, models: Mapping[str, Schema]) -> Schema:
-    """What a field holds where it is not null, with what is said of the field itself."""
+    """Return what a field holds where it is not null, with what is said of the field itself."""
     (first, *_) = _forms(said, models)
     beside = {name: value for name, value in said.items() if name not in ("anyOf", "$ref")}
     inner = {name: value for name, value in first.items() if name not in ("title", "description")}

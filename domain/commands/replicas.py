@@ -1,4 +1,4 @@
-"""What is told of replicas and their hosts: by other systems, and by people."""
+"""Commands that tell of replicas and their hosts: of other systems, and of people."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -49,7 +49,7 @@ class ForgetHost(Command):
 
 
 class ReportRoute(Command):
-    """What another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
+    """Tell what another system knows of a replica of the runtime `external`. One that stopped unasked has failed."""
 
     task = "rollway.report_route"
     answer = RouteReported

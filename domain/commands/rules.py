@@ -25,7 +25,7 @@ class Case(Protocol):
 
     @property
     def asking(self) -> Asking:
-        """Who asks, and when."""
+        """The asker, and the time."""
 
     def asked_for(self) -> ActivationRequest:
         """The revision that an activation names. Raises RevisionNotFoundError."""

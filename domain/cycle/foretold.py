@@ -1,4 +1,4 @@
-"""What decisions leave behind, finished: whoever writes these values copies them, and asks nothing more."""
+"""Finishes what decisions leave behind: whoever writes these values copies them, and asks nothing more."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from domain.model.deployment import Deployment, Rollout, RolloutOutcome, Traffic
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """What one decision leaves behind.
+    """The traces that one decision leaves behind.
 
         a wait               nothing but its reason and the next look; the rollout where its clock stops or goes on
         a step of many       a record of the timeline, and the rollout
@@ -66,7 +66,7 @@ def new_routes(changing: Iterable[ClassifiedDecision]) -> list[NewRoute]:
 
 
 def foretold(decisions: Iterable[ClassifiedDecision], phase: str, now: datetime) -> list[Foretold]:
-    """What each of these decisions leaves behind, in their order. `phase`: the name of the handler that made them."""
+    """Return what each of these decisions leaves, in their order. `phase`: the name of the handler that made them."""
     return [
         _changed(decision, phase, now) if decision.changes_anything else _waited(decision, now)
         for decision in decisions

@@ -26,7 +26,7 @@ class HistoryKey:
 
 
 def history_key(phase: str, classified: ClassifiedDecision) -> HistoryKey:
-    """What this decision is remembered as."""
+    """Return what this decision is remembered as."""
     rollout = classified.deployment.rollout
     return HistoryKey(
         rollout_id=rollout.id if rollout else None,

@@ -1,4 +1,4 @@
-"""When a deployment that is due has waited too long for a worker to look: what people, pages and alerts are told."""
+"""Says when a deployment that is due has waited too long for a worker: to people, pages and alerts."""
 
 from datetime import datetime, timedelta
 

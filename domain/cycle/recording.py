@@ -42,7 +42,7 @@ def inputs_json(deployment: Deployment, now: datetime) -> bytes:
 
 
 def inputs_from_json(raw: dict[str, Any]) -> tuple[Deployment, datetime]:
-    """What `inputs_json` was given. The policy goes through its strategy's own model.
+    """Return what `inputs_json` was given. The policy goes through its strategy's own model.
 
     One that this release cannot read fails when it is used, as it does in a cycle.
     """
@@ -59,12 +59,12 @@ def _told_flat(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changes_from_json(decision: Mapping[str, Any]) -> RouteChanges:
-    """What a decision does to routes, from what `decision_json` gave."""
+    """Return what a decision does to routes, from what `decision_json` gave."""
     return _CHANGES.validate_python(decision["changes"])
 
 
 def decision_json(classified: ClassifiedDecision) -> bytes:
-    """What was decided, as JSON text. A route that is created has no id yet, so two of these can be compared."""
+    """Write the decision as JSON text. A route that is created has no id yet, so two of these can be compared."""
     return _DECIDED.dump_json(
         _Decided(
             classified.verdict,

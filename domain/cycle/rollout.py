@@ -14,7 +14,7 @@ from domain.words.errors import NoRolloutError
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """What a new rollout needs to know. `desired`: the size that comes with the revision, if one does.
+    """The beginning of a rollout. `desired`: the size that comes with the revision, if one does.
 
     `is_undo`: it moves the traffic as soon as it can, whatever its policy waits for.
     """
@@ -102,7 +102,7 @@ def is_judged(rollout: Rollout) -> bool:
 
 
 def wait_in_words(deployment: Deployment, now: datetime) -> str:
-    """What the next look at the rollout waits for, as its strategy says it; empty where it goes on."""
+    """Say what the next look at the rollout waits for, as its strategy does; empty where it goes on."""
     wait = EVALUATOR.wait_of(deployment, now)
     return wait.waits.reason if wait and wait.waits else ""
 
@@ -135,7 +135,7 @@ def rollout_of(deployment: Deployment, verb: str) -> Rollout:
 
 
 def guard_of(deployment: Deployment) -> Budget:
-    """What Postgres holds the running rollout to: the widest of the budgets for the way there and the way back."""
+    """Return what Postgres holds the running rollout to: the widest of the budgets for the way there and back."""
     rollout = rollout_of(deployment, "guard")
     sizes = (rollout.desired_at_start, rollout.desired_with_revision)
     budgets = [EVALUATOR.budget(replace(deployment, desired_replicas=size)) for size in sizes if size is not None]

@@ -1,4 +1,4 @@
-"""How a deployment stands, in a word and a tone: for every list and page that shows many at once."""
+"""Says how a deployment stands, in a word and a tone: for every list and page that shows many at once."""
 
 from typing import Literal, NamedTuple
 
@@ -15,7 +15,7 @@ class Standing(NamedTuple):
 
 
 def standing(status: DeploymentLifecycleStatus, *, is_paused: bool, is_asked: bool, is_degraded: bool) -> Standing:
-    """What to say first of it. `is_asked`: a person is waited for.
+    """Choose what to say first of it. `is_asked`: a person is waited for.
 
     rolling back            -> rolling back
     paused                  -> paused

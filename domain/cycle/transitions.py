@@ -17,7 +17,7 @@ RETRY_SECONDS = 60
 
 
 class RevisionMove(StrEnum):
-    """What happens to the deployment's revision pointers."""
+    """The change of a deployment's revision pointers."""
 
     KEEP = "keep"
     SWAP = "swap"
@@ -26,7 +26,7 @@ class RevisionMove(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Where one verdict leads. `to` None: the deployment keeps its status.
+    """The outcome of a verdict. `to` None: the deployment keeps its status.
 
     `degraded`: True marks the deployment as degraded until a later try; False removes the mark; None leaves it.
     """
@@ -41,7 +41,7 @@ STAY = Transition()
 
 @dataclass(frozen=True, slots=True)
 class DeploymentStatusTransitions:
-    """Where each verdict leads. A handler must say it for the verdicts that end its phase."""
+    """The outcomes of all verdicts. A handler must give those that end its phase."""
 
     success: Transition
     expired: Transition
@@ -93,7 +93,7 @@ class ClassifiedDecision:
 
     @property
     def awaited_verb(self) -> str | None:
-        """What a person must type before the rollout goes on; None where nobody is waited for."""
+        """The verb that a person must type to go on; None where nobody is waited for."""
         waits = self.waits if self.clock_stopped else None
         return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
 
@@ -107,7 +107,7 @@ class ClassifiedDecision:
 
 
 class Wait(NamedTuple):
-    """What is written of a decision that waits: its reason, and when to look again."""
+    """The record of a decision that waits: its reason, and when to look again."""
 
     reason: str
     due_at: datetime | None

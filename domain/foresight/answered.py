@@ -1,4 +1,4 @@
-"""What callers met during a rollout, by revision, as far as proxies told."""
+"""Sums up what callers met during a rollout, by revision, as far as proxies told."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate

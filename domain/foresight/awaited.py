@@ -1,4 +1,4 @@
-"""What a wait is for, in words: what its decision says of it, with what is known of replicas, hosts and secrets."""
+"""Says what a wait is for: what its decision says of it, with what is known of replicas, hosts and secrets."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from domain.words.numbers import duration
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What is waited for, in words. `name`: of the route or host, or what a person types. `usually`: of the past."""
+    """The thing waited for, in words. `name`: of the route or host, or what a person types. `usually`: of the past."""
 
     kind: WaitsFor
     words: str
@@ -21,7 +21,7 @@ class Awaited:
 
 
 def awaited(deployment: Deployment, waits: Waits, around: Around, now: datetime) -> Awaited:
-    """What is known around the deployment tells a replica from its host, or from what that lacks."""
+    """Return what is awaited: a replica, or its host or what that lacks, by what is known around the deployment."""
     if waits.kind is WaitsFor.ROUTE:
         return _of_route(deployment, waits, around, now)
     name = deployment.name
@@ -71,7 +71,7 @@ def _of_host(deployment: Deployment, route: Route, around: Around) -> Awaited | 
 
 
 def _doing(route: Route, waits: Waits, around: Around) -> tuple[str, Span | None]:
-    """What the replica is at, and how long that usually takes."""
+    """Return what the replica is at, and how long that usually takes."""
     match route.status:
         case RouteStatus.PROVISIONING:
             return "starting", Span.of(around.learned.starts) if around.learned.starts else None

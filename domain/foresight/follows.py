@@ -1,4 +1,4 @@
-"""What ends a wait by itself, if nothing else does: the decision is asked at each time that it names."""
+"""Finds what ends a wait by itself, if nothing else does: the decision is asked at each time that it names."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,7 +25,7 @@ class End:
 
 
 def waits_of(decision: ClassifiedDecision) -> Waits:
-    """What a wait is for. Raises ValueError for a decision that changes something."""
+    """Return what a wait is for. Raises ValueError for a decision that changes something."""
     if decision.waits is None:
         raise ValueError(f"{decision.deployment.name} does not wait: {decision.reason}")
     return decision.waits

@@ -1,4 +1,4 @@
-"""Why a deployment waits: what for, which inequality blocks it, how long that usually takes, and what happens then.
+"""Explains why a deployment waits: for what, which inequality blocks it, how long that usually takes, what then.
 
     it is destroyed                                           nothing
     it is at rest, and its revision has answered nobody       what proxies tell
@@ -56,7 +56,7 @@ class Why:
 
 
 def why(deployment: Deployment, now: datetime, around: Around = NOTHING_KNOWN) -> Why:
-    """Why this snapshot waits at the database's time `now`."""
+    """Explain why this snapshot waits at the database's time `now`."""
     if deployment.status.lifecycle is Lifecycle.DESTROYED:
         gone = Awaited(WaitsFor.NOTHING, f"{deployment.name} is destroyed and waits for nothing")
         return _told(deployment, gone, End(None, "nothing follows"), now)
@@ -116,7 +116,7 @@ def _worker(decision: ClassifiedDecision, around: Around) -> Awaited:
 
 
 def _with_worker(told: Awaited, around: Around) -> Awaited:
-    """What a replica is to do, a worker does."""
+    """Add that the worker is missing, where a replica is to do something: a worker does that."""
     if not around.missing_worker or told.kind in (WaitsFor.PERSON, WaitsFor.NOTHING):
         return told
     return replace(told, kind=WaitsFor.WORKER, words=f"{told.words}; but {around.missing_worker}")

@@ -30,7 +30,7 @@ class WrongInstallationError(RollwayError):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the database says of itself. `contract`: that of the newest release that has migrated it."""
+    """An installation as the database has it. `contract`: that of the newest release that has migrated it."""
 
     id: UUID
     contract: int

@@ -21,7 +21,7 @@ def _count(variable: str, default: int) -> int:
 
 
 class Retention(Settings):
-    """How many days something is kept, and how many of it are kept of each deployment, however old they are.
+    """The days that something is kept, and how many of it are kept of each deployment, however old they are.
 
     Cut is what is older than its days, is not among the newest of its deployment, and that nothing needs:
 
@@ -63,7 +63,7 @@ _MEGABYTE = 1024 * 1024
 
 
 class LogLimits(Settings):
-    """How big the logs of a host's replicas and of its stack may become, and how long those of ended replicas stay."""
+    """Limits of a host's logs of replicas and stack: how big they may become, and how long those of the ended stay."""
 
     megabytes: float = Field(
         10,

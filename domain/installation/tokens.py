@@ -1,4 +1,4 @@
-"""Who may ask what over HTTP: a token has a role, and perhaps only some deployments."""
+"""Says who may ask what over HTTP: a token has a role, and perhaps only some deployments."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ _DAYS = 3650
 
 
 class Role(StrEnum):
-    """What the bearer of a token may do; each may do what the ones before it may."""
+    """The rights of a token's bearer: each role may do what the ones before it may."""
 
     VIEWER = "viewer"
     RELEASER = "releaser"

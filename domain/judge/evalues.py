@@ -18,7 +18,7 @@ _GOOD = (0, 0.1, 0.25, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one interval brought: how many requests each side got, and how many failures came.
+    """The tally of one interval: how many requests each side got, and how many failures came.
 
     `shares`: the lowest and the highest share that the canary had of what was sent while these requests were; None says
     that of this interval. `waiting`: how many are under way to the canary beyond its share.

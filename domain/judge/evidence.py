@@ -1,4 +1,4 @@
-"""What an interval says: the answers of both sides, as failures, refusals or slow first bytes among what was sent."""
+"""Reads an interval: the answers of both sides, as failures, refusals or slow first bytes among what was sent."""
 
 import math
 from bisect import bisect_left
@@ -31,7 +31,7 @@ class Sent(NamedTuple):
 
 
 def exposed(before: Exposure, told: Evidence) -> Exposure:
-    """What was sent and done until the end of this interval."""
+    """Return what was sent and done until the end of this interval."""
     canary, control = told.canary, told.control
     now = Exposure(
         (*before.recent[1 - WINDOWS[-1] :], (canary.begun, control.begun)),
@@ -47,7 +47,7 @@ def exposed(before: Exposure, told: Evidence) -> Exposure:
 
 
 def sent(exposure: Exposure) -> Sent:
-    """What is asked of each interval at its end.
+    """Return what is asked of each interval at its end.
 
     The share is looked for in the last 1, 2, 4 ... 64 intervals, for what fails in an interval was sent in one of them:
     in those windows in which the canary got enough, for of few requests the highest share is a matter of luck. It is 0
@@ -66,7 +66,7 @@ def _shares(newest_first: Sequence[tuple[int, int]]) -> tuple[float, float]:
 
 
 def _owed(exposure: Exposure) -> int:
-    """How many are under way to the canary beyond what its share of those that are under way would surely be.
+    """Count what is under way to the canary beyond what its share of all under way would surely be.
 
     Both are known exactly: what was sent, less what ended. Where answers take as long on both sides, each that is under
     way is the canary's with its share of what was sent. So in the mean it has r = share / (1 - share) times as many as

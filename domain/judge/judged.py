@@ -1,4 +1,4 @@
-"""What a judge finds of a canary: harm, good enough or undecided, with the numbers that say so.
+"""Judges a canary: harm, good enough or undecided, with the numbers that say so.
 
 harm shown, over all its weights                   -> abort
 good enough in each measure, at this weight, and
@@ -22,7 +22,7 @@ from domain.words.numbers import duration
 
 
 class Found(StrEnum):
-    """What a judge finds."""
+    """The finding of a judge."""
 
     HARM = "harm"
     GOOD = "good"
@@ -32,14 +32,14 @@ class Found(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is found, and the sentence with the numbers."""
+    """A finding, and the sentence with the numbers."""
 
     found: Found
     sentence: str
 
 
 class MeasureFound(NamedTuple):
-    """What one measure has come to, over all weights and at this one, in words, and its log e-values for harm and good.
+    """The stand of one measure, over all weights and at this one, in words, and its log e-values for harm and good.
 
     `name`: as its settings are called. `is_nothing`: neither side has any of it here. Slow answers, and those that do
     not come, share a chance.
@@ -54,7 +54,7 @@ class MeasureFound(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What the log e-values of harm and of good must reach; the chances are shared out among all that may abort."""
+    """The bounds that log e-values of harm and good must reach; the chances are shared among all that may abort."""
 
     harm: float
     good: float
@@ -88,7 +88,7 @@ def measures(settings: Judge, sums: Sums) -> Iterator[MeasureFound]:
 
 
 def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_copies: bool = False) -> Judged:
-    """What all evidence says of a canary whose present weight every live proxy has known `since`.
+    """Judge all evidence of a canary whose present weight every live proxy has known `since`.
 
     `had_copies`: they were judged before.
     """
@@ -112,7 +112,7 @@ def judge(settings: Judge, sums: Sums, since: datetime, now: datetime, *, had_co
 
 
 def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
-    """What copies say, of requests that only read, of which every live proxy has known `since`.
+    """Judge copies, of requests that only read, of which every live proxy has known `since`.
 
     Nobody counts which failures of the old revision were of such requests. All of them are taken for that, which speaks
     for the canary. A copy fails when its original does, more often than by chance: that speaks for it too, so the
@@ -127,12 +127,12 @@ def judge_copies(settings: Judge | None, sums: Sums, since: datetime) -> Judged:
 
 
 def over_at(settings: Judge, since: datetime) -> datetime:
-    """When the judge gives up, at a weight that every live proxy has known `since`."""
+    """Return when the judge gives up, at a weight that every live proxy has known `since`."""
     return since + timedelta(seconds=settings.at_most.seconds)
 
 
 def _enough(settings: Judge, here: Sums, since: datetime, now: datetime) -> str:
-    """What is missing of at_least; empty for nothing."""
+    """Say what is missing of at_least; empty for nothing."""
     seconds, least = (now - since).total_seconds(), settings.at_least
     if here.requests < least.requests:
         return f"{here.requests:,} of at least {least.requests:,} requests"
@@ -140,7 +140,7 @@ def _enough(settings: Judge, here: Sums, since: datetime, now: datetime) -> str:
 
 
 def _under_way(exposure: Exposure, now: datetime) -> Iterator[str]:
-    """What is said where more is under way to the canary than its share."""
+    """Say that more is under way to the canary than its share, where it is."""
     if exposure.owed and exposure.owed_since is not None:
         under_way, since = exposure.canary - exposure.canary_done, duration(now - exposure.owed_since)
         yield (

@@ -1,4 +1,4 @@
-"""What a judge is told: what counts, what is allowed, and how often it may be wrong."""
+"""Settings of a judge: what counts, what is allowed, and how often it may be wrong."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -126,7 +126,7 @@ class Slow(_Settings):
 
 
 class AtLeast(_Settings):
-    """How much there must be before the canary is found good enough."""
+    """The least that there must be before the canary is found good enough."""
 
     requests: int = Field(default=100, ge=1, le=1_000_000)
     """Answers of the canary at this weight."""
@@ -135,7 +135,7 @@ class AtLeast(_Settings):
 
 
 class AtMost(_Settings):
-    """How long the judge waits for evidence."""
+    """The longest that the judge waits for evidence."""
 
     seconds: float = Field(default=1800, gt=0, le=30 * 86_400)
     """Time at this weight. After it `if_undecided` says what happens."""

@@ -17,7 +17,7 @@ EXCUSED = 0.001
 
 
 def unanswered(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
-    """How many requests `new` was sent and did not answer; None once it has answered one.
+    """Count requests that `new` was sent and did not answer; None once it has answered one.
 
     Those that failed count at once. Those under way count where the old revision answers: after `LONGEST` times as long
     as the slowest of its answers took. An answer that has begun is one; a 5xx is none.

@@ -1,4 +1,4 @@
-"""What proxies measure of the answers of revisions, and what came in between two looks at their counters."""
+"""The answers of revisions, as proxies count them, and what came in between two looks at their counters."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -56,12 +56,12 @@ class Answers:
 
     @property
     def failed_first(self) -> int:
-        """How many first tries failed, whatever became of the request."""
+        """The number of first tries that failed, whatever became of the request."""
         return self.failed + self.mended
 
     @property
     def mended(self) -> int:
-        """How many first tries failed where another replica answered in the end."""
+        """The number of first tries that failed where another replica answered in the end."""
         return self.again - self.again_failed
 
     @property
@@ -101,7 +101,7 @@ NO_COPIES = Copies()
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What one proxy has counted since it began, `uptime` seconds ago, of each revision.
+    """The counters of one proxy since it began, `uptime` seconds ago, of each revision.
 
     `refused`: requests that it answered itself, for there was no replica.
     """
@@ -132,7 +132,7 @@ class Interval:
 
 
 def counted_since(before: Counters | None, now: Counters) -> Counters:
-    """What a proxy has counted between two looks. The first look counts nothing: what it shows is of before.
+    """Return what a proxy has counted between two looks. The first look counts nothing: what it shows is of before.
 
     Counters that restart count anew: where one has fallen, or the proxy is younger, all of `now` came since.
     """
@@ -159,7 +159,7 @@ def together(parts: Iterable[Counters]) -> tuple[Mapping[UUID, Answers], int]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the proxies showed at one moment: the counters of those that told, by node id, of so many that were live."""
+    """The proxies' counters at one moment, of those that told, by node id, of so many that were live."""
 
     at: datetime
     counters: Mapping[str, Counters]

@@ -45,23 +45,23 @@ class Limited(Protocol):
 
     @property
     def deadline(self) -> datetime:
-        """When the timeout ends."""
+        """The end of the timeout."""
 
     @property
     def last_progress_at(self) -> datetime:
-        """When the rollout last got further: an old route was drained, or a new replica came up."""
+        """The time of the last progress: an old route drained, or a new replica up."""
 
     @property
     def failed_routes(self) -> int:
-        """How many new replicas failed."""
+        """The number of failed new replicas."""
 
     @property
     def last_failure(self) -> str | None:
-        """Why the last new replica failed."""
+        """The reason of the last failed new replica."""
 
 
 class RouteCounts(NamedTuple):
-    """How many live routes a rollout's new revision has, as Postgres counts them. `idle`: routes without traffic."""
+    """The live routes of a rollout's new revision, as Postgres counts them. `idle`: routes without traffic."""
 
     starting: int
     healthy: int
@@ -69,7 +69,7 @@ class RouteCounts(NamedTuple):
 
 
 class Glimpse(NamedTuple):
-    """What a glance sees of a deployment in a rollout.
+    """A glance's view of a deployment in a rollout.
 
     `stands`: the rollout is paused or held, or its deadlines stood still until now.
     """

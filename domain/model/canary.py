@@ -9,7 +9,7 @@ from domain.model.answers import NO_COPIES, Answers, Copies
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What came in until `at`, of the `reporting` ones among the `live` proxies.
+    """The answers that came in until `at`, of the `reporting` ones among the `live` proxies.
 
     `copies`: of requests, that the canary answered before its first weight. `old_failed`: of all that the old revision
     answered, whichever replicas of it are the control. `youngest_at`: when the youngest replica of the canary came up.
@@ -46,7 +46,7 @@ class EValue:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What one measure has come to: `harm` over all weights, whose tally is `total`, `good` at the present one."""
+    """The stand of one measure: `harm` over all weights, whose tally is `total`, `good` at the present one."""
 
     total: BothSides = BothSides()
     harm: EValue = EValue()
@@ -56,7 +56,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """What each side was sent, and how much of it is done. `recent`: sent to (canary, control) in the last intervals.
+    """The requests of each side, and how many are done. `recent`: sent to (canary, control) in the last intervals.
 
     `dropped`: of the control's, those that ended without a first byte. `first_byte`: the control's times. `owed`: so
     many are under way to the canary beyond its share, which has not been none since `owed_since`.
@@ -128,7 +128,7 @@ NOTHING_SEEN = Sums()
 
 @dataclass(frozen=True, slots=True)
 class CanaryState:
-    """How far a canary is.
+    """The progress of a canary.
 
     `stage` counts the weights that it has had. `weight` says how many of 10,000 requests the new revision gets; None
     says that its last weight has passed, so all replicas share the requests. Every live proxy had acknowledged the

@@ -30,7 +30,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RouteChanges:
-    """What one cycle changes: routes that it creates, brings into traffic, drains or parks, and a canary's stage.
+    """The changes of one cycle: routes that it creates, brings into traffic, drains or parks, and a canary's stage.
 
     A parked route runs without traffic until `park_until`.
     """
@@ -58,7 +58,7 @@ class RouteChanges:
 
     @property
     def created(self) -> int:
-        """How many routes all specs create together."""
+        """The number of routes that all specs create together."""
         return sum(spec.count for spec in self.rollout_specs)
 
     @classmethod
@@ -95,7 +95,7 @@ _NO_CHANGES = RouteChanges()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a cycle found and wants: the verdict, the route changes, and one plain sentence why.
+    """The result of a cycle: the verdict, the route changes, and one plain sentence why.
 
     `recheck_at`: when a handler looks again, though nothing has changed. `clock_stopped`: the limits of the rollout
     stand still. `desired_replicas`: the new count that an autoscaling rule gives. `waits`: what a wait waits for, from
@@ -117,7 +117,7 @@ class Decision:
 
     @property
     def awaited_verb(self) -> str | None:
-        """What a person must type before the rollout goes on; None where nobody is waited for."""
+        """The verb that a person must type to go on; None where nobody is waited for."""
         waits = self.waits if self.clock_stopped else None
         return waits.verb if waits is not None and waits.kind is WaitsFor.PERSON else None
 

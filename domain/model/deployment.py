@@ -12,7 +12,7 @@ from domain.model.policy import DeploymentPolicy
 
 
 class Lifecycle(StrEnum):
-    """Where a deployment is in its life."""
+    """The stages of a deployment's life."""
 
     PENDING = "pending"
     SCALING = "scaling"
@@ -23,7 +23,7 @@ class Lifecycle(StrEnum):
 
 
 class DeploymentSubStep(StrEnum):
-    """Where a rollout is, while the deployment is deploying."""
+    """The stages of a rollout, while deploying."""
 
     PROVISIONING = "provisioning"
     ROLLING_BACK = "rolling_back"
@@ -73,7 +73,7 @@ class TrafficStatus(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a cycle found. Limits turn other verdicts into EXPIRED or GIVE_UP."""
+    """The finding of a cycle. Limits turn other verdicts into EXPIRED or GIVE_UP."""
 
     SUCCESS = "success"
     NEED_RETRY = "need_retry"
@@ -84,7 +84,7 @@ class Verdict(StrEnum):
 
 
 class RolloutOutcome(StrEnum):
-    """How a rollout ended."""
+    """The end of a rollout."""
 
     COMPLETED = "completed"
     ROLLED_BACK = "rolled_back"
@@ -153,7 +153,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class StartFailures:
-    """How many starts of one revision failed in a row, `short_lives` of them soon after the replica had come up.
+    """The failed starts of one revision in a row, `short_lives` of them soon after the replica had come up.
 
     `came_up_at`: when a replica came up after the last failure; None if none has.
     """

@@ -38,7 +38,7 @@ class DoDeploymentLifecycleEvent:
 
     @property
     def key(self) -> "DoDeploymentLifecycleEvent":
-        """What a handler is registered by: the same for this event and for the one that says "if needed"."""
+        """The key that a handler is registered by: the same for this event and for the one that says "if needed"."""
         return DoDeploymentLifecycleEvent(self.lifecycle_type, self.sub_step)
 
     def __str__(self) -> str:

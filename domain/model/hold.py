@@ -1,4 +1,4 @@
-"""Why a rollout may not move yet, as a value."""
+"""The reason why a rollout may not move yet, as a value."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why it waits, in a sentence, and until when at least."""
+    """The reason why it waits, in a sentence, and until when at least."""
 
     reason: str
     until: datetime

@@ -1,4 +1,4 @@
-"""How a deployment is rolled out: the strategy with its spec, and the limits of one rollout."""
+"""A deployment's policy: the strategy with its spec, and the limits of one rollout."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class UnreadableSpec(StrategySpec):
 
 
 class RolloutLimits(BaseModel):
-    """When a rollout has taken too long or failed too often."""
+    """The limits of a rollout's time and failures."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

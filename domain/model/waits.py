@@ -14,7 +14,7 @@ from domain.words.numbers import duration
 
 
 class WaitsFor(StrEnum):
-    """What kind of thing is waited for."""
+    """The kind of thing waited for."""
 
     NOTHING = "nothing"
     WORKER = "worker"
@@ -56,7 +56,7 @@ COMES_TO = {"abort": "goes back", "activate": "gives it one"}
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a decision waits for, and in `words` how things stand: "1 new starting; 2 of 3 ready", "green is healthy".
+    """A decision's wait, and in `words` how things stand: "1 new starting; 2 of 3 ready", "green is healthy".
 
     `routes`: the replicas that are waited for. `seconds`: how long that takes them by the policy. `until`: when time
     alone may end it, where a judge looks before. `typed`: what a person is to type, which is not refused. `blocked`:

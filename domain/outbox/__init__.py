@@ -1,1 +1,1 @@
-"""What subscribers are told: which transitions are events, how one is written and signed, and when it is sent again."""
+"""Tells subscribers: which transitions are events, how one is written and signed, and when it is sent again."""

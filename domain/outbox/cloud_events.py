@@ -1,4 +1,4 @@
-"""Which transitions are cloud events: a ladder over what a deployment was before and is after."""
+"""Finds the transitions that are cloud events: a ladder over what a deployment was before and is after."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -136,7 +136,7 @@ _RULES: Mapping[CloudEventType, Callable[[_Change], bool]] = {
 def told_by_decisions(
     left: Iterable[Foretold], phase: str, now: datetime, asked: Collection[UUID] = ()
 ) -> tuple[CloudEvent, ...]:
-    """What the decisions of a handler come to. `phase`: the handler's name; `asked`: who waited for a person before.
+    """Return what a handler's decisions tell. `phase`: the handler's name; `asked`: who waited for a person before.
 
     Steps that bring nothing into traffic are told to nobody: most of them.
     """
@@ -154,7 +154,7 @@ def _told_by(left: Foretold, phase: str, now: datetime, asked: Collection[UUID])
 
 
 def told_by_command(before: Deployment, steered: Steered, asking: Asking, actor: str) -> tuple[CloudEvent, ...]:
-    """What a person's command comes to."""
+    """Return the events of a person's command."""
     sentence = f"{steered.said} {asking.why}".strip()
     return _told(_Change(before, steered.deployment, steered.ended), actor, sentence)
 

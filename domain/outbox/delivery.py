@@ -1,4 +1,4 @@
-"""How an event is sent: as CloudEvents 1.0 has it in JSON, signed as Standard Webhooks say; and when it is again."""
+"""Sends an event: as CloudEvents 1.0 has it in JSON, signed as Standard Webhooks say; and when it is again."""
 
 import base64
 import hmac
@@ -40,7 +40,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a try failed; when the next one is, counted from now; None: it is given up."""
+    """The reason why a try failed; when the next one is, counted from now; None: it is given up."""
 
     why: str
     pause: timedelta | None
@@ -80,7 +80,7 @@ def signed_headers(body: bytes, message_id: UUID, at: datetime, keys: Iterable[b
 
 
 def failure(pending: Pending, why: str, *, wanted: bool = True) -> Failure:
-    """What follows a try that failed.
+    """Return what follows a try that failed.
 
     the receiver wants it no more             -> given up
     it happened longer ago than give_up_after -> given up

@@ -24,7 +24,7 @@ class SubscriptionNotFoundError(RollwayError):
 
 
 class SubscriptionSettings(BaseModel):
-    """Who is told of what: one of a webhook and a Celery task."""
+    """The receiver, one of a webhook and a Celery task, and what it is told."""
 
     subscription: Name
     """The name of the subscription."""

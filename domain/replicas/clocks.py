@@ -1,4 +1,4 @@
-"""How far a host's clock is off, against the database's, and what follows from it.
+"""Measures how far a host's clock is off, against the database's, and what follows from it.
 
     off by at least    1 s or less     more than 1 s     more than 60 s
     the host           is as usual     is warned of      gets no new replicas while another is nearer

@@ -1,4 +1,4 @@
-"""How a replica leaves, in this order: out of traffic, grace for requests in flight, SIGTERM, SIGKILL.
+"""Ends a replica, in this order: out of traffic, grace for requests in flight, SIGTERM, SIGKILL.
 
     its process is gone                                           -> gone
     it was never started, and its runtime gives no answer         -> gone
@@ -32,7 +32,7 @@ _FIRST_LOOK = timedelta(seconds=5)
 
 
 class StopStep(StrEnum):
-    """What to do with a leaving replica now."""
+    """The thing to do with a leaving replica now."""
 
     WAIT = "wait"
     ASK = "ask"
@@ -42,7 +42,7 @@ class StopStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrainLook:
-    """What all live proxies told at the last look: `under_way` answers, 0 for so many looks in a row (`idle_looks`)."""
+    """The last look, as all live proxies told: `under_way` answers, 0 for so many looks in a row (`idle_looks`)."""
 
     under_way: int
     idle_looks: int
@@ -78,7 +78,7 @@ class LeavingRoute:
 
 @dataclass(frozen=True, slots=True)
 class DrainTimes:
-    """How long a leaving replica is waited for: for proxies, for requests in flight, and for it to end by itself.
+    """The times that a leaving replica gets: for proxies, for requests in flight, and for it to end by itself.
 
     `drain_max`: for answers under way where proxies tell of them; None: `drain`, whatever they tell.
     """
@@ -104,20 +104,20 @@ def next_stop_step(route: LeavingRoute, times: DrainTimes, now: datetime) -> Sto
 
 
 def cut_by_maximum(route: LeavingRoute, times: DrainTimes) -> int:
-    """How many answers are cut when this replica is asked to end now, as far as proxies tell."""
+    """Count the answers that are cut when this replica is asked to end now, as far as proxies tell."""
     if times.drain_max is None or not route.do_proxies_tell or route.look is None:
         return 0
     return route.look.under_way
 
 
 def cut_in_words(max_seconds: float, answers: int) -> str:
-    """What is said when replicas were asked to end before they were idle."""
+    """Say that replicas were asked to end before they were idle."""
     which = f"{number_of(answers, 'answer')} {'was' if answers == 1 else 'were'}"
     return f"{which} still under way after drain_max_seconds, {max_seconds:g} s: cut"
 
 
 def killed_in_words(grace_seconds: float, count: int = 1) -> str:
-    """What is said of replicas that were killed, one without a count."""
+    """Say that replicas were killed, one without a count."""
     killed = f"killed after {grace_seconds:g} s"
     if count == 1:
         return f"{killed}: it did not end on SIGTERM"

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class RouteLifecycleType(StrEnum):
-    """Which kind of look at routes is asked for."""
+    """The kind of look at routes that is asked for."""
 
     START = "start"
     PROBE = "probe"

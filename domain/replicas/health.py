@@ -29,7 +29,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True)
 class ProbedRoute:
-    """What is known of a route before the probe. `streak` counts results in a row that speak against its status."""
+    """A route before the probe. `streak` counts results in a row that speak against its status."""
 
     status: RouteStatus
     started_at: datetime
@@ -46,7 +46,7 @@ class HealthVerdict:
 
 
 def end_in_words(exit_code: int | None) -> str:
-    """How a process ended, as the operating system tells it: a negative code is that of the signal that killed it."""
+    """Say how a process ended, as the operating system does: a negative code is the signal that killed it."""
     if exit_code is None:
         return "its process ended"
     if exit_code >= 0:
@@ -86,14 +86,14 @@ def judge_health(check: HealthCheck | None, route: ProbedRoute, result: ProbeRes
 
 
 def why_not_yet(route: ProbedRoute, answered: bool, detail: str, now: datetime) -> str | None:  # noqa: FBT001
-    """What people are told of a replica that starts for longer than most; None for any other."""
+    """Say why a replica starts for longer than most; None for any other."""
     if answered or route.status is not RouteStatus.PROVISIONING or now < route.started_at + _LONG_START:
         return None
     return f"not healthy yet: {detail}"
 
 
 def unread_status(status: RouteStatus) -> RouteStatus:
-    """What becomes of a replica whose revision this release cannot read, so that nobody here can probe it.
+    """Return what becomes of a replica whose revision this release cannot read, so that nobody here can probe it.
 
     provisioning         -> failed
     healthy, unhealthy   -> degraded

@@ -1,4 +1,4 @@
-"""Which worker host gets a new replica: the one that is up and has the fewest of that deployment.
+"""Places each new replica on a worker host: the one that is up and has the fewest of that deployment.
 
 Equal ones: the one with the fewest of all, then the first by name, so that every worker would choose the same. Hosts
 that lack a secret of its revision are passed over; where all do, one of them gets it, and says in vain what is missing.
@@ -27,7 +27,7 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class PlacingGrounds:
-    """What the choice of hosts goes by. `offsets`: how far the clock of each host that is up is off.
+    """The grounds to choose hosts by. `offsets`: how far the clock of each host that is up is off.
 
     `of_deployment` and `of_all`: as in `place`. `later`: how many replicas more must wait for another transaction.
     """

@@ -1,4 +1,4 @@
-"""What the news of replicas does to their deployment: failures that hold back, failures that count, and progress.
+"""Counts the news of replicas for their deployment: failures that hold back, failures that count, and progress.
 
 failed                  one more failed start in a row of its revision, the first one after a minute in which all was
                         well; one more failed route of a rollout to it
@@ -23,7 +23,7 @@ from domain.words.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """How many replicas of one revision failed, and how many came up: from provisioning to healthy.
+    """The replicas of one revision that failed, and that came up, counted: from provisioning to healthy.
 
     `last_failure`: why one of them failed or sickened; None if none did.
     """
@@ -35,7 +35,7 @@ class News:
 
 
 class Became(NamedTuple):
-    """What became of one route: its revision, its status before and now, and why."""
+    """The fate of one route: its revision, its status before and now, and why."""
 
     revision_id: UUID
     was: RouteStatus
@@ -44,7 +44,7 @@ class Became(NamedTuple):
 
 
 def status_told(word: str, runtime: str, address: str | None) -> RouteStatus:
-    """What the word of another system comes to, for a replica that it runs. Raises InvalidInputError.
+    """Return the status that another system's word means, for a replica that it runs. Raises InvalidInputError.
 
     a runtime of Rollway's own                    -> error: nobody reports these
     healthy, unhealthy, and no address is known   -> error: address is needed

@@ -1,4 +1,4 @@
-"""Who is silent: worker hosts and their replicas, counted in looks at signs of life; and the parts that people miss.
+"""Finds the silent: worker hosts and their replicas, by looks at signs of life; and the parts that people miss.
 
     looks in a row without a fresh sign     0 1 2 3       4 5 6 7     8 ...       (15 s of silence are 8 looks)
     its running routes                      as they are   degraded    failed: the host is down

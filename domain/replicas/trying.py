@@ -6,5 +6,5 @@ from domain.words.numbers import doubling_pause
 
 
 def pause_after(tries: int) -> timedelta:
-    """How long the next try waits, after so many in a row that had no answer: 1 at least."""
+    """Return how long the next try waits, after so many in a row that had no answer: 1 at least."""
     return doubling_pause(tries, first=1, longest=10)

@@ -1,1 +1,1 @@
-"""What a revision may say: its spec, health check, secrets and address."""
+"""The parts of a revision: its spec, health check, secrets and address."""

@@ -12,7 +12,7 @@ from domain.words.errors import InvalidInputError
 
 
 def changed_spec(name: str, stored: StoredSpec, image: str | None, command: Sequence[str]) -> RevisionSpec:
-    """What the revision `name` runs, with this image or command instead of its own. Raises InvalidInputError.
+    """Return what the revision `name` runs, but with this image or command. Raises InvalidInputError.
 
     what this release cannot read              -> error
     an image for what does not run in a container -> error

@@ -52,7 +52,7 @@ class HealthCheck(BaseModel):
 
     @property
     def asked(self) -> str:
-        """What one probe asks, in words."""
+        """The question of one probe, in words."""
         if self.protocol != "grpc":
             return f"GET {self.path}"
         return f"gRPC health check of {self.service}" if self.service else "gRPC health check"
@@ -97,7 +97,7 @@ def plausible_address(address: str) -> str:
 
 
 def why_no_replica(ip: IPv4Address | IPv6Address) -> str:
-    """What reaches something else than a replica, in words; empty for the rest."""
+    """Say what else than a replica an address reaches; empty for the rest."""
     mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
     seen = mapped or ip
     if seen.is_link_local:

@@ -44,7 +44,7 @@ _NAMED = frozenset(
 
 
 class RevisionSpec(BaseModel):
-    """What to run. Without a health check a replica counts as healthy once it runs."""
+    """The content of a revision. Without a health check a replica counts as healthy once it runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -113,7 +113,7 @@ class RevisionSpec(BaseModel):
 
 
 def _misfit(runtime: str | None, field: str | None, value: object) -> str | None:
-    """Why this value of the field does not go with the runtime, or None. No runtime: that is the fault told."""
+    """Say why this value of the field does not go with the runtime, or None. No runtime: that is the fault told."""
     match runtime, field, value:
         case "process", "command", None:
             return "is required with runtime 'process': what to run, such as 'python3 serve.py'"

@@ -45,7 +45,7 @@ def _http_url(value: str) -> str:
 
 
 class DockerResources(BaseModel):
-    """What one container may use at most; memory and cpus that are left out are not limited."""
+    """The most that one container may use; memory and cpus that are left out are not limited."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -126,7 +126,7 @@ class DockerSpec(BaseModel):
 
 
 class ExternalSpec(BaseModel):
-    """Whom Rollway asks to start and stop a replica: one of a webhook and a Celery task."""
+    """The system that Rollway asks to start and stop a replica: by one of a webhook and a Celery task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -74,12 +74,12 @@ class SecretReference(BaseModel):
 
     @property
     def kind(self) -> str:
-        """What stands before the colon: file, env or command."""
+        """The part before the colon: file, env or command."""
         return self.secret.partition(":")[0]
 
     @property
     def what(self) -> str:
-        """What stands behind it: a path, a name, or a command."""
+        """The part behind it: a path, a name, or a command."""
         return self.secret.partition(":")[2]
 
 
@@ -144,7 +144,7 @@ _NOT_ANSWERED = "it has not answered yet"
 
 @dataclass(frozen=True, slots=True)
 class SecretCheck:
-    """What a host that is up says of one reference. `fault`: why it cannot have that secret; None: it can.
+    """A live host's word on one reference. `fault`: why it cannot have that secret; None: it can.
 
     `is_answered`: whether the host has looked since it was asked.
     """

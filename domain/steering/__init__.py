@@ -1,1 +1,1 @@
-"""What people and services may ask of a deployment, and when it is refused."""
+"""The wishes that people and services may have of a deployment, and when they are refused."""

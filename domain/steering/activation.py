@@ -1,4 +1,4 @@
-"""What asking for a revision means, for every state a deployment can be in.
+"""Decides what asking for a revision means, for every state a deployment can be in.
 
 destroying, destroyed                                -> error
 deploying to the same revision                       -> resume: the running rollout is the answer
@@ -29,7 +29,7 @@ from domain.words.errors import DeploymentAlreadyInProgressError, WrongStateErro
 
 
 class Activation(StrEnum):
-    """What an activation comes to."""
+    """The outcome of an activation."""
 
     FIRST = "first"
     RESUMED = "resumed"
@@ -46,7 +46,7 @@ RUN_ALREADY = frozenset({Activation.RESUMED, Activation.ALREADY_ACTIVE})
 
 @dataclass(frozen=True, slots=True)
 class ActivationRequest:
-    """Which revision to activate, by id and name, and how.
+    """The revision to activate, by id and name, and how.
 
     `deploying_name`: of the revision being deployed, if any. `desired`: a size that comes with the revision. `secrets`:
     what the hosts say of those that it refers to. `is_undo`: it is the way back, so its traffic moves at once.

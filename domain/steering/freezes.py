@@ -38,11 +38,11 @@ class CronWindow:
     duration: timedelta
 
     def ends(self, now: datetime) -> datetime | None:
-        """When the window ends that is on, in UTC; None when none is."""
+        """Return when the window ends that is on, in UTC; None when none is."""
         return _end_of(self, now)
 
     def next_start(self, now: datetime) -> datetime | None:
-        """When the next one begins, be one on or not."""
+        """Return when the next one begins, be one on or not."""
         start = next(CronSim(self.cron, now.astimezone(self.zone)), None)
         return start.astimezone(UTC) if start else None
 
@@ -72,11 +72,11 @@ class AbsoluteWindow:
     ends_at: datetime
 
     def ends(self, now: datetime) -> datetime | None:
-        """When it ends, while it is on."""
+        """Return when it ends, while it is on."""
         return self.ends_at if self.starts_at <= now < self.ends_at else None
 
     def next_start(self, now: datetime) -> datetime | None:
-        """When it begins, as long as it has not."""
+        """Return when it begins, as long as it has not."""
         return self.starts_at if now < self.starts_at else None
 
 

@@ -1,4 +1,4 @@
-"""Why a rollout may not move yet: a freeze window, or the other rollouts of its group.
+"""Decides why a rollout may not move yet: a freeze window, or the other rollouts of its group.
 
 an undo, or the way back                                  -> it may: what leads out of trouble waits for nobody
 a freeze, and nothing of it has moved yet                 -> held until the freeze ends
@@ -67,14 +67,14 @@ class OpenRollout:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What holds rollouts: all freezes, and a group with its open rollouts, where the deployment is in one."""
+    """The holds on rollouts: all freezes, and a group with its open rollouts, where the deployment is in one."""
 
     freezes: tuple[Freeze, ...] = ()
     group: Group | None = None
     rollouts: tuple[OpenRollout, ...] = ()
 
     def hold(self, rollout: OpenRollout, now: datetime) -> Hold | None:
-        """What the ladder says of a rollout that goes forward and is not paused."""
+        """Return what the ladder says of a rollout that goes forward and is not paused."""
         if rollout.is_exit:
             return None
         if is_frozen := self._frozen(rollout, now):

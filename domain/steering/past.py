@@ -1,4 +1,4 @@
-"""What ran before, as the rollouts that ended tell it, and which of it an undo goes back to.
+"""Finds what ran before, as the rollouts that ended tell it, and which of it an undo goes back to.
 
     v1 → v2 completed, v2 → v3 completed        undo goes to v2
     ..., v3 → v4 rolled back                    v4 is gone and v3 runs: nothing to undo, only `--to v2` goes further
@@ -50,7 +50,7 @@ class EndedRollout:
 
 @dataclass(frozen=True, slots=True)
 class WayBack:
-    """Where an undo goes. `desired`: the size to take back, where one came with the revision that is left."""
+    """The goal of an undo. `desired`: the size to take back, where one came with the revision that is left."""
 
     revision: KnownRevision
     desired: int | None = None
@@ -58,7 +58,7 @@ class WayBack:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What rules know beside the snapshot.
+    """The past that rules know beside the snapshot.
 
     `other`: a revision that neither runs nor is on its way, if there is one. `last`: the revision of the last rollout,
     and how it ended, None while it runs. `ended`: the rollouts that an undo looks back over, the eldest first.
@@ -73,7 +73,7 @@ class Past:
 
 
 def way_back(deployment: Deployment, ended: Sequence[EndedRollout]) -> WayBack:
-    """Where an undo at rest goes; `ended`: the eldest first.
+    """Return where an undo at rest goes; `ended`: the eldest first.
 
     Raises AlreadyUndoneError when what came last is undone, NoPreviousRevisionError when nothing is left to go to, and
     WrongStateError when the deployment is being destroyed.
@@ -94,7 +94,7 @@ def way_back(deployment: Deployment, ended: Sequence[EndedRollout]) -> WayBack:
 
 
 def _ran(ended: Sequence[EndedRollout]) -> tuple[list[KnownRevision], set[UUID]]:
-    """What ran, each on top of what an undo would lead to; and the revisions that were rolled back last."""
+    """Return what ran, each on top of what an undo would lead to; and the revisions rolled back last."""
     stack: list[KnownRevision] = []
     rolled_back: set[UUID] = set()
     for rollout in ended:
@@ -127,7 +127,7 @@ def _is_other(known: KnownRevision, current: KnownRevision, deployment: Deployme
 
 
 def _undone(ended: Sequence[EndedRollout], current: UUID | None) -> KnownRevision | None:
-    """What the last rollout took away again, if it did that and nothing has changed since."""
+    """Return what the last rollout took away again, if it did that and nothing has changed since."""
     last = ended[-1] if ended else None
     if last is None:
         return None

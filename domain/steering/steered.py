@@ -16,7 +16,7 @@ from domain.words.numbers import duration
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks and why, e.g. "by ann: it leaks"; the database's time; the id of a rollout, should one begin."""
+    """The asker with reason, as in "by ann: it leaks"; the database's time; the id of a rollout, should one begin."""
 
     why: str
     at: datetime
@@ -99,6 +99,6 @@ class Holder:
 
 
 def refusal(deployment: str, holder: Holder) -> HeldError:
-    """What is told to whom nothing else is left than to ask again."""
+    """Return the refusal for whom nothing else is left than to ask again."""
     end = f"; 'SELECT pg_terminate_backend({holder.process})' ends it" if holder.process is not None else ""
     return HeldError(f"{holder.sentence(deployment)}; ask again when it is done{end}", deployment=deployment)

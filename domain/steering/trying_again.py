@@ -1,4 +1,4 @@
-"""What `retry` means: a rollout begins once more, or failed starts are forgotten, so that all is tried now."""
+"""Tries again for `retry`: a rollout begins once more, or failed starts are forgotten, so that all is tried now."""
 
 from dataclasses import replace
 

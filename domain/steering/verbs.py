@@ -1,4 +1,4 @@
-"""What people ask of a deployment: a pure function for each command, with what it is refused for.
+"""Decides people's commands: a pure function for each, with what it is refused for.
 
 Each gets the deployment and, where it matters, who asks, why and when. Raises the refusals of `domain.words.errors`.
 """

@@ -24,12 +24,12 @@ SHORT_LIVES = 2
 
 
 def next_start_at(failures: StartFailures) -> datetime:
-    """When the next start may be tried."""
+    """Return when the next start may be tried."""
     return failures.last_at + doubling_pause(failures.in_a_row, first=2, longest=LONGEST_PAUSE_SECONDS)
 
 
 def held_until(deployment: Deployment) -> datetime | None:
-    """When a start of the current revision may be tried; None when none is held back."""
+    """Return when a start of the current revision may be tried; None when none is held back."""
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is not None:
         return None
@@ -42,7 +42,7 @@ def is_proven(failures: StartFailures, now: datetime) -> bool:
 
 
 def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | None:
-    """Why a deployment that has all its replicas is called degraded, and until when; None when it is not."""
+    """Say why a deployment with all its replicas is called degraded, and until when; None when it is not."""
     failures = deployment.start_failures
     if failures is None or failures.revision_id != deployment.current_revision_id or failures.came_up_at is None:
         return None
@@ -53,7 +53,7 @@ def unproven(deployment: Deployment, now: datetime) -> tuple[str, datetime] | No
 
 
 def proven_at(came_up_at: datetime) -> datetime:
-    """When what came up then has been well for long enough."""
+    """Return when what came up then has been well for long enough."""
     return came_up_at + timedelta(seconds=PROVEN_SECONDS)
 
 

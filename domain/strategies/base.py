@@ -1,4 +1,4 @@
-"""What every strategy is: its spec, its budget, and one answer for one deployment."""
+"""The base of every strategy: its spec, its budget, and one answer for one deployment."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -30,14 +30,14 @@ class AbstractDeploymentStrategy(TwoSided[SpecT], ABC):
 
     @abstractmethod
     def budget(self, spec: SpecT, desired: int, before: int) -> Budget:
-        """How far this strategy may go above and below `desired`; `before` replicas were wanted before the rollout."""
+        """Bound the way above and below `desired`; `before` replicas were wanted before the rollout."""
 
     @abstractmethod
     def evaluate_cycle(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
         """The next step of the deployment's rollout: success, moved, wait or give up."""
 
     def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> StrategyCycleResult:
-        """What is left of a cycle while the rollout is held or paused: what dies is replaced, nothing goes forward."""
+        """Replace what dies while the rollout is held or paused; nothing goes forward."""
         before = deployment.rollout.desired_at_start if deployment.rollout else deployment.desired_replicas
         at_start = replace(deployment, desired_replicas=before)
         return kept_whole(deployment, self.budget_of(deployment, spec), self.budget_of(at_start, spec), now)

@@ -100,7 +100,7 @@ def _asked(deployment: Deployment) -> bool:
 
 
 def _promote_at(buckets: Buckets, spec: BlueGreenSpec, now: datetime) -> datetime:
-    """When the newest green has been healthy for the delay; at once when none is wanted."""
+    """Return when the newest green has been healthy for the delay; at once when none is wanted."""
     if not buckets.ready:
         return now
     return max(route.status_changed_at for route in buckets.ready) + timedelta(seconds=spec.promote_delay_seconds)

@@ -88,15 +88,15 @@ class Buckets:
 
     @property
     def live(self) -> int:
-        """How many live replicas, of any revision, the ceiling counts. It does not count parked ones."""
+        """The number of live replicas, of any revision, that the ceiling counts: without parked ones."""
         return len(self.target) + len(self.foreign)
 
     def room(self, budget: Budget) -> int:
-        """How many replicas may be created below the budget's ceiling."""
+        """Count the replicas that may be created below the budget's ceiling."""
         return max(0, budget.ceiling - self.taken(budget))
 
     def taken(self, budget: Budget) -> int:
-        """How many places of the budget's ceiling are taken."""
+        """Count the places of the budget's ceiling that are taken."""
         return self.live + self._counted_stopping(budget)
 
     def occupied(self, budget: Budget) -> str:
@@ -113,7 +113,7 @@ class Buckets:
         return sick_too_long(self.sick, now)
 
     def next_change_at(self, now: datetime) -> datetime | None:
-        """When time alone moves a route to another bucket or makes it replaceable; None if that will not happen."""
+        """Return when time alone moves a route to another bucket or makes it replaceable; None: never."""
         ends = (*map(grace_ends_at, self.sick), self.next_ready_at, *(route.parked_until for route in self.parked))
         return min((at for at in ends if at is not None and at > now), default=None)
 
@@ -134,7 +134,7 @@ def _is_parked(route: Route, now: datetime) -> bool:
 
 
 def grace_ends_at(route: Route) -> datetime:
-    """When a sick route may be replaced."""
+    """Return when a sick route may be replaced."""
     return route.status_changed_at + timedelta(seconds=SICK_GRACE_SECONDS)
 
 
@@ -144,7 +144,7 @@ def sick_too_long(routes: Iterable[Route], now: datetime) -> tuple[Route, ...]:
 
 
 def next_replaceable_at(routes: Iterable[Route], now: datetime) -> datetime | None:
-    """When the first of these live routes may have been sick for too long; None if none will."""
+    """Return when the first of these live routes will have been sick for too long; None: never."""
     ends = (grace_ends_at(route) for route in routes if route.status not in _WELL)
     return min((at for at in ends if at > now), default=None)
 

@@ -1,4 +1,4 @@
-"""What strategies say alike: each step with the inequality that allows it, and nothing about steps not taken."""
+"""Sentences of all strategies: each step with the inequality that allows it, nothing about steps not taken."""
 
 from domain.strategies.buckets import Buckets
 from domain.strategies.budget import Budget

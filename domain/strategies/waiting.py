@@ -1,4 +1,4 @@
-"""What a step waits for as long as replicas are on their way, with every inequality that holds it.
+"""Says what a step waits for while replicas are on their way, with every inequality that holds it.
 
 room       3 live + 1 stopping + 1 > 4     one more would pass the ceiling
 floor      2 serving - 1 < 2 to keep       one less would pass the floor
@@ -20,7 +20,7 @@ from domain.strategies.budget import Budget
 def for_replicas(  # noqa: PLR0913  (the words, and all that the inequalities are made of)
     words: str, buckets: Buckets, budget: Budget, now: datetime, *, min_ready: float = 0, wave: bool = False
 ) -> Waits:
-    """What starts comes first, then those that are not warm, those that are sick, and those that take up room."""
+    """Return the wait: first for what starts, then what is not warm, what is sick, and what takes up room."""
     routes = buckets.starting or buckets.warming or buckets.sick or _in_the_way(buckets, budget)
     blocked = Incomplete(buckets, budget, now, min_ready, wave)
     warm = min_ready if routes and routes is buckets.warming else None

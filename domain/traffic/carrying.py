@@ -7,12 +7,12 @@ _FINE = 2
 
 
 def needed(keep: int, weight: int) -> int:
-    """How many serve at least on a side that gets so many of 10,000 requests; keep 10: 10 at 95 %, 1 at 5 %."""
+    """Return the least to serve on a side that gets so many of 10,000 requests; keep 10: 10 at 95 %, 1 at 5 %."""
     return min(keep, max(weight > 0, -(-(weight - _FINE) * keep // WHOLE)))
 
 
 def carried(keep: int, replicas: int) -> int:
-    """How many of 10,000 requests so many replicas answer at most; keep 3: 3,333 for one."""
+    """Return how many of 10,000 requests so many replicas answer at most; keep 3: 3,333 for one."""
     return WHOLE * replicas // keep if replicas < keep else WHOLE
 
 

@@ -1,4 +1,4 @@
-"""Where a deployment is reached: which host names and path prefixes are valid, and those that a new deployment gets."""
+"""The entrances of a deployment: which host names and path prefixes are valid, and those that a new one gets."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -55,7 +55,7 @@ PathPrefix = Annotated[str, AfterValidator(_checked_prefix)]
 
 
 class TrafficSettings(BaseModel):
-    """Where a deployment is reached, and what proxies do with its requests, as `RequestRules` says.
+    """The way a deployment is reached, and what proxies do with its requests, as `RequestRules` says.
 
     With neither hosts nor a prefix it is reached where a new deployment is.
     """
@@ -81,7 +81,7 @@ class TrafficSettings(BaseModel):
 
     @property
     def rules(self) -> RequestRules:
-        """What proxies do with the requests."""
+        """The rules that proxies follow with the requests."""
         return RequestRules(
             self.request_timeout_seconds,
             self.hedge_after_seconds,

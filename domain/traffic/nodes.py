@@ -1,4 +1,4 @@
-"""How proxies name themselves, and how each shows that a name is its own."""
+"""Names of proxies, and how each shows that a name is its own."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ NodeId = Annotated[str, AfterValidator(_checked_id)]
 
 
 def token_of(node_id: str, key: str) -> str:
-    """What the proxy of this id shows: nobody makes it without the key, and it is of no use under another id."""
+    """Return what the proxy of this id shows: nobody makes it without the key, and under another id it is of no use."""
     return hmac.new(key.encode(), node_id.encode(), hashlib.sha256).hexdigest()
 
 

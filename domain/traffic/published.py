@@ -1,4 +1,4 @@
-"""What proxies are told of: deployments, where they are reached, and the replicas that may take their requests."""
+"""The news for proxies: deployments, where they are reached, and the replicas that may take their requests."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from domain.model.deployment import RouteStatus, TrafficStatus
 
 
 class EntranceKind(StrEnum):
-    """How requests for a deployment are told from others: by the host they name, or by how their path begins."""
+    """The way to tell requests for a deployment from others: by the host they name, or by how their path begins."""
 
     HOST = "host"
     PREFIX = "prefix"
@@ -24,7 +24,7 @@ class Entrance:
 
 
 class Protocol(StrEnum):
-    """What replicas speak in clear text; with HTTP/2, from the first byte on."""
+    """The protocol of replicas, in clear text; with HTTP/2, from the first byte on."""
 
     HTTP1 = "http1"
     HTTP2 = "http2"
@@ -40,7 +40,7 @@ def known_protocol(word: str) -> Protocol:
 
 @dataclass(frozen=True, slots=True)
 class RequestRules:
-    """What proxies do with the requests to a deployment. `timeout_seconds`: None for no limit.
+    """The rules for a deployment's requests, which proxies follow. `timeout_seconds`: None for no limit.
 
     `hedge_after_seconds`: a request that may be sent twice, and has had no first byte of its answer for so long, is
     sent to a second replica too, and the first answer counts; None for never. `preview`: whether the revision that is
@@ -82,7 +82,7 @@ class RouteInTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """How requests are shared out with a canary that there is, or was just now.
+    """The sharing of requests with a canary that there is, or was just now.
 
     `weight`: how many of 10,000 requests the candidates get; None: all replicas share them. `sticky`: the id of
     the rollout by whose cookie callers stay on their side. `mirrored`: how many of 10,000 requests that only read the

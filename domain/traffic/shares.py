@@ -1,4 +1,4 @@
-"""Which replicas of a deployment get which requests: all of them, a canary's share, or those of a preview."""
+"""Shares a deployment's replicas out among requests: all of them, a canary's share, or those of a preview."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
 
 
 class Sides(NamedTuple):
-    """Who gets the requests, who gets only a canary's share of them, and who as large a share beside it.
+    """The replicas that get requests, that get only a canary's share, and that get as large a share beside it.
 
     `weight`, `baseline_weight`: how many of 10,000 requests the canary and its baseline get for now.
     """

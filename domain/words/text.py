@@ -28,7 +28,7 @@ def storable(text: str) -> str:
 
 
 def unstorable(value: object) -> tuple[str, str] | None:
-    """Where data from elsewhere cannot be stored, and why: ("spec.env.KEY", "a text cannot ..."). None: it can be.
+    """Find where data cannot be stored, and why: ("spec.env.KEY", "a text cannot ..."). None: it can be.
 
     `value`: what JSON or YAML became: a text, a number, None, or lists and fields of them.
     """

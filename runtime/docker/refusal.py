@@ -1,4 +1,4 @@
-"""What a Docker engine refuses, in words for people."""
+"""Says what a Docker engine refuses, in words for people."""
 
 from domain.revisions.runtime_spec import DockerSpec
 from runtime.base import ReplicaRequest

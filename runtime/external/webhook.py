@@ -15,7 +15,7 @@ _MOST_BYTES = 2**16
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """What it answered: the status, and the text as far as it was read."""
+    """The answer: its status, and the text as far as it was read."""
 
     status: int
     text: str

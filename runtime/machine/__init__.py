@@ -1,1 +1,1 @@
-"""What every runtime needs of this machine: files, ports, identities of processes."""
+"""Gives every runtime what it needs of this machine: files, ports, identities of processes."""

@@ -1,4 +1,4 @@
-"""Which process a pid meant when it was written down, whatever happens to pids, to the clock and to the machine."""
+"""Tells which process a pid meant when it was written down, whatever happens to pids, clock and machine."""
 
 import os
 import signal

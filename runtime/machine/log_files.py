@@ -113,7 +113,7 @@ def _end_of(path: Path, most_bytes: int) -> bytes:
 
 
 def _found_in(folder: Path) -> list[tuple[float, int, Path]]:
-    """When each file was written last, how big it is, and its path."""
+    """Return when each file was written last, how big it is, and its path."""
     found = []
     for path in folder.iterdir() if folder.is_dir() else ():
         with suppress(FileNotFoundError):

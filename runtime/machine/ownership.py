@@ -1,4 +1,4 @@
-"""Whose a folder is: one that somebody else may write in says what somebody else wants."""
+"""Checks whose a folder is: one that somebody else may write in says what somebody else wants."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def why_not_trusted(folder: Path) -> str | None:
-    """What is wrong with it and what to do, to follow its name; None when it is ours alone, or not there yet."""
+    """Say what is wrong with it and what to do, to follow its name; None when it is ours alone, or not there yet."""
     try:
         found = folder.stat()
     except OSError:

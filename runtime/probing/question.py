@@ -26,22 +26,22 @@ class Question(Protocol):
     """One question and its answer. It does no I/O: who holds the connection sends and hears for it."""
 
     def to_send(self) -> bytes:
-        """What is to be sent now: at first the question."""
+        """Return what is to be sent now: at first the question."""
 
     def hear(self, data: bytes) -> ProbeAnswer | None:
         """Take in what came; the answer once it is there."""
 
     def unanswered(self) -> ProbeAnswer:
-        """What it comes to when the connection ends before the answer."""
+        """Return what it comes to when the connection ends before the answer."""
 
 
 def of_status(what: str, status: int) -> ProbeAnswer:
-    """What a status of HTTP comes to."""
+    """Judge a status of HTTP."""
     return ProbeAnswer(status in _SUCCESS, f"{what} answered {status}")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Where "host:port" is. Raises ValueError for what is no such thing."""
+    """Split "host:port". Raises ValueError for what is no such thing."""
     parts = urlsplit(f"//{address}")
     if not parts.hostname or parts.netloc != address:
         raise ValueError(f"{address!r} is not host:port")

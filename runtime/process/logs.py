@@ -28,7 +28,7 @@ class ProcessLogs:
         self._records = RecordFolder(home.resolve())
 
     def path(self, route_id: UUID) -> Path:
-        """Where the output of this replica goes."""
+        """Return where the output of this replica goes."""
         return self.folder / f"{route_id}.log"
 
     def tail(self, route_id: UUID, lines: int) -> str:

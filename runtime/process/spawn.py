@@ -82,7 +82,7 @@ def _in_words(why_not: str, request: ReplicaRequest, account: Account | None) ->
 
 
 def _where(spec: RevisionSpec) -> str:
-    """Where a command with a path of its own was looked for."""
+    """Say where a command with a path of its own was looked for."""
     command = (spec.command or ("",))[0]
     if "/" not in command or Path(command).is_absolute():
         return ""
@@ -117,7 +117,7 @@ _NEVER = ("DATABASE_URL", "REDIS_URL", "ROLLWAY_*")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is the same for all replicas of a host. `also`: names of variables that they get besides INHERITED."""
+    """Surroundings that all replicas of a host share. `also`: names of variables that they get besides INHERITED."""
 
     home: Path
     address: str
@@ -135,7 +135,7 @@ class Surroundings:
 
 
 def inherited(also: Collection[str] = ()) -> dict[str, str]:
-    """What of this process's environment is meant for others: INHERITED, and what the patterns `also` name."""
+    """Return what of this process's environment others get: INHERITED, and what the patterns `also` name."""
     patterns = (*INHERITED, *also)
     return {
         name: value for name, value in os.environ.items() if _is_one_of(name, patterns) and not _is_one_of(name, _NEVER)

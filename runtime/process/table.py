@@ -36,7 +36,7 @@ _children_guard = threading.Lock()
 
 
 def keeper_of(home: Path) -> str:
-    """What KEEPER says in the replicas of this home, which is absolute."""
+    """Return what KEEPER says in the replicas of this home, which is absolute."""
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:32]
 
 

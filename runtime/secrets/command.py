@@ -1,4 +1,4 @@
-"""What a program of this host prints, within a time and a size."""
+"""Reads what a program of this host prints, within a time and a size."""
 
 import os
 import selectors
@@ -15,7 +15,7 @@ class CommandFaultError(Exception):
 
 
 def printed_by(words: Sequence[str], environment: Mapping[str, str], most_bytes: int, seconds: float) -> bytes:
-    """What it writes to its standard output, `most_bytes` and one at most. Raises CommandFaultError.
+    """Return what it writes to its standard output, `most_bytes` and one at most. Raises CommandFaultError.
 
     Its standard error is thrown away, since a program that fails may write there what it was given or what it read.
     It is killed, with what it started, when it is not through in time or writes more.

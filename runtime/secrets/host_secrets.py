@@ -32,7 +32,7 @@ class UnreadSecretError(ReplicaStartError):
 
 @dataclass(frozen=True, slots=True)
 class HostSecrets:
-    """What revisions may refer to on `host`. By default: nothing.
+    """The secrets that revisions may refer to on `host`. By default: none.
 
     `allow`: folders, as file:/run/secrets, with all that is in them, and commands, as "command:/usr/bin/vault read",
     with whatever further arguments. `variables`: a file of NAME=value lines, all of which may be referred to.
@@ -55,7 +55,7 @@ class HostSecrets:
         return _as_text(self._content(Path(reference.what)))
 
     def fault_of(self, reference: SecretReference) -> str | None:
-        """Why it cannot be had; None when it can."""
+        """Say why it cannot be had; None when it can."""
         try:
             self.read(reference)
         except SecretFaultError as error:
@@ -106,7 +106,7 @@ class HostSecrets:
             raise SecretFaultError(str(error)) from None
 
     def _content(self, path: Path) -> bytes:
-        """What links lead to must be allowed too: who may write in a folder could otherwise lead anywhere."""
+        """Return the file; what links lead to must be allowed too: who may write in a folder could lead anywhere."""
         try:
             folders = [
                 Path(os.path.realpath(entry.partition(":")[2])) for entry in self.allow if entry.startswith("file:")

@@ -20,7 +20,7 @@ class Home:
 
     @property
     def state_file(self) -> Path:
-        """What runs now: pids and addresses."""
+        """The file that says what runs now: pids and addresses."""
         return self.root / "stack.json"
 
     @property

@@ -50,7 +50,7 @@ def _base_id() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """What the embedded servers are started with.
+    """The settings that the embedded servers are started with.
 
     `envoy_node` is how the embedded Envoy calls itself. It is random: two stacks that share a database must not answer
     for each other. So is `envoy_base_id`, which tells the Envoys of several stacks on one machine apart. `proxy_key` is

@@ -22,7 +22,7 @@ MAJOR_VERSION = 18
 
 @dataclass(frozen=True)
 class ServerAccount:
-    """How PostgreSQL's programs are started: from the tree `tree`, as uid and gid `user`."""
+    """The way PostgreSQL's programs are started: from the tree `tree`, as uid and gid `user`."""
 
     tree: Path
     user: int | None = None

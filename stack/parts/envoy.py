@@ -24,7 +24,7 @@ _OPTIONS = (
 
 
 def envoy_wanted(environ: Mapping[str, str]) -> bool:
-    """What ROLLWAY_ENVOY says: on, the default, or off. Raises StackError when it says anything else."""
+    """Read ROLLWAY_ENVOY: on, the default, or off. Raises StackError when it says anything else."""
     match environ.get("ROLLWAY_ENVOY", "").lower():
         case "" | "on":
             return True

@@ -15,7 +15,7 @@ _MOST_WORKERS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSetting:
-    """What the processes are told: where the servers are, how many workers there shall be, whether there is a proxy."""
+    """The setting of processes: where servers are, how many workers there shall be, whether there is a proxy."""
 
     home: Home
     database_url: str

@@ -1,4 +1,4 @@
-"""What wakes the supervisor: a child that ends, and a request to stop."""
+"""Wakes the supervisor: when a child ends, and on a request to stop."""
 
 import os
 import signal

@@ -126,7 +126,7 @@ _CONTAINER_GRACE = 10.0
 
 
 def running_replicas(home: Path) -> int:
-    """How many replicas run here, processes and containers."""
+    """Count the replicas that run here, processes and containers."""
     from runtime.process.runtime import ProcessRuntime  # noqa: PLC0415 -- only `down` needs them, and `up` shall start fast
 
     count = 0

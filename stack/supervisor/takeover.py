@@ -19,7 +19,7 @@ class Takeover:
 
     @property
     def sentence(self) -> str:
-        """What is about to happen, for people."""
+        """The plan in words, for people, before it happens."""
         told = (
             ("kept", self.kept),
             ("restarted one after the other", self.restarted),

@@ -56,7 +56,7 @@ def run_query(task: str, payload: object, patience_seconds: float = 0) -> dict[s
 
 
 def answer_message(task: str, given: Mapping[str, object], traceparent: str | None = None) -> dict[str, Any]:
-    """What the sender is told: {"ok": true, "result", and "repeated" of a command}, or {"ok": false, "error": {...}}.
+    """Answer the sender: {"ok": true, "result", and "repeated" of a command}, or {"ok": false, "error": {...}}.
 
     The error is {"code", "message", "detail"}. `given`: the arguments of the message, payload alone, or with sender,
     sent_at and signature; in place of a message that did not fit why it did not, by the code of its refusal.
@@ -87,7 +87,7 @@ def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _believed_payload(task: str, given: Mapping[str, object]) -> object:
-    """What the sender wants. Without keys, whoever reaches the broker is believed."""
+    """Return what the sender wants. Without keys, whoever reaches the broker is believed."""
     match dict(given):
         case {"too_large": why}:
             raise TooLargeError(str(why), field="message")

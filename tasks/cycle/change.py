@@ -1,4 +1,4 @@
-"""How deployments are changed outside the coordinator: in one transaction, and after its commit workers are woken."""
+"""Changes deployments outside the coordinator: in one transaction, and after its commit workers are woken."""
 
 from collections.abc import Callable
 from uuid import UUID

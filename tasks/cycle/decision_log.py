@@ -107,7 +107,7 @@ def _revision_id(deployment: Deployment) -> UUID | None:
 
 
 def _names(engine: Engine, ids: set[UUID | None]) -> Mapping[UUID | None, str]:
-    """What is decided is committed by now, so that a Postgres that goes away just here costs a name and no more."""
+    """Read names; the decisions are committed by now, so a Postgres that goes away just here costs a name, no more."""
     wanted: Sequence[UUID] = [found for found in ids if found is not None]
     if len(_NAMES) > _MOST_NAMES:
         _NAMES.clear()

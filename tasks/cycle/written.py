@@ -86,7 +86,7 @@ def in_halves(
     work: Callable[[Sequence[Thing]], Result],
     blame: Callable[[Thing, Exception], Result],
 ) -> list[Result]:
-    """What `work` makes of each half, and of its halves where it raises again. `error`: what it raised for all things.
+    """Work on each half, and on its halves where it raises again. `error`: what `work` raised for all things.
 
     The thing that is bad is given to `blame`, with what it raised:
 

@@ -1,1 +1,1 @@
-"""What a worker does for its host: signs of life, logs, secrets."""
+"""The work of a worker for its host: signs of life, logs, secrets."""

@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LogQuestion(BaseModel):
-    """What a host is asked: which replicas, and how many last lines of those that are asked for the first time."""
+    """The question to a host: which replicas, and how many last lines of those that are asked for the first time."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -28,7 +28,7 @@ _AT_ONCE = 16
 def ask_hosts(
     engine: Engine, references: Sequence[str], patience_seconds: float = PATIENCE_SECONDS
 ) -> list[SecretCheck]:
-    """What the hosts that may get replicas say, once all have answered or the patience is over."""
+    """Return what the hosts that may get replicas say, once all have answered or the patience is over."""
     if not references:
         return []
     in_transaction(engine, partial(ask_for_secrets, references=references))

@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What the database's clock showed, between two moments of this worker's steady one, which nobody sets."""
+    """The database's clock, read between two moments of this worker's steady one, which nobody sets."""
 
     showed: float
     began: float

@@ -1,1 +1,1 @@
-"""What is kept in Redis: lock slots, wakes, and messages that were put aside."""
+"""Keeps lock slots, wakes, and messages that were put aside in Redis."""

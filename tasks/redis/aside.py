@@ -43,7 +43,7 @@ def put_aside(client: redis.Redis, queue: str, raw: bytes, why: str) -> None:
 
 
 def how_many_aside(client: redis.Redis) -> int:
-    """How many messages were ever put aside. Raises RedisError."""
+    """Count the messages that were ever put aside. Raises RedisError."""
     count = client.get(_COUNT)
     return int(count) if isinstance(count, bytes) else 0
 

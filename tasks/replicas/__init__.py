@@ -1,1 +1,1 @@
-"""What workers do for replicas: start, probe and stop them, show signs of life, read metrics."""
+"""The work of workers for replicas: start, probe and stop them, show signs of life, read metrics."""

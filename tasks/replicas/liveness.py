@@ -1,4 +1,4 @@
-"""Which replicas run: asks their runtimes for each of them once a second."""
+"""Knows which replicas run: asks their runtimes for each of them once a second."""
 
 import time
 from collections import defaultdict

@@ -100,7 +100,7 @@ class ProbePass:
         return now
 
     def _since(self, now: datetime) -> datetime:
-        """When the last look was, whichever worker process made it; one tick ago when nobody remembers."""
+        """Return when the last look was, by whichever worker process; one tick ago when nobody remembers."""
         before = None
         with suppress(RedisError):
             before = self.client.getset(f"{_LAST_LOOK}:{self.host}", now.isoformat())
@@ -137,7 +137,7 @@ class ProbePass:
         )
 
     def _waits(self, route: RouteRow, answer: ProbeAnswer | None, now: datetime) -> RouteReport | None:
-        """What is said of a replica that starts for long, once for each answer that it gives."""
+        """Report why a replica starts for long, once for each answer that it gives."""
         why = answer and why_not_yet(_probed(route), answer.ok, answer.detail, now)
         if not why or self._said.get(route.id) == why:
             return None
@@ -167,7 +167,7 @@ class ProbePass:
 
 
 def _probed(route: RouteRow) -> ProbedRoute:
-    """What is known of a route before a probe. Raises ValueError for one that was not started."""
+    """Return what is known of a route before a probe. Raises ValueError for one that was not started."""
     if route.started_at is None:
         raise ValueError(f"route {route.id} is probed before it was started")
     return ProbedRoute(route.status, route.started_at, route.probe_streak)
@@ -180,7 +180,7 @@ def _check_of(route: RouteRow) -> HealthCheck | None:
 
 
 def _unread(route: RouteRow) -> RouteReport | None:
-    """What a route becomes whose revision this release cannot read."""
+    """Return what a route becomes whose revision this release cannot read."""
     status = route.status if route.unreadable is None else unread_status(route.status)
     if status is route.status:
         return None

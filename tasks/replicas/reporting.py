@@ -72,7 +72,7 @@ _LEVELS = {RouteStatus.FAILED.value: logging.WARNING, RouteStatus.UNHEALTHY.valu
 
 
 def log_reported(routes: Iterable[ReportedRoute]) -> None:
-    """What became of them, once it is committed."""
+    """Log what became of them, once it is committed."""
     for route in routes:
         _log.log(
             _LEVELS.get(route.status, logging.INFO),

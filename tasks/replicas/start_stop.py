@@ -1,4 +1,4 @@
-"""What a worker does for the replicas of one host, until its runtimes show what Postgres says."""
+"""The work of a worker for the replicas of one host, until its runtimes show what Postgres says."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -89,5 +89,5 @@ class Starts:
 
 
 def request_of(route: RouteRow) -> ReplicaRequest:
-    """What its runtime is asked with."""
+    """Return what its runtime is asked with."""
     return ReplicaRequest(route.id, route.deployment, route.revision, route.spec, is_walled=route.is_walled)

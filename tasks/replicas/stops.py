@@ -45,7 +45,7 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """How often in a row a runtime gave no answer for a route, and when it is asked again, in monotonic seconds."""
+    """The tries in a row with no answer for a route from a runtime, and when to ask again, in monotonic seconds."""
 
     tries: int
     again_at: float
@@ -95,7 +95,7 @@ class Stops:
             in_transaction(self.engine, partial(record_cuts, host=self.host, cuts=cuts))
 
     def _tell_kills(self, killed: Sequence[RouteRow]) -> None:
-        """Whose requests were cut off must be able to find out why."""
+        """Tell of kills: whose requests were cut off must be able to find out why."""
         kills = [Kill(route.id, route.deployment_id, route.spec.stop_grace_seconds) for route in killed]
         if kills:
             in_transaction(self.engine, partial(record_kills, host=self.host, kills=kills))

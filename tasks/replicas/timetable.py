@@ -1,4 +1,4 @@
-"""When each replica is probed: one that starts at every look, one that runs once in each of its intervals."""
+"""Times the probes of replicas: one that starts at every look, one that runs once in each of its intervals."""
 
 from collections.abc import Sequence
 from datetime import datetime

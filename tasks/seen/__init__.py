@@ -1,1 +1,1 @@
-"""What workers show of themselves: logs, metrics, traces."""
+"""Shows what workers do: logs, metrics, traces."""

@@ -1,1 +1,1 @@
-"""What travels through Redis: queues, messages, and who may send them."""
+"""The wire through Redis: queues, messages, and who may send them."""

@@ -1,4 +1,4 @@
-"""What all workers are asked at once: they may be looked at, and be asked for task events; not told what to do."""
+"""Checks what all workers are asked at once: to be looked at, or to send task events; not told what to do."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ class Broadcast(BaseModel):
 
 
 class CeleryQuestion(BaseModel):
-    """What `celery inspect` asks, and Flower every five seconds. Celery knows more methods, such as `shutdown`."""
+    """The questions of `celery inspect`, and of Flower every five seconds. Celery knows more, such as `shutdown`."""
 
     model_config = _STRICT
 

@@ -1,4 +1,4 @@
-"""What a message must look like before a worker believes it: its shape, its task, its id, its body, its size."""
+"""Checks a message before a worker believes it: its shape, its task, its id, its body, its size."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ def _short(note: object) -> object:
 
 
 def _trace(header: object) -> object:
-    """What W3C's Trace Context calls so; anything else is as if it had not been sent."""
+    """Return what W3C's Trace Context calls so; of anything else nothing, as if it had not been sent."""
     return header if isinstance(header, str) and _TRACEPARENT.fullmatch(header) else None
 
 
@@ -80,7 +80,7 @@ class Headers(BaseModel):
 
 
 class Properties(BaseModel):
-    """How the body is written; Kombu has no other way than this one."""
+    """The encoding of the body; Kombu has no other than this one."""
 
     model_config = _STRICT
 
@@ -145,7 +145,7 @@ def made_anew(body: str, headers: dict[str, Any], queue: str) -> dict[str, Any]:
 
 
 def reason_of(error: ValidationError, where: str = "") -> str:
-    """What is wrong, field by field, in one sentence."""
+    """Say what is wrong, field by field, in one sentence."""
     return InvalidInputError.of(error, where).message
 
 
@@ -183,7 +183,7 @@ def _arguments(body: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def decoded(body: str) -> object:
-    """What is in a body. Raises UnfitMessageError."""
+    """Decode a body. Raises UnfitMessageError."""
     try:
         return cast("object", json.loads(base64.b64decode(body, validate=True), object_hook=_plain))
     except (ValueError, RecursionError) as error:

@@ -28,7 +28,7 @@ def read_keys(path: Path) -> Mapping[str, str]:
 
 
 def webhook_targets() -> Mapping[str, Target]:
-    """Where webhooks may go, by name: nowhere unless ROLLWAY_WEBHOOKS names a file. Raises InvalidInputError.
+    """Read where webhooks may go, by name: nowhere unless ROLLWAY_WEBHOOKS names a file. Raises InvalidInputError.
 
     Read each time too.
     """

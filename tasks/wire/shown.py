@@ -1,4 +1,4 @@
-"""What Flower shows of a message: what it is about. Of ticks it shows nothing, or they would push all else out."""
+"""Shows Flower what a message is about. Of ticks it shows nothing, or they would push all else out."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a worker has: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
+"""The parts of a worker: runtimes, lock slots, probers and the coordinator, each put together at its first use."""
 
 import gc
 import threading
@@ -84,7 +84,7 @@ def slots() -> Slots:
 
 @cache
 def secrets() -> HostSecrets:
-    """What revisions may refer to on this host."""
+    """Return what revisions may refer to on this host."""
     environment = inherited(settings().replica_env)
     return HostSecrets(settings().host, settings().secrets_allow, settings().secrets_env_file, environment)
 
@@ -115,7 +115,7 @@ def _send_to_other_system(task: str, payload: Mapping[str, object], to: str) -> 
 
 @cache
 def replicas_of(host: str) -> HostReplicas:
-    """What a worker does for the replicas of its own host, or of EXTERNAL."""
+    """Return the work for the replicas of its own host, or of EXTERNAL."""
     deadline = timedelta(seconds=settings().drain_deadline_seconds)
     return HostReplicas(engine(), runtimes(), waker(), host, deadline, secrets())
 

@@ -1,4 +1,4 @@
-"""What a process needs to wake workers: its Redis client and its waker, each made at its first use."""
+"""The connections that wake workers: a process's Redis client and its waker, each made at its first use."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What a worker tells of a task, where somebody listens: nothing of a tick, of a refused command that it was.
+"""Tells of a task where somebody listens: of a tick nothing, of a refused command that it was.
 
 Of none its arguments. Celery makes three messages of each task for Flower, a fifth of a worker's time.
 """
@@ -18,7 +18,7 @@ _REFUSED = repr({"ok": False})[:-1]
 
 
 class Task(celery.Task):
-    """What every task of ours is."""
+    """The base of every task of ours."""
 
     Request = "tasks.worker.task_events:ShownRequest"
     Strategy = "tasks.worker.task_events:take"
@@ -43,7 +43,7 @@ class ShownRequest(request.Request):
 
 
 def take(task: celery.Task, app: celery.Celery, consumer: Any) -> Callable[..., object]:  # noqa: ANN401  (Celery's)
-    """What a worker does with a message of this task: what Celery does, but some are told to nobody.
+    """Take a message of this task, as Celery does, but tell nobody of some.
 
     That a task was received Celery tells past the request, so whether anybody listens is asked here too.
     """

@@ -110,7 +110,7 @@ _UPSTREAM = {
 
 
 def stand_ins_of(name: str, service: Service) -> tuple[Upstream, ...]:
-    """Who answers for a canary, or its baseline, what none of its replicas can: the others."""
+    """Return who answers for a canary, or its baseline, what none of its replicas can: the others."""
     sides = {canary_cluster(service.name): service.canary, baseline_cluster(service.name): service.baseline}
     return service.live if sides.get(name, service.live) not in {(), service.live, None} else ()
 

@@ -1,4 +1,4 @@
-"""What an Envoy has counted, as its page of statistics says it; the bootstrap's access log does the counting."""
+"""Reads what an Envoy has counted, from its page of statistics; the bootstrap's access log does the counting."""
 
 import re
 from collections import defaultdict
@@ -95,7 +95,7 @@ class _Counted:
     first_byte: tuple[int, ...] = Answers().first_byte
 
     def answers(self, *, stood_in: bool) -> Answers:
-        """Who was stood in for was asked first, or could not be."""
+        """Sum up the answers; who was stood in for was asked first, or could not be."""
         kinds = ("cut", "begun", "refused", "again", "again_failed", "redirected")
         done, failed = self.counts.get("done", 0), self.counts.get("failed", 0)
         answers = Answers(done, failed, self.first_byte, *(self.counts.get(kind, 0) for kind in kinds))
@@ -103,7 +103,7 @@ class _Counted:
 
 
 def counted(page: bytes) -> Counted:
-    """What is on the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
+    """Read the page `COUNTERS_PAGE` of a proxy. Raises ValueError for what is no such page."""
     stats = _StatsPage.model_validate_json(page).stats
     found: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
     uptime = next((int(stat.value) for stat in stats if stat.name == "server.uptime"), None)

@@ -61,5 +61,5 @@ def _patched(kept: Named, without: Collection[str], made: dict[str, Resource]) -
 
 
 def _way(service: Service) -> tuple[Service, bool]:
-    """How a deployment is reached, and whether it has a preview: what the route configuration says of it."""
+    """Return what the route configuration says of it: how a deployment is reached, and whether it has a preview."""
     return replace(service, live=(), preview=(), canary=None, draining=(), baseline=None), bool(service.preview)

@@ -1,4 +1,4 @@
-"""What an Envoy has under way at each replica, as its page of clusters says it."""
+"""Reads what an Envoy has under way at each replica, from its page of clusters."""
 
 import re
 from collections import Counter

@@ -20,7 +20,7 @@ class TooManyNamesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryRequest:
-    """What a proxy says of one kind of resource.
+    """A proxy's request for one kind of resource.
 
     `holds`: versions by name, from another stream. `nonce`: of the response that it answers, "" for none; `error`: why
     it did not take that response over, "" when it did.
@@ -95,7 +95,7 @@ class StreamPart:
         return refused
 
     def _bound(self, request: DiscoveryRequest) -> None:
-        """What it says is kept as long as its stream lasts, so it must have an end."""
+        """Bound what it says: that is kept as long as its stream lasts, so it must have an end."""
         said = (*request.subscribe, *request.holds, *request.holds.values())
         if any(len(name) > LONGEST_NAME for name in said):
             raise TooManyNamesError(f"A name or version on a stream has {LONGEST_NAME} characters at most.")

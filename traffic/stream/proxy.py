@@ -16,7 +16,7 @@ class Numbered(Protocol):
 
     @property
     def resources(self) -> Resources:
-        """What it consists of."""
+        """The resources in it."""
 
     @property
     def watermark(self) -> Watermark:
@@ -28,7 +28,7 @@ Table = TypeVar("Table", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Response(Generic[Table]):
-    """What a proxy is told: names of resources that `changed`, with what `table` has, and of `removed` ones."""
+    """A message to a proxy: names of resources that `changed`, with what `table` has, and of `removed` ones."""
 
     kind: ResourceKind
     nonce: str
@@ -38,7 +38,7 @@ class Response(Generic[Table]):
 
 
 class Stream(Generic[Table]):
-    """What is said on one stream. Of each kind one response is under way at a time, so a slow proxy is told less often.
+    """A stream. Of each kind one response is under way at a time, so a slow proxy is told less often.
 
     Clusters and their endpoints come before routes to them, and clusters go after the routes to them have gone:
 
@@ -62,7 +62,7 @@ class Stream(Generic[Table]):
         return oldest if oldest.number else None
 
     def next_try(self, now: float) -> float | None:
-        """When something that was refused may be sent again (monotonic seconds, as is `now`)."""
+        """Return when something refused may be sent again (monotonic seconds, as is `now`)."""
         refusals = (refusal for part in self._parts.values() for refusal in part.refused.values())
         return min((refusal.not_before for refusal in refusals if refusal.not_before > now), default=None)
 
@@ -76,7 +76,7 @@ class Stream(Generic[Table]):
         return refused
 
     def next(self, newest: Table, now: float) -> Response[Table] | None:
-        """What to send now; None when there is nothing to say, or an answer comes first."""
+        """Return what to send now; None when there is nothing to say, or an answer comes first."""
         for kind, part in self._parts.items():
             if part.is_asked and part.sent is None:
                 response = self._next_of(kind, part, newest, now)
@@ -129,7 +129,7 @@ class Stream(Generic[Table]):
         return Response(kind, nonce, changed, tuple(name for name, version in due.items() if version == GONE), table)
 
     def _as_of(self, mark: Watermark, due: Mapping[str, str], changed: Iterable[str], gone: Iterable[str]) -> Watermark:
-        """What the proxy knows with this response. Clusters that stay are as old as the routes that lead to them."""
+        """Return what the proxy knows with this response. Clusters that stay are as old as the routes to them."""
         if any(name not in due for name in changed):
             return NOTHING_YET
         if any(name not in due for name in gone):
@@ -137,7 +137,7 @@ class Stream(Generic[Table]):
         return mark
 
     def _due(self, kind: ResourceKind, different: Mapping[str, str], newest: Table, now: float) -> dict[str, str]:
-        """What of that may be sent now."""
+        """Return what of that may be sent now."""
         part = self._parts[kind]
         due = {name: version for name, version in different.items() if part.is_due(name, version, now)}
         if kind is _CLUSTERS:

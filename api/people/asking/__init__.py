@@ -1,1 +1,1 @@
-"""What a request asks for, who asks, and how often."""
+"""Reads of a request what it asks for and who asks, and bounds how often."""

@@ -44,7 +44,7 @@ class Rates:
             raise TooManyRequestsError(f"{why}; ask again in {seconds} s", seconds=seconds)
 
     def spend(self, who: str, cost: float) -> None:
-        """What was asked for has cost so much; who has spent more than was left waits the longer."""
+        """Charge `who` for what was asked for; who has spent more than was left waits the longer."""
         self._keep(who, self._left(who) - cost)
 
     def _left(self, who: str) -> float:
@@ -145,7 +145,7 @@ def _is_to_note(connection: Connection, token: Token) -> bool:
 
 @contextmanager
 def names_withheld(token: Token) -> Iterator[None]:
-    """Who asks learns nothing of deployments that the token is not for."""
+    """Withhold from errors the names of deployments that the token is not for."""
     try:
         yield
     except EntranceTakenError as error:

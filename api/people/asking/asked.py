@@ -1,4 +1,4 @@
-"""What a request asks for: its path, its parameters, and the token that it shows."""
+"""Reads a request: its path, its parameters, and the token that it shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ def _storable(text: str) -> str:
 
 
 class Parameters(BaseModel):
-    """What may stand after the `?`: nothing."""
+    """The parameters that may stand after the `?`: none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PageParameters(Parameters):
-    """Which page of a list."""
+    """The page of a list."""
 
     limit: int = Field(50, ge=1, le=500)
     """How many at most."""
@@ -37,14 +37,14 @@ class PageParameters(Parameters):
 
 
 class NamedPageParameters(PageParameters):
-    """Which page of a list of things with names."""
+    """The page of a list of things with names."""
 
     prefix: Annotated[str, Field(max_length=63), AfterValidator(_storable)] = ""
     """Only those whose names begin so."""
 
 
 class RouteParameters(Parameters):
-    """Which replicas."""
+    """The choice of replicas."""
 
     gone: bool = False
     """Whether replicas that are gone are told, too."""
@@ -53,28 +53,28 @@ class RouteParameters(Parameters):
 
 
 class StepParameters(Parameters):
-    """Which steps of a rollout."""
+    """The steps of a rollout that are wanted."""
 
     after: int = Field(0, ge=0, le=2_147_483_647)
     """Only those with greater numbers."""
 
 
 class ProgressParameters(StepParameters):
-    """Which rollout of a deployment is followed."""
+    """The rollout of a deployment that is followed."""
 
     rollout: UUID | None = None
     """The id of the rollout; left out, none."""
 
 
 class AbbreviatedParameters(Parameters):
-    """Which replicas, of whichever deployment."""
+    """The replicas of an abbreviated id, of whichever deployment."""
 
     id: str = Field(pattern="^[0-9a-f]{1,32}$")
     """The first or the last hexadecimal digits of the id, without hyphens."""
 
 
 class LogPlace(Parameters):
-    """How far the log of a replica was read."""
+    """The place up to which the log of a replica was read."""
 
     route: UUID
     """The id of the replica."""
@@ -83,7 +83,7 @@ class LogPlace(Parameters):
 
 
 class LogParameters(Parameters):
-    """Which logs, and from where on."""
+    """The logs that are wanted, and from where on."""
 
     lines: int = Field(100, ge=0, le=100_000)
     """How many last lines of those without a place."""
@@ -92,14 +92,14 @@ class LogParameters(Parameters):
 
 
 class DifferenceParameters(Parameters):
-    """Which two revisions are compared."""
+    """The revision that another one is compared with."""
 
     other: Name
     """The name of the one that the other is held against."""
 
 
 class EventParameters(Parameters):
-    """Which events."""
+    """The events that are wanted."""
 
     deployment: DeploymentName | None = None
     """Only those of this one; left out, of all that the token is for."""
@@ -120,7 +120,7 @@ class Asked(Generic[P_co]):
 
 
 def parameters_of(model: type[P], given: Mapping[str, object]) -> P:
-    """What stands after the `?`, or in the body. Raises InvalidInputError."""
+    """Return what stands after the `?`, or in the body. Raises InvalidInputError."""
     if fault := unstorable(dict(given)):
         raise InvalidInputError(": ".join(fault), field=fault[0])
     try:

@@ -57,7 +57,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 def documents_of(text: str) -> list[object]:
-    """What the YAML documents hold. Raises ValueError saying in which line is what, and what would be right."""
+    """Return what the YAML documents hold. Raises ValueError saying in which line is what, and what would be right."""
     loader = StrictLoader("")
     try:
         loader = StrictLoader(text)

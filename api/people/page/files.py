@@ -1,4 +1,4 @@
-"""What stands beside the code: the templates of the pages, and the files that browsers load."""
+"""Serves what stands beside the code: the templates of the pages, and the files that browsers load."""
 
 import hashlib
 from collections.abc import Mapping

@@ -26,7 +26,7 @@ from domain.words.text import named_in
 
 
 class Site:
-    """What browsers ask for."""
+    """The pages that browsers ask for."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -81,7 +81,7 @@ class Site:
         return JSONResponse(done["result"], headers={**HEADERS, "cache-control": "no-store"})
 
     async def _plan(self, request: Request) -> Response:
-        """What a button would do."""
+        """Show what a button would do."""
         token, form, command = await self._form(request)
         forecast = next((forecast for forecast in PLANS if forecast.command is command), None)
         if forecast is None:
@@ -90,7 +90,7 @@ class Site:
         return await foreseen(forecast, request, (self._access.engine, self._access, token), path, body)
 
     async def _form(self, request: Request) -> tuple[Token, Mapping[str, str], type[Command]]:
-        """Who presses which button, and what its dialog says."""
+        """Return who presses which button, and what its dialog says."""
         token = await self._access.of_session(request)
         form = await form_fields(request, request.cookies.get(SESSION_COOKIE, ""))
         button = request.path_params["button"]
@@ -130,14 +130,14 @@ class Site:
 
 
 def _said(command: type[Command], request: Request, form: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
-    """What the API would find in its path, and in the body."""
+    """Return what the API would find in its path, and in the body."""
     body = body_of(command, form)
     path = {name: request.path_params.get(name) or body.pop(name, "") for name in named_in(command.door.path)}
     return path, json.dumps(body).encode()
 
 
 def _path(then: str) -> str:
-    """Where to go after logging in: a page of this server."""
+    """Return where to go after logging in: a page of this server."""
     is_ours = then.startswith("/") and not then.startswith(("//", "/\\")) and then.isprintable()
     return then if is_ours else "/"
 

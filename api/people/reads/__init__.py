@@ -1,1 +1,1 @@
-"""What each read shows, from one snapshot of Postgres."""
+"""Reads for people, each from one snapshot of Postgres."""

@@ -48,7 +48,7 @@ def _may(token: Token, door: Door) -> bool:
 
 
 def foretell(connection: Connection, command: Command) -> Sequence[AppliedAhead]:
-    """What a plan of the command is made from: what it would leave of each deployment that it is about."""
+    """Foretell what the command would leave of each deployment that it is about: a plan is made from that."""
     match command:
         case Apply():
             return applied_ahead(connection, command)
@@ -74,7 +74,7 @@ def as_planned(command: Command, found: Sequence[AppliedAhead]) -> Document:
 
 
 class ApplyParameters(Parameters):
-    """What is applied, as `POST /v1/apply` takes it."""
+    """The documents to apply, as `POST /v1/apply` takes them."""
 
     documents: tuple[AppliedDocument, ...] = Field(min_length=1, max_length=MOST_DOCUMENTS)
     """Each of one deployment."""
@@ -101,7 +101,7 @@ Differences = Annotated[Document, Shape((DocumentDifference,), "whole")]
 
 
 def apply_difference(connection: Connection, asked: Asked[ApplyParameters]) -> Differences:
-    """What applying documents would change, values of variables masked."""
+    """Show what applying documents would change, values of variables masked."""
     return {"items": [asdict(found) for found in differences(connection, _apply(asked))]}
 
 

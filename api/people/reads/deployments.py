@@ -69,7 +69,7 @@ def rollouts(
 
 
 def history(connection: Connection, asked: Asked[PageParameters]) -> Annotated[Document, Shape((HistoryView,), "page")]:
-    """What happened to a deployment, the newest first."""
+    """Show what happened to a deployment, the newest first."""
     view = named(connection, asked)
     return page_of(history_page(connection, view.id, asked.parameters.cursor, asked.parameters.limit))
 
@@ -82,7 +82,7 @@ def routes(connection: Connection, asked: Asked[RouteParameters]) -> Replicas:
 
 
 def progress(connection: Connection, asked: Asked[ProgressParameters]) -> Annotated[Document, Shape((Progress,))]:
-    """What who waits for a rollout looks at again and again."""
+    """Show what who waits for a rollout looks at again and again."""
     view = named(connection, asked)
     wanted = asked.parameters.rollout
     if wanted is not None and rollout_document(connection, wanted)["deployment"] != view.name:

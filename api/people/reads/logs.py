@@ -1,4 +1,4 @@
-"""What replicas print: Postgres says whose log is meant and where it is, then its host is asked through Redis."""
+"""Reads replicas' output: Postgres says whose log and where it is, then its host is asked through Redis."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """What a replica has printed: whole lines, and where to read on."""
+    """The output of a replica: whole lines, and where to read on."""
 
     route: UUID
     host: str
@@ -33,7 +33,7 @@ Printed = Annotated[Document, Shape((LogView,), "whole", beside={"silent": list[
 
 
 def logs(connection: Connection, asked: Asked[LogParameters]) -> Printed:
-    """What replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
+    """Show what replicas of a deployment have printed, as their hosts say; `silent` names the hosts that do not."""
     view, wanted = named(connection, asked), asked.parameters.places
     places = {each.route: each.place for each in wanted or ()}
     routes = view.routes if wanted is None else routes_of(connection, view.name, list(places))

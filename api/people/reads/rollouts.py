@@ -54,7 +54,7 @@ def rollout_plan(connection: Connection, asked: Asked[Parameters]) -> Annotated[
 
 
 def learned(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LearnedView,))]:
-    """What past replicas teach, in seconds: with it a client makes plans and rehearsals of its own."""
+    """Show what past replicas teach, in seconds: with it a client makes plans and rehearsals of its own."""
     return asdict(learned_shown(connection, named(connection, asked)))
 
 

@@ -17,7 +17,7 @@ from traffic.table import TrafficTable, derive_table
 
 
 def policy(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((PolicySet,))]:
-    """How a deployment is rolled out; null: its replicas are just replaced."""
+    """Show how a deployment is rolled out; null: its replicas are just replaced."""
     view = named(connection, asked)
     return {"deployment": view.name, "version": view.version, "policy": view.policy}
 
@@ -31,7 +31,7 @@ def autoscaling(connection: Connection, asked: Asked[Parameters]) -> Annotated[D
 
 
 def traffic(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((TrafficSet,))]:
-    """Where a deployment is reached, and what proxies do with its requests."""
+    """Shows where a deployment is reached, and what proxies do with its requests."""
     view = named(connection, asked)
     reached = reached_at(connection, view.id)
     return {

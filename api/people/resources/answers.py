@@ -153,13 +153,13 @@ async def foreseen(
 
 
 def _thought(command: Command, found: Sequence[AppliedAhead]) -> tuple[Any, float]:
-    """What comes of what was found, and the seconds of processor time that this took."""
+    """Return what comes of what was found, and the seconds of processor time that this took."""
     began = time.thread_time()
     return plain(decided.as_planned(command, found)), time.thread_time() - began
 
 
 def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> Asked[Parameters]:
-    """What is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
+    """Return what is asked for; `body`: of a POST. Raises NotAllowedError and InvalidInputError."""
     token.refuse_below(read.role)
     path = dict(request.path_params)
     if read.is_of_fleet or "deployment" in path:
@@ -171,7 +171,7 @@ def allowed(read: Read, token: Token, request: Request, body: bytes | None) -> A
 
 
 def look(engine: Engine, read: Read, asked: Asked[Parameters]) -> Any:  # noqa: ANN401  # JSON is any of these
-    """What there is, as JSON has it."""
+    """Return what there is, as JSON has it."""
 
     def find(connection: Connection) -> Any:  # noqa: ANN401  (as above)
         begin_reading(connection)

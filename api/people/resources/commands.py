@@ -25,7 +25,7 @@ _ETAG = re.compile(r'"(\d{1,18})"')
 def carry_out(
     write: Write, token: Token, path: Mapping[str, str], headers: Mapping[str, str], body: bytes
 ) -> dict[str, Any]:
-    """What was done: {"result", "repeated"}. Raises the refusals of `domain.words.errors`, and NotAllowedError."""
+    """Return {"result", "repeated"} of it. Raises the refusals of `domain.words.errors`, and NotAllowedError."""
     payload = {**said(write, token, path, body), "request_id": _request_id(headers, token, path)}
     if "expected_version" in write.command.model_fields and headers.get("if-match", "*") != "*":
         payload["expected_version"] = _version(headers["if-match"])
@@ -54,7 +54,7 @@ def said(resource: Write | Forecast, token: Token, path: Mapping[str, str], body
 
 
 def _documents(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the command is about; what is no document is refused when the payload is read."""
+    """Return what the command is about; what is no document is refused when the payload is read."""
     return [document for document in payload.get("documents", [payload]) if isinstance(document, dict)]
 
 

@@ -39,7 +39,7 @@ class Components:
         return schema
 
     def of_shape(self, shape: Shape, operation: str) -> Schema:
-        """What a read answers: a view, or what is named after the operation that shows it."""
+        """Return the schema of a read's answer: a view, or what is named after the operation that shows it."""
         name = "".join(map(str.capitalize, operation.split("_")))
         parts = [self.of_type(view) for view in shape.views] + ([self._object(shape.more)] if shape.more else [])
         item = parts[0] if len(parts) == 1 else {"allOf": parts}
@@ -79,7 +79,7 @@ def _with_meanings(schema: Schema, kind: type[BaseModel]) -> Schema:
 
 
 def in_jsons_words(document: Any) -> Any:  # noqa: ANN401  (JSON)
-    """What is said for people of Python says None; JSON has null."""
+    """Write null for None in what is said for people: that is JSON's word for it."""
     match document:
         case dict():
             return {

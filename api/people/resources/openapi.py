@@ -184,6 +184,6 @@ def _json(says: str, schema: Schema) -> Schema:
 
 
 def _refused() -> dict[str, Schema]:
-    """What was asked wrongly, or is not allowed; and what may be asked again."""
+    """Return the schemas of refusals: 4XX is wrong or not allowed, 5XX may be asked again."""
     content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model="Problem")}}}
     return {status: {"description": says, "content": content} for status, says in _REFUSALS.items()}

@@ -1,4 +1,4 @@
-"""What changes, read once for all who listen: when Redis says so, and twice a second in any case."""
+"""Reads what changes, once for all who listen: when Redis says so, and twice a second in any case."""
 
 import asyncio
 from collections import deque
@@ -90,7 +90,7 @@ class ChangeReader:
         return cursor_of(self._boot, self._number, at)
 
     async def missed(self, listener: Listener, last_event_id: str) -> list[str]:
-        """What has happened since that event; everything as it is when this process did not tell it, or long ago."""
+        """Return what has happened since that event; all as it is when this process did not tell it, or long ago."""
         boot, _, rest = last_event_id.partition("-")
         number = rest.partition("-")[0]
         if boot == self._boot and number.isdigit() and self._first <= int(number) + 1:

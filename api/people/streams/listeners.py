@@ -1,4 +1,4 @@
-"""Who listens to changes, and the events that listeners get."""
+"""The listeners to changes, and the events that they get."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ class Event:
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """Who listens, and the pieces that are still to be sent; None at the end of them."""
+    """A listener, and the pieces that are still to be sent; None at the end of them."""
 
     token: Token
     deployment: str | None
@@ -80,12 +80,12 @@ def give(listeners: Iterable[Listener], events: Sequence[Event]) -> list[Listene
 
 @dataclass(slots=True)
 class Telling:
-    """What was told already: a record is read again and again for a while, and told each time that it has changed."""
+    """Knows what was told: a record is read again and again for a while, and told each time that it has changed."""
 
     _told: dict[tuple[object, object], datetime] = field(default_factory=dict)
 
     def new(self, found: Changes) -> Iterator[Document]:
-        """What was not told yet; from now on it was."""
+        """Yield what was not told yet; from now on it was."""
         self._told = {key: at for key, at in self._told.items() if found.at - at <= _TOLD_AGAIN_AFTER}
         for kind, deployment, document in documents_of(found):
             if kind == "history":
@@ -102,7 +102,7 @@ def cursor_of(boot: str, number: int, at: datetime) -> str:
 
 
 def instant_of(cursor: str) -> datetime:
-    """When the event of this id was told; long ago, when the id is none of ours."""
+    """Return when the event of this id was told; long ago, when the id is none of ours."""
     try:
         return datetime.fromtimestamp(int(cursor.split("-")[2]) / 1e6, UTC)
     except (ValueError, IndexError, OverflowError, OSError):
@@ -110,7 +110,7 @@ def instant_of(cursor: str) -> datetime:
 
 
 def documents_of(found: Changes) -> Iterator[Document]:
-    """What was noted first, then what it has come to."""
+    """Yield what was noted first, then what it has come to."""
     for noted in found.noted:
         yield "history", noted.deployment, plain(noted)
     for view in found.deployments:

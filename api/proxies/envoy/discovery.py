@@ -122,13 +122,13 @@ async def serve(discovery: Discovery, host: str, port: int, most_connections: in
 
 
 def stats_address(peer: str, port: int) -> str:
-    """Where it tells what it has counted: on the host that its stream comes from, ipv4:10.0.0.7:50321 to gRPC."""
+    """Say where it tells what it has counted: on the host that its stream comes from, ipv4:10.0.0.7:50321 to gRPC."""
     host = unquote(peer).partition(":")[2].rpartition(":")[0]
     return f"{host}:{port}"
 
 
 async def _requests(first: Any, others: AsyncIterator[Any]) -> AsyncIterator[DiscoveryRequest]:  # noqa: ANN401  (as above)
-    """What concerns the kinds that there are."""
+    """Yield what concerns the kinds that there are."""
     message = first
     while message is not None:
         kind = KINDS.get(message.type_url)

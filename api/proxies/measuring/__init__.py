@@ -1,1 +1,1 @@
-"""What live proxies are asked: what they count, and what is under way."""
+"""Asks live proxies what they count, and what is under way."""

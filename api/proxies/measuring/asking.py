@@ -19,7 +19,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True)
 class _Silent:
-    """Why a proxy did not tell."""
+    """The reason why a proxy did not tell."""
 
     why: str
 
@@ -32,7 +32,7 @@ class ProxyPages:
         self._silent: Mapping[str, str] = {}
 
     async def ask_all(self, proxies: Sequence[LiveProxy], page: str, read: Callable[[bytes], Told]) -> dict[str, Told]:
-        """What `read` makes of this page of each proxy that tells, by node id."""
+        """Return what `read` makes of this page of each proxy that tells, by node id."""
         answers = await asyncio.gather(*(self._ask(proxy, page, read) for proxy in proxies))
         found = {proxy.node_id: answer for proxy, answer in zip(proxies, answers, strict=True)}
         self._name_silent({node: answer.why for node, answer in found.items() if isinstance(answer, _Silent)})

@@ -73,7 +73,7 @@ class DemandReader:
         return looks
 
     def _staying(self, names: set[str]) -> dict[str, Collection[tuple[str, str, int]]]:
-        """Where proxies have the replicas of these deployments that take requests: deployment, IP address and port."""
+        """Find where proxies have these deployments' replicas that take requests: deployment, IP address and port."""
         services = self._publisher.current.table.services if self._publisher.current else ()
         return {
             service.name: {(service.name, replica.ip, replica.port) for replica in service.serving}

@@ -30,7 +30,7 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is to be measured, and who is asked."""
+    """The things to measure, and who is asked."""
 
     rollouts: Sequence[DueRollout]
     draining: Collection[UUID]
@@ -87,7 +87,7 @@ class Measurer:
         return len(alone) == len(work.proxies) and all(alone.values())
 
     def _published(self, draining: Collection[UUID]) -> dict[UUID, tuple[str, str, int]]:
-        """Where proxies have these replicas: cluster, IP address and port."""
+        """Find where proxies have these replicas: cluster, IP address and port."""
         services = self._publisher.current.table.services if draining and self._publisher.current else ()
         return {
             upstream.route_id: (service.name, upstream.ip, upstream.port)
@@ -109,7 +109,7 @@ class Measurer:
     async def _ask(
         self, proxies: ProxyPages, work: _Work, page: str, read: Callable[[bytes], Answered]
     ) -> dict[str, Answered]:
-        """What is on this page of each proxy that tells, by node id; who tells for the first time is written down."""
+        """Read this page of each proxy that tells, by node id; who tells for the first time is written down."""
         told = await proxies.ask_all(work.proxies, page, read)
         if new := {proxy.node_id for proxy in work.proxies if not proxy.has_told} & told.keys():
             await asyncio.to_thread(in_transaction, self._engine, partial(note_told, node_ids=new))

@@ -41,7 +41,7 @@ Resource = _message("service.discovery.v3.Resource")
 
 
 def handler_of(serve: Callable[..., Any]) -> grpc.GenericRpcHandler:
-    """What a gRPC server is given, so that `serve(requests, context)` answers each stream."""
+    """Return what a gRPC server is given, so that `serve(requests, context)` answers each stream."""
     method = grpc.stream_stream_rpc_method_handler(
         serve, DiscoveryRequest.FromString, DiscoveryResponse.SerializeToString
     )

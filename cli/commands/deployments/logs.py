@@ -31,7 +31,7 @@ _HEX = frozenset("0123456789abcdef")
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """What a replica has printed. `file`: None where there is none here. `text`: None where nothing is known of it."""
+    """The output of a replica. `file`: None where there is none here. `text`: None where nothing is known of it."""
 
     route: RouteView
     file: Path | None

@@ -84,7 +84,7 @@ def history(
 
 
 def _row(record: HistoryView, state: str) -> tuple[str, str, str]:
-    """Who, what and why. A verdict is shown when it is bad, the state when it is not the one of the record before."""
+    """Say who, what and why. A verdict is shown when it is bad, the state when it differs from the record before."""
     bad = f" {record.result}" if record.result in (Verdict.ERROR, Verdict.EXPIRED, Verdict.GIVE_UP) else ""
     moved = f"→ {record.target}: " if record.target != state and state else ""
     times = f" ({record.attempts} times)" if record.attempts > 1 else ""
@@ -133,7 +133,7 @@ def _page(reader: Reader, name: str | None) -> RenderableType:
 
 
 def _deviations(reader: Reader, rollout_id: UUID | None) -> list[str]:
-    """What the rollout under way does otherwise than planned."""
+    """Return what the rollout under way does otherwise than planned."""
     if rollout_id is None:
         return []
     return list(reader.ask("/v1/rollouts/{rollout}/plan", rollout_id)["deviations"])

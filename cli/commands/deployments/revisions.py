@@ -24,7 +24,7 @@ from domain.words.errors import RevisionNotFoundError
 
 
 class Action(StrEnum):
-    """What to do with them."""
+    """The things to do with revisions."""
 
     LIST = "list"
     SHOW = "show"
@@ -138,7 +138,7 @@ def _diff(
 
 
 def _content(revision: RevisionView) -> dict[str, Any]:
-    """What it runs without what is left out anyway; as it is stored where this release cannot read it."""
+    """Return what it runs, without defaults; as it is stored where this release cannot read it."""
     stored = stored_spec(json.dumps(revision.spec))
     return revision.spec if stored.unreadable else stored.spec.model_dump(mode="json", exclude_defaults=True)
 

@@ -89,7 +89,7 @@ def push_metric(asker: Asker, *, deployment: DeploymentName, metric: str, value:
 
 
 def change_traffic(asker: Asker, deployment: str, given: str | None) -> None:
-    """Where it is reached, from now on; without settings where a new deployment is. Raises its refusals."""
+    """Set where it is reached, from now on; without settings where a new deployment is. Raises its refusals."""
     settings = {} if given is None else yaml_of(given)
     if not isinstance(settings, dict) or set(settings) - set(SetTraffic.model_fields) or _COMMON & set(settings):
         fields = ", ".join(name for name in SetTraffic.model_fields if name not in _COMMON)
@@ -98,7 +98,7 @@ def change_traffic(asker: Asker, deployment: str, given: str | None) -> None:
 
 
 def yaml_of(given: str, option: str = "--set") -> Any:  # noqa: ANN401 -- whatever YAML can say
-    """What a file holds, or standard input for -, or YAML itself, which begins with { or [. Raises InvalidInputError.
+    """Read a file, or standard input for -, or YAML itself, which begins with { or [. Raises InvalidInputError.
 
     What it means is read by the command that it is for.
     """

@@ -73,7 +73,7 @@ def doctor(*, as_json: AsJson = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """What was found. `past`: by table, how many rows may be cut. `unwalled`: a wall that is missing."""
+    """The doctor's findings. `past`: by table, how many rows may be cut. `unwalled`: a wall that is missing."""
 
     findings: "Sequence[Finding]"
     replayed: "ReplayReport"
@@ -117,7 +117,7 @@ def _replay(engine: "Engine") -> "ReplayReport":
 
 
 def _past(engine: "Engine") -> Mapping[str, int]:
-    """What will be cut next, by the settings of this shell."""
+    """Count what will be cut next, by the settings of this shell."""
     from db.connection.engine import in_transaction  # noqa: PLC0415
     from db.retention.cut import commands_to_cut, page_of_past, rows_to_cut  # noqa: PLC0415
     from domain.installation.retention import Retention  # noqa: PLC0415
@@ -141,7 +141,7 @@ def _sizes(examined: _Examined) -> Table:
 
 
 def _messages_aside() -> "tuple[int, list[AsideMessage]] | None":
-    """How many there were, and the last ones; None when Redis does not answer."""
+    """Return how many there were, and the last ones; None when Redis does not answer."""
     from redis.exceptions import RedisError  # noqa: PLC0415  (Celery's imports take a second)
 
     from tasks.redis.aside import how_many_aside, last_aside  # noqa: PLC0415

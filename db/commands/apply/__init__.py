@@ -1,1 +1,1 @@
-"""What applying a file needs of the database, and what it would change."""
+"""Reads what applying a file needs of the database, and what it would change."""

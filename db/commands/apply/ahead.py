@@ -1,4 +1,4 @@
-"""What applying documents would lead to: each deployment as the commands for its document would leave it."""
+"""Foretells what applying documents would lead to: each deployment as its document's commands would leave it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,7 +67,7 @@ def _created(document: Document, now: datetime) -> Deployment:
 
 
 def _after(deployment: Deployment, command: Command, document: Document, stored: Stored, now: datetime) -> Deployment:
-    """What one part leaves; those that only describe leave the deployment as it is."""
+    """Return what one part leaves; those that only describe leave the deployment as it is."""
     match command:
         case Scale(desired_replicas=replicas):
             return scale(deployment, replicas).deployment

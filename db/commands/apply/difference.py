@@ -48,7 +48,7 @@ def _difference(connection: Connection[Any], apply: Apply, document: Document) -
 
 
 def _running(connection: Connection[Any], document: Document, stored: Stored) -> StoredRevision | None:
-    """What runs, or is being rolled out."""
+    """Return what runs, or is being rolled out."""
     deployment = stored.deployment
     if deployment is None or document.revision is None:
         return None

@@ -1,1 +1,1 @@
-"""What is heard although somebody holds the deployment."""
+"""Hears commands although somebody holds the deployment."""

@@ -1,4 +1,4 @@
-"""What was asked of a deployment while somebody held its row: it stands beside it for whoever comes next."""
+"""Keeps what was asked of a deployment while somebody held its row: beside it for whoever comes next."""
 
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -39,7 +39,7 @@ class Wish(NamedTuple):
 
     @property
     def command(self) -> Command:
-        """What was asked. Raises what `parse_command` raises of what only a newer release knows."""
+        """The command that was asked for. Raises what `parse_command` raises of what only a newer release knows."""
         return parse_command(self.task, {**self.payload, "request_id": self.request_id})
 
 

@@ -81,7 +81,7 @@ class Foreseeable:
 
 @dataclass(frozen=True, slots=True)
 class LearnedView:
-    """What a deployment's past replicas teach, those of its starts that fail, and what proxies told of its canary."""
+    """The lessons of a deployment's replicas and its failing starts, and what proxies told of its canary."""
 
     learned: Learned
     start_failures: StartFailures | None
@@ -89,7 +89,7 @@ class LearnedView:
 
 
 def learned_of(connection: Connection[Any], deployment_id: UUID, before: datetime | None = None) -> Learned:
-    """What the newest replicas and rollouts of the deployment teach, or those that were there `before`."""
+    """Read what the deployment's newest replicas and rollouts teach, or those that were there `before`."""
     asked = (deployment_id, before or "infinity", _REMEMBERED)
     (replicas,) = connection.cursor(row_factory=named_row(_Replicas)).execute(_REPLICAS, asked).fetchall()
     wakes = connection.execute(_WAKES, asked).fetchall()
@@ -109,7 +109,7 @@ def foreseeable(connection: Connection[Any], view: DeploymentView) -> Foreseeabl
 
 
 def learned_shown(connection: Connection[Any], view: DeploymentView) -> LearnedView:
-    """What is learned of the deployment of the view; of its canary as the next look will find it."""
+    """Read what is learned of the deployment of the view; of its canary as the next look will find it."""
     (failures,) = connection.execute(_FAILURES, (view.id,)).fetchall()
     rollout = view.snapshot.rollout
     judged = [] if rollout is None or not is_judged(rollout) else [rollout.id]
@@ -138,7 +138,7 @@ def last_rollout_of(connection: Connection[Any], name: str) -> RolloutView:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a plan is made from, at the database's time `now`."""
+    """The ingredients of a plan, at the database's time `now`."""
 
     subject: Subject
     learned: Learned

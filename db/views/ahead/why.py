@@ -30,7 +30,7 @@ _LACKING = """
 
 @dataclass(frozen=True, slots=True)
 class WaitingView:
-    """What `domain.foresight.why` is asked with, at the database's time `now`; who does the work was heard of then."""
+    """The arguments of `domain.foresight.why`, at the database's time `now`; who does the work was heard of then."""
 
     view: DeploymentView
     deployment: Deployment
@@ -61,7 +61,7 @@ def waiting(connection: Connection[Any], name: str) -> WaitingView:
 
 
 def _hold(connection: Connection[Any], view: DeploymentView) -> Hold | None:
-    """Why its rollout may not go forward, as the next cycle will find it."""
+    """Say why its rollout may not go forward, as the next cycle will find it."""
     rollout = view.rollout
     if rollout is None or view.sub_step is not DeploymentSubStep.PROVISIONING:
         return None

@@ -60,7 +60,7 @@ class NotedView(HistoryView):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What there is at the database's time `at`, and what is new of it."""
+    """The fleet at the database's time `at`, and what is new of it."""
 
     at: datetime
     states: Mapping[UUID, State]

@@ -33,7 +33,7 @@ _KINDS = {kind.value: kind for kind in EntranceKind}
 
 @dataclass(frozen=True, slots=True)
 class ReachedView:
-    """Where a deployment is reached, and what proxies do with its requests.
+    """Shows where a deployment is reached, and what proxies do with its requests.
 
     Entrances of a kind that only a newer release knows are left out.
     """
@@ -43,7 +43,7 @@ class ReachedView:
 
 
 def reached_at(connection: Connection[Any], deployment_id: UUID) -> ReachedView:
-    """Where a deployment that is known to exist is reached."""
+    """Read where a deployment that is known to exist is reached."""
     rows = connection.execute(_REACHED, (deployment_id,)).fetchall()
     found = (Entrance(_KINDS[kind], value, strip_prefix) for *_, kind, value, strip_prefix in rows if kind in _KINDS)
     *rules, protocol = rows[0][:5]

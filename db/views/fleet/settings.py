@@ -98,5 +98,5 @@ class SubscriptionView:
 
 
 def all_subscriptions(connection: Connection[Any]) -> list[SubscriptionView]:
-    """Who is told of transitions: every subscription, by name."""
+    """Read who is told of transitions: every subscription, by name."""
     return connection.cursor(row_factory=class_row(SubscriptionView)).execute(_SUBSCRIPTIONS).fetchall()

@@ -30,7 +30,7 @@ _EXAMPLE = {"deployment": "web", "replicas": 3, "revision": SPEC, "policy": POLI
 
 
 class RevisionSection(RevisionSpec):
-    """What to run."""
+    """The revision to run."""
 
     name: Name | None = None
     """Left out: `<deployment>-<8 hex digits>` of its content."""
@@ -96,7 +96,7 @@ class Document(BaseModel):
 
     @property
     def wanted_traffic(self) -> TrafficSettings | None:
-        """Where it shall be reached; None when the document does not say."""
+        """The place where it shall be reached; None when the document does not say."""
         return (self.traffic or TrafficSettings()) if "traffic" in self.model_fields_set else None
 
     @property
@@ -141,7 +141,7 @@ class Apply(Starting):
 
 
 def disagreement(documents: Sequence[Document]) -> str | None:
-    """What two of the documents claim both, in words; None where each speaks for itself."""
+    """Say what two of the documents claim both; None where each speaks for itself."""
     if repeated := _first_repeated(document.deployment for document in documents):
         return f"deployment: {repeated} stands in two documents; give it one"
     if repeated := _first_repeated(entrance.value for document in documents for entrance in document.asked_entrances):

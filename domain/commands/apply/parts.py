@@ -32,7 +32,7 @@ class StoredRevision:
 
 @dataclass(frozen=True, slots=True)
 class StoredDeployment:
-    """What is stored of a deployment beside its snapshot.
+    """The stored parts of a deployment beside its snapshot.
 
     `current` and `deploying` are the names of its revisions. `reached`: by which entrances, with which rules.
     """
@@ -46,7 +46,7 @@ class StoredDeployment:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a document is held against: its deployment, and the revision of its name.
+    """The stored side of a document: its deployment, and the revision of its name.
 
     `is_restarted`: what runs is a restart of that revision. `owners`: which other deployments have entrances that the
     document names.
@@ -93,7 +93,7 @@ def refuse_beyond(role: Role, found: Sequence[Part]) -> None:
 
 
 def told_of(document: Document, done: Sequence[Part], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What became of the document, as an `AppliedDocument`."""
+    """Tell what became of the document, as an `AppliedDocument`."""
     rollout_id = next((result["rollout_id"] for result in results if result.get("rollout_id")), None)
     sentences = [part.sentence for part in done]
     return {"deployment": document.deployment, "done": sentences, "results": list(results), "rollout_id": rollout_id}
@@ -175,7 +175,7 @@ def _activate(document: Document, stored: Stored, apply: Apply) -> Iterator[Part
 def _activation(
     document: Document, name: str, deployment: StoredDeployment, revision: StoredRevision | None, apply: Apply
 ) -> str:
-    """What an activation comes to, in words; empty when there is nothing to do."""
+    """Say what an activation comes to; empty when there is nothing to do."""
     wanted = ActivationRequest(
         revision.id if revision else _NOT_STORED_YET,
         name,

@@ -1,1 +1,1 @@
-"""What a rollout will do, cycle by cycle, before it begins."""
+"""Plans a rollout, cycle by cycle, before it begins."""

@@ -1,4 +1,4 @@
-"""What a wait may depend on besides the deployment itself, as plain values: hosts, secrets, workers, learned times."""
+"""The grounds of a wait besides the deployment itself: hosts, secrets, workers, learned times, as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from domain.foresight.rehearsal.learned import Learned
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known around a deployment. Whatever is not known is left out, and nothing is said of it.
+    """The surroundings of a deployment. Whatever is not known is left out, and nothing is said of it.
 
     `hosts`: by route, where its replica runs; None: it has no host yet. `reasons`: by route, why it stands so.
     `down`: hosts that are down. `lacking`: by host, which secret of the revision it lacks, and why.

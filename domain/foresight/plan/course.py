@@ -37,7 +37,7 @@ class Stand:
 
     @classmethod
     def of(cls, routes: Sequence[Route]) -> Self:
-        """What these numbers have in common."""
+        """Count the live, stopping, serving and running ones of these."""
         active = sum(route.is_active for route in routes)
         live = sum(route.is_active and route.parked_until is None for route in routes)
         stopping = sum(route.status is RouteStatus.TERMINATING for route in routes)
@@ -64,13 +64,13 @@ class Wave:
 
     @property
     def moves(self) -> tuple[int, int, int, int]:
-        """What it does to replicas: create, drain, promote, park."""
+        """The numbers of replicas that it creates, drains, promotes and parks."""
         return self.create, self.drain, self.promote, self.park
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What happened in one run. `begins`: of each wave, in seconds after the beginning; `seconds`: until it rested.
+    """The events of one run. `begins`: of each wave, in seconds after the beginning; `seconds`: until it rested.
 
     `seconds` is None if it never did; `back_reason`: why it went back. `busiest`: when few answer much, in words.
     `work`: replicas looked at, over all looks; `is_cut`: more of them were to be looked at than was allowed, so the
@@ -91,7 +91,7 @@ class Course:
 
     @property
     def moves(self) -> tuple[tuple[int, int, int, int], ...]:
-        """What each wave does to replicas."""
+        """The moves of each wave."""
         return tuple(wave.moves for wave in self.waves)
 
 
@@ -130,7 +130,7 @@ class _Run:
         self._judged: set[int] = set()
 
     def to_rest(self, most_work: float) -> float | None:
-        """How long it took, in seconds; None if it has not come to rest by then or by the horizon, or nobody looks."""
+        """Run it to rest; return its seconds, None if it has not rested by then or by the horizon, or nobody looks."""
         world, ends = self.world, self.begins + timedelta(seconds=HORIZON_SECONDS)
         while not is_at_rest(world):
             if not world.step(ends):
@@ -150,12 +150,12 @@ class _Run:
             yield _wave(number, look, waits_for_person=place in self._promoted, waits_for_judge=asks_judge)
 
     def times(self) -> Iterator[float]:
-        """When each wave began, in seconds after the beginning."""
+        """Yield when each wave began, in seconds after the beginning."""
         return ((look.at - self.begins).total_seconds() for _, look in self._changing())
 
     @property
     def back_reason(self) -> str | None:
-        """Why it went back, if it did."""
+        """The reason why it went back, if it did."""
         return next((why for look in self.world.looks if (why := back_reason_of(look.decision))), None)
 
     def _changing(self) -> Iterator[tuple[int, SimulatedLook]]:

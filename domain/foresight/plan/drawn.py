@@ -45,7 +45,7 @@ class LearnedFates(Fates):
         self.moment = self.draw()
 
     def of_replica(self) -> Fate:
-        """What becomes of the next replica."""
+        """Return what becomes of the next replica."""
         return Fate(
             start_seconds=self._one_of(self.learned.starts, _ASSUMED_START_SECONDS, self.replicas),
             start_fails=self.fails and self.draw() < self.learned.failure_rate,
@@ -71,6 +71,6 @@ class LearnedFates(Fates):
 
 
 def _change(before: Sequence[float], now: Sequence[float]) -> float:
-    """How many times as long it takes now; 1 where nothing is known of before, or it took no time."""
+    """Return how many times as long it takes now; 1 where nothing is known of before, or it took no time."""
     usual = median(before) if before else 0.0
     return median(now) / usual if usual > 0 else 1.0

@@ -1,4 +1,4 @@
-"""What a rollout will do before anything starts: its waves, how far it goes, what holds all the way, how long it takes.
+"""Plans a rollout before anything starts: its waves, how far it goes, what holds all the way, how long it takes.
 
     runs of the world in which nothing fails, each with other times   ──▶  the waves of one, the times of all
 
@@ -44,7 +44,7 @@ class PlannedWave(Wave):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will happen while nothing fails. `seconds`: until it is done; None where nothing is learned yet.
+    """The future while nothing fails. `seconds`: until it is done; None where nothing is learned yet.
 
     `most_live` stays at or below `ceiling`, `fewest_serving` at or above `floor`; `most_running` counts those too that
     are stopping or parked. `is_certain`: the waves come in this order however long each replica takes. `is_cut`: only
@@ -72,7 +72,7 @@ class Plan:
 
 
 def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
-    """What follows from the snapshot `subject.deployment`, as the command leaves it that is still to be given."""
+    """Plan from the snapshot `subject.deployment`, as the command leaves it that is still to be given."""
     typical = course(subject.deployment, now, LearnedFates(learned=learned), _MOST_WORK / 2)
     others = _others(subject.deployment, now, learned, draw, typical)
     budget, is_known = budget_of(subject.deployment), bool(learned.starts)
@@ -97,7 +97,7 @@ def plan(subject: Subject, now: datetime, learned: Learned, draw: Draw) -> Plan:
 
 
 def budget_of(deployment: Deployment) -> Budget:
-    """What holds all the way: of the rollout in both directions, or outside of one."""
+    """Return what holds all the way: of the rollout in both directions, or outside of one."""
     if deployment.rollout is not None:
         return guard_of(deployment)
     return resting_budget(deployment.desired_replicas, count_stopping=deployment.count_stopping)
@@ -131,7 +131,7 @@ def _others(deployment: Deployment, now: datetime, learned: Learned, draw: Draw,
 
 
 def _varied(learned: Learned) -> Learned:
-    """Where nothing is learned the times still differ, so that it shows whether their order matters."""
+    """Give times where nothing is learned that still differ, so that it shows whether their order matters."""
     return Learned(learned.starts or (1.0, 2.0), learned.stops or (1.0, 2.0), learned.wakes)
 
 

@@ -14,7 +14,7 @@ _ROUNDING = 1.003
 
 
 class SideLoad(NamedTuple):
-    """What each replica of a side answers: `times` what each that serves would, had all an equal part of all requests.
+    """The load of each replica of a side: `times` what each would have, had all that serve an equal part of all.
 
     `share`: of 10,000 requests.
     """
@@ -40,7 +40,7 @@ def loads(deployment: Deployment) -> list[SideLoad]:
 
 
 def _fresh(deployment: Deployment, rollout: Rollout) -> int:
-    """How many serve of those with which the new ones are compared."""
+    """Count the serving ones of those with which the new ones are compared."""
     policy = rollout.policy
     return sum(route.is_serving for route in EVALUATOR.strategy_of(policy).control(deployment, rollout, policy.spec))
 

@@ -1,4 +1,4 @@
-"""What is foreseen: a deployment as the command would leave it that is still to be given."""
+"""The thing foreseen: a deployment as the command would leave it that is still to be given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _NO_ROLLOUT_YET = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is foreseen: the snapshot from which it begins, and whether the new revision says when it is healthy."""
+    """The beginning: the snapshot that is foreseen, and whether the new revision says when it is healthy."""
 
     deployment: Deployment
     has_health_check: bool = True

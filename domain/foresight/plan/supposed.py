@@ -17,7 +17,7 @@ from domain.words.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class Supposing:
-    """What is otherwise. `spec`: settings of the strategy, by name. `failures`: so many new replicas more fail now."""
+    """A supposition. `spec`: settings of the strategy, by name. `failures`: so many new replicas more fail now."""
 
     replicas: int | None = None
     strategy: str | None = None

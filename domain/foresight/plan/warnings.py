@@ -1,4 +1,4 @@
-"""What a plan warns of: in words, for people, before they start."""
+"""Warnings of a plan: in words, for people, before they start."""
 
 from collections.abc import Iterator, Sequence
 

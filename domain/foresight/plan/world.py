@@ -27,7 +27,7 @@ MOST_LOOKS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of one replica, in seconds.
+    """The fate of one replica, in seconds.
 
     `start_seconds`: from its creation until it is healthy, or has failed where `start_fails`.
     `stop_seconds`: from its drain until it is gone; None: it is gone at once, and nobody is told.
@@ -42,12 +42,12 @@ class Fate:
 
 @dataclass(slots=True)
 class Fates:
-    """How a run goes: every replica has one fate, and each look comes as soon as there is something to see."""
+    """The fates of a run: every replica has one, and each look comes as soon as there is something to see."""
 
     same: Fate = Fate()
 
     def of_replica(self) -> Fate:
-        """What becomes of the next replica."""
+        """Return what becomes of the next replica."""
         return self.same
 
     def wake_seconds(self) -> float:
@@ -84,7 +84,7 @@ class World:
 
     @property
     def created(self) -> int:
-        """How many replicas have been created so far."""
+        """The number of replicas that have been created so far."""
         return sum(look.decision.changes.created for look in self.looks)
 
     def run(self, seconds: float) -> None:
@@ -137,7 +137,7 @@ class World:
         return min((at for at in times if at is not None), default=None)
 
     def _changes(self) -> Iterator[Change]:
-        """What becomes of each replica next, and when."""
+        """Yield what becomes of each replica next, and when."""
         for route in self.deployment.routes:
             match route.status:
                 case RouteStatus.PROVISIONING:

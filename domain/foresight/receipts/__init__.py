@@ -1,1 +1,1 @@
-"""What a rollout promised and what it did."""
+"""Compares what a rollout promised with what it did."""

@@ -22,7 +22,7 @@ _PATIENCE = 1.5
 
 
 def deviations(plan: Plan, steps: Sequence[RecordedStep]) -> Iterator[str]:
-    """What is known by now: the last step's time is not over, and what is still to come is no deviation."""
+    """Yield deviations known by now: the last step's time is not over, and what is still to come is none."""
     steps = list(takewhile(lambda step: not _is_given_up(step, steps[0]), steps))
     waves = plan.waves[: len(steps)]
     for step, following, planned, then in zip_longest(steps, steps[1:], waves, waves[1:]):

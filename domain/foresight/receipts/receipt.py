@@ -69,7 +69,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """How a receipt stands in its chain. `is_joined`: whether the one before is what it was; None: it is not there."""
+    """A receipt's place in its chain. `is_joined`: whether the one before is what it was; None: it is not there."""
 
     number: int
     sha256: str
@@ -133,7 +133,7 @@ def digest(text: str) -> str:
 
 
 def broken(kept: Sealed, before: Sealed | None, *, is_oldest: bool) -> str | None:
-    """What is wrong with a receipt where it stands in its chain; None: nothing. `is_oldest`: of those that are kept."""
+    """Say what is wrong with a receipt in its chain; None: nothing. `is_oldest`: of those that are kept."""
     if not kept.is_intact:
         return f"receipt {kept.number} was changed after it was sealed"
     if before is None:

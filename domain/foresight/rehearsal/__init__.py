@@ -1,1 +1,1 @@
-"""How rollouts of a service have gone, and how the next one may go."""
+"""Learns how rollouts of a service have gone, and rehearses the next one."""

@@ -1,4 +1,4 @@
-"""What past replicas of a deployment teach: how long they start and stop, and how often a start fails."""
+"""The lessons of a deployment's past replicas: how long they start and stop, and how often a start fails."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Span:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Self:
-        """What some measured times have in common; at least one is needed."""
+        """Sum up some measured times; at least one is needed."""
         ordered = sorted(seconds)
         return cls(quantile(ordered, 0.5), quantile(ordered, 0.9))
 
@@ -42,7 +42,7 @@ class Learned:
 
     @property
     def failure_rate(self) -> float:
-        """How many of the past starts failed, from 0 to 1."""
+        """The share of the past starts that failed, from 0 to 1."""
         return self.failed_starts / (len(self.starts) + self.failed_starts) if self.failed_starts else 0.0
 
 

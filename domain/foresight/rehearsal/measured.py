@@ -1,4 +1,4 @@
-"""What the recorded steps of a rollout tell: how many were live and serving at each, and what was waited for."""
+"""Reads a rollout's recorded steps: how many were live and serving at each, and what was waited for."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class RecordedStep:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAct:
-    """What a person or service asked for during the rollout, with its reason."""
+    """A wish of a person or service during the rollout, with its reason."""
 
     at: datetime
     actor: str
@@ -97,7 +97,7 @@ def waves(steps: Sequence[RecordedStep], ended_at: datetime | None) -> list[dict
 
 
 def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterator[dict[str, Any]]:
-    """What was waited for between two steps, as decided from what the first of them left behind.
+    """Yield what was waited for between two steps, as decided from what the first of them left behind.
 
     Where a person ended the wait, or began one, it was the person who was waited for.
     """
@@ -117,7 +117,7 @@ def waits(steps: Sequence[RecordedStep], acts: Sequence[RecordedAct]) -> Iterato
 
 
 def replayed(steps: Sequence[RecordedStep]) -> dict[str, Any]:
-    """How many steps are decided today as they were then; `refused`: Postgres did not write what was decided."""
+    """Count the steps that are decided today as they were then; `refused`: Postgres did not write what was decided."""
     differing, refused = [], 0
     for step in steps:
         if is_same_decision(step.decision, as_recorded(step.again)):

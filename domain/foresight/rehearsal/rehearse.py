@@ -36,14 +36,14 @@ class Band:
 
     @classmethod
     def of(cls, ordered: Sequence[float], taught: int) -> Self:
-        """What the times of some runs have in common; at least one is needed."""
+        """Sum up the times of some runs; at least one is needed."""
         beyond = max(0.0, (_BEYOND * (taught + 1) - 1) / (taught - 1)) if taught > 1 else 0.0
         return cls(quantile(ordered, beyond), quantile(ordered, 1 - beyond))
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What came of `runs` runs: how many completed, went back or never rested; all times in seconds.
+    """The outcomes of `runs` runs: how many completed, went back or never rested; all times in seconds.
 
     `done`: by the share of all runs that was done by then, such as {"p50": 12.0}; None where so many were never done.
     `fewest_serving`: how many runs had at worst so many serving. `why_back`: the most frequent reasons.
@@ -115,7 +115,7 @@ def _completed(run: Course) -> bool:
 
 
 def _done_by(done: Sequence[float], share: float, runs: int) -> float | None:
-    """When this share of all runs was done; those that never were count as later than any."""
+    """Return when this share of all runs was done; those that never were count as later than any."""
     place = int(share * (runs - 1))
     return done[place] if place < len(done) else None
 

@@ -27,7 +27,7 @@ from domain.words.numbers import WHOLE, number_of, percent
 
 
 def weight_back(deployment: Deployment, given: int, budget: Budget) -> int:
-    """What the canary still gets of its weight: as little as the old side can do without."""
+    """Return the weight that the canary still gets: as little as the old side can do without."""
     old, new = _serving(deployment)
     carry = min(budget.keep, old + new)
     return 0 if old >= carry else min(given, WHOLE - WHOLE * old // carry)
@@ -101,7 +101,7 @@ def at_once(deployment: Deployment, given: int, harm: str, budget: Budget) -> st
 
 
 def _serving(deployment: Deployment) -> tuple[int, int]:
-    """How many serve of the old side and of the canary."""
+    """Count the serving ones of the old side and of the canary."""
     target = deployment.deploying_revision_id
     sides = [route.revision_id == target for route in deployment.routes if route.is_serving]
     return sides.count(False), sides.count(True)

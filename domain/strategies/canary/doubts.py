@@ -1,4 +1,4 @@
-"""Where the chances that a judge promises do not hold: what is said before it judges."""
+"""Doubts about a judge: where the chances that it promises do not hold, said before it judges."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,7 +11,7 @@ _UNDECIDED = {"hold": "waits for a person", "promote": "goes on", "abort": "goes
 
 
 def cautions(spec: CanarySpec, desired: int) -> Iterator[str]:
-    """When its judge decides, and each doubt; nothing without one."""
+    """Yield when its judge decides, and each doubt; nothing without one."""
     judge = spec.judge
     if judge is None:
         return

@@ -1,4 +1,4 @@
-"""What a canary's judge comes to at its present step: give up, go on, or look on."""
+"""Asks a canary's judge at its present step: give up, go on, or look on."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ def is_judged(spec: object) -> TypeGuard[CanarySpec]:
 
 
 def seen_of(canary: CanaryState, spec: CanarySpec, told: Evidence) -> Sums:
-    """What the judge of a canary has seen, with one interval more."""
+    """Add one interval to what the judge of a canary has seen."""
     copied = weight_of(spec.mirror.share) if spec.mirror and not canary.weight else 0
     return seen(canary.evidence, told, spec.judge, canary.weight_known_at, copied)
 
@@ -54,7 +54,7 @@ def _on_a_dry_run(found: Judged, next_at: datetime) -> Judgement:
 
 
 def judgement(canary: CanaryState, spec: CanarySpec, now: datetime) -> Judgement:
-    """What its judge says of a canary that has a weight, or gets copies.
+    """Return what its judge says of a canary that has a weight, or gets copies.
 
     copies, and harm                                 -> give up
     copies                                           -> how many failed is said

@@ -27,7 +27,7 @@ from domain.words.numbers import WHOLE
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many replicas each side has for now, and the weight that they carry once they are healthy.
+    """The replicas that each side has for now, and the weight that they carry once they are healthy.
 
     `elder`: of the old revision, beside the baseline.
     """
@@ -75,7 +75,7 @@ def sizes_kept(
 def sides(
     deployment: Deployment, buckets: Buckets, budget: Budget, sizes: Sizes, now: datetime
 ) -> tuple[Decision, Decision]:
-    """What the canary and the old side need to be complete. The canary's place in the ceiling is its own.
+    """Return what the canary and the old side need to be complete. The canary's place in the ceiling is its own.
 
     What another canary left goes first: until then the place is the old side's. Where no old one serves but some are on
     their way, they come first: alone a canary would answer everything.

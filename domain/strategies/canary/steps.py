@@ -1,4 +1,4 @@
-"""What a canary is told: its steps, each a weight and a time, and how many replicas it has at each."""
+"""Settings of a canary: its steps, each a weight and a time, and how many replicas it has at each."""
 
 import re
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ def _check_share(value: object) -> object:
 
 
 def weight_of(percent: str) -> int:
-    """How many of 10,000 requests a share is: 500 for "5%"."""
+    """Return how many of 10,000 requests a share is: 500 for "5%"."""
     return round(float(percent[:-1]) * 100)
 
 
@@ -88,7 +88,7 @@ class CanarySpec(RollingUpdateSpec):
     @model_validator(mode="before")
     @classmethod
     def _is_not_for_one_caller_to_say(cls, given: object) -> object:
-        """Who is kept on one side is refused there each time, and is one of few: judged where that is asked for."""
+        """Judge refusals and redirections of sticky callers only if asked: each of the few meets them each time."""
         if not isinstance(given, dict) or not given.get("sticky") or not isinstance(given.get("judge"), dict):
             return given
         return {**given, "judge": {"refused": None, "redirected": None, **given["judge"]}}
@@ -133,7 +133,7 @@ class CanarySpec(RollingUpdateSpec):
 
 
 def ends_at(canary: CanaryState, spec: CanarySpec) -> datetime | None:
-    """When the seconds of the present step are over; None: not before a person says so, or it has not begun."""
+    """Return when the present step's seconds are over; None: not before a person says so, or it has not begun."""
     _, seconds = spec.stages[canary.stage - 1] if 0 < canary.stage <= len(spec.stages) else (0, None)
     if seconds is None or canary.weight_known_at is None:
         return None
@@ -146,7 +146,7 @@ def ends(rollout: Rollout, canary: CanaryState, over_at: datetime | None, now: d
 
 
 def weight_at(spec: CanarySpec, stage: int) -> int:
-    """What the canary gets at the end of a stage; the rest keeps the last weight's replicas."""
+    """Return what the canary gets at the end of a stage; the rest keeps the last weight's replicas."""
     return spec.stages[min(stage, len(spec.stages)) - 1][0] if stage else 0
 
 
@@ -156,7 +156,7 @@ def is_rising(canary: CanaryState, spec: CanarySpec) -> bool:
 
 
 def size_at(spec: CanarySpec, budget: Budget, stage: int) -> int:
-    """How many replicas the canary has at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
+    """Return the canary's replicas at a stage; n=10: 1 at 5 %, 3 at 25 %, 5 at 50 %, and 5 until the rest."""
     weight = weight_at(spec, stage)
     if spec.replicas == "auto":
         return max(1, -(-budget.desired * weight // WHOLE))
@@ -164,7 +164,7 @@ def size_at(spec: CanarySpec, budget: Budget, stage: int) -> int:
 
 
 def in_words(spec: CanarySpec, weight: int) -> str:
-    """What the canary gets at this weight of its: 5 % of the requests."""
+    """Say what the canary gets at this weight of its: 5 % of the requests."""
     if spec.mirror and not weight:
         return f"copies of {percent(weight_of(spec.mirror.share))} of the requests that only read"
     return f"{percent(weight)} of the requests"

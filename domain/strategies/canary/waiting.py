@@ -1,4 +1,4 @@
-"""What a canary waits for: either of its sides, or the end of a look; and what it says meanwhile."""
+"""Says what a canary waits for: either of its sides, or the end of a look; and what it says meanwhile."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from domain.words.numbers import percent
 
 
 def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
-    """How many are there, of the canary and of its baseline."""
+    """Say how many are there, of the canary and of its baseline."""
     warming = f", {len(buckets.warming)} not for min_ready_seconds yet" if buckets.warming else ""
     its_baseline = f"; {beside} of {fresh} of its baseline" if fresh else ""
     return (
@@ -24,7 +24,7 @@ def still_coming(buckets: Buckets, wanted: int, beside: int, fresh: int) -> str:
 
 
 def looking(what: str, over_at: datetime | None, judged: Judgement, now: datetime) -> str:
-    """What the canary has, for how long, and what its judge finds."""
+    """Say what the canary has, for how long, and what its judge finds."""
     share = f"the canary has {what}"
     if over_at is not None:
         share = f"{share}, for {(over_at - now).total_seconds():.0f} more s"
@@ -34,7 +34,7 @@ def looking(what: str, over_at: datetime | None, judged: Judgement, now: datetim
 def waits_for_sides(  # noqa: PLR0913
     words: str, buckets: Buckets, sides: tuple[Decision, Decision], wanted: int, min_ready: float, now: datetime
 ) -> Waits:
-    """What either side waits for; where both are complete, some of the canary are not warm, or none can be spared."""
+    """Return what either side waits for; both complete: some of the canary are not warm, or none can be spared."""
     if found := next((side.waits for side in sides if side.waits), None):
         return replace(found, words=words)
     alone = replace(buckets, foreign=(), foreign_stopping=())

@@ -12,7 +12,7 @@ from stack.plan import StackPart
 
 
 class AdoptedProcess:
-    """What a supervisor needs of a Popen, for a process that is nobody's child any more."""
+    """Stands in for a Popen that a supervisor needs, for a process that is nobody's child any more."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity

@@ -54,7 +54,7 @@ class Child:
 
     @property
     def waiting_until(self) -> float | None:
-        """When it will be started; None while it runs, and when its work is done."""
+        """The time when it will be started; None while it runs, and when its work is done."""
         return None if self._process is not None or self.finished else self.start_at
 
     def adopt(self, found: PartState) -> None:
