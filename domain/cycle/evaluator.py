@@ -76,7 +76,7 @@ class DeploymentStrategyEvaluator:
         return replace(rollout, canary=canary)
 
     def wait_of(self, deployment: Deployment, now: datetime) -> Decision | None:
-        """Return the wait that the next look at a rollout finds before its limits; None if it finds something else."""
+        """Return the wait that the next look at a rollout finds before its limits; None without one."""
         decide = self.evaluate_back if deployment.status == ROLLING_BACK else self.evaluate_one
         found = contained(decide, (deployment,), now).assignments.get(deployment.id)
         return found if found and found.waits else None
@@ -89,7 +89,7 @@ class DeploymentStrategyEvaluator:
         return self.strategy_of(policy).budget_of(deployment, policy.spec)
 
     def _standing(self, deployment: Deployment, wait: Decision, now: datetime) -> Decision:
-        """Return what a held or paused rollout does: keep its replicas whole, more slowly while starts fail."""
+        """Return the wait, and what keeps the replicas whole."""
         if deployment.rollout is None:
             return wait
         policy = deployment.rollout.policy

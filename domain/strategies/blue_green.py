@@ -90,7 +90,8 @@ class BlueGreenStrategy(AbstractDeploymentStrategy[BlueGreenSpec]):
         blue = _keep_blue(deployment, buckets, budget, now)
         has_green = buckets.target and deployment.status.sub_step is DeploymentSubStep.PROVISIONING
         if not has_green or len(buckets.ready) >= budget.desired:
-            return blue
+            times = (blue.recheck_at, buckets.next_change_at(now))
+            return replace(blue, recheck_at=min((at for at in times if at is not None), default=None))
         room = max(0, buckets.room(budget) - blue.changes.created)
         return _together(blue, _complete_green(deployment, buckets, budget, room, now), buckets, now)
 

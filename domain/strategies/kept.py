@@ -2,8 +2,7 @@
 
 n = desired; "new" are live replicas of the deploying revision, "old" those of any other.
 
-    1  no new one                                 -> converge to the revision from before, as at rest; to n, where there
-                                                     are more of it than before the rollout
+    1  no new one                                 -> converge to the old revision, as at rest; to n, where it has grown
     2  no old one any more                        -> converge to the new revision, as at rest
     3  more live than the ceiling                 -> drain those above it, the sick first, then new ones
     4  fewer than n that are not sick too long    -> create old ones, as far as the ceiling leaves room
@@ -12,7 +11,7 @@ n = desired; "new" are live replicas of the deploying revision, "old" those of a
 
 n=3 surge=1, paused:   ■■|■  →  ■|■ two of them died  →  ■◇|■  →  ■■|■
 
-So new ones never become more. Who is missing between old and new is started of the old revision, which is proven.
+New ones never become more: who is missing between both is started of the old revision, which is proven.
 """
 
 from collections.abc import Iterable
@@ -55,7 +54,7 @@ def kept_whole(deployment: Deployment, budget: Budget, before: Budget, now: date
 
 
 def meanwhile(wait: Decision, kept: Decision) -> Decision:
-    """Return the wait, with what keeps the replicas whole; or what gives up, since that leads out of trouble."""
+    """Return the wait with what keeps the replicas whole, or what gives up: that leads out."""
     if kept.verdict is Verdict.GIVE_UP:
         return kept
     recheck_at = min((at for at in (wait.recheck_at, kept.recheck_at) if at is not None), default=None)

@@ -5,8 +5,7 @@ n = desired, keep = n - max_unavailable. "new" are the live routes of the deploy
 A cycle does the first line that applies. Pacing "wave":
 
     1  a new replica is out of traffic         -> bring it into traffic
-    2  a new replica is starting or warming    -> wait; only the limits of the rollout can end this wait. What dies
-                                                  while they warm, which is for min_ready_seconds, is replaced
+    2  a new replica is starting or warming    -> wait; only limits end this wait. What dies while they warm is replaced
     3  no old one is left, new ready >= n      -> completed
     4  create = min(n + surge - old - new, n - new ready)
        drain  = min(new ready + old - keep, old), the worst first; and new ones that are sick for 30 s
@@ -90,7 +89,7 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             waits = for_replicas(said, buckets, budget, now, min_ready=spec.min_ready_seconds, wave=True)
             wait = Decision.wait(waits, buckets.next_ready_at)
             kept = wait if buckets.starting else self.keep_whole(deployment, spec, now)
-            return meanwhile(wait, kept) if kept.changes.created or not kept.changes else wait
+            return wait if kept.changes.drain_route_ids else meanwhile(wait, kept)
         if not buckets.foreign and len(buckets.ready) >= budget.desired:
             return Decision.success(complete(len(buckets.ready)))
         create, foreign = _wave(buckets, budget) if wave else _continuous(buckets, budget)
@@ -102,13 +101,13 @@ class RollingUpdateStrategy(AbstractDeploymentStrategy[RollingUpdateSpec]):
             return Decision.wait(waits, buckets.next_change_at(now))
         said = steps(creating(create, buckets, budget, "new"), draining(len(drained), budget))
         changes = RouteChanges.create(target, create, drain=ids(drained))
-        # A drain makes room, so the next cycle follows at once. A wave that also created replicas must wait for them,
-        # unless it drained a sick new one: that counts as a failure, and the failures may end the rollout now.
+        # A drain makes room, so the next cycle follows at once. A wave that also created replicas waits for them,
+        # unless it drained a sick new one, whose failure may end it all.
         again = replaced or (drained and not (wave and create))
         return Decision.moved(said, changes, now if again else buckets.next_change_at(now))
 
     def wait_by_counts(self, spec: RollingUpdateSpec, desired: int, counts: RouteCounts) -> Decision | None:
-        """Answer line 2 of the ladder from counts, if no clock is needed for it."""
+        """Answer line 2 from counts, where it takes no clock."""
         if spec.pacing != "wave" or spec.min_ready_seconds or counts.idle or not counts.starting:
             return None
         return _wait_for(counts.starting, counts.healthy, desired)

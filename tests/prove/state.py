@@ -7,12 +7,15 @@ from uuid import UUID
 
 from domain.cycle.transitions import ClassifiedDecision
 from domain.model.deployment import Deployment
-from domain.model.hold import Hold
 from domain.model.policy import DeploymentPolicy
-from tests.support.pictures.pictures import PROVISIONING
+from domain.steering.freezes import AbsoluteWindow, Freeze
+from domain.steering.holds import Gate, OpenRollout
+from tests.support.pictures.pictures import NOW, PROVISIONING
 
 LONG = 2 * 1800
 """Seconds that a person lets a rollout wait: longer than any of its limits."""
+_YEARS = AbsoluteWindow(NOW - timedelta(days=9999), NOW + timedelta(days=9999))
+_GATE = Gate((Freeze("calm", _YEARS, pauses=True),))
 
 
 class Left(NamedTuple):
@@ -56,9 +59,11 @@ class State:
     def seen(self) -> Deployment:
         """As a worker loads it: with a hold, which an undo and the way back never have."""
         rollout = self.deployment.rollout
-        if not self.frozen or rollout is None or rollout.is_undo or self.deployment.status != PROVISIONING:
+        if not self.frozen or rollout is None:
             return self.deployment
-        return replace(self.deployment, hold=Hold("a freeze", self.now + timedelta(seconds=LONG)))
+        is_exit = rollout.is_undo or self.deployment.status != PROVISIONING
+        asks = OpenRollout(rollout.id, self.deployment.name, rollout.started_at, rollout.steps > 0, is_exit)
+        return replace(self.deployment, hold=_GATE.hold(asks, self.now))
 
     @property
     def is_due(self) -> bool:

@@ -9,9 +9,10 @@ from domain.cycle.rollout import is_judged, weight_known
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
 from domain.foresight.plan.world import with_status
 from domain.handlers.cycle import cycle
+from domain.handlers.scaling import TIMEOUT_MINUTES
 from domain.model.answers import Answers
 from domain.model.canary import Evidence
-from domain.model.deployment import Rollout, Route, RouteStatus
+from domain.model.deployment import Deployment, Rollout, Route, RouteStatus
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.clocks import HARM, NOTHING, begin, ends, is_asked, told
 from tests.prove.key import FAR
@@ -20,7 +21,7 @@ from tests.prove.laws.every_state import broken_by_waiting
 from tests.prove.laws.requests import broken_by_requests
 from tests.prove.laws.spelled import after_look, after_news, unlike
 from tests.prove.state import LONG, Move, State, changed, still_held
-from tests.support.pictures.pictures import DESTROYED, PROVISIONING
+from tests.support.pictures.pictures import DESTROYED, PROVISIONING, SCALING
 from tests.support.pictures.values_within import canary_of, with_canary
 
 _COMING_OR_GOING = (RouteStatus.PROVISIONING, RouteStatus.TERMINATING)
@@ -142,7 +143,7 @@ def freezes(state: State) -> Iterator[Move]:
 
 
 def time(state: State, *, awaited: bool) -> Iterator[Move]:
-    """It jumps to what comes next. A limit that passes while something is under way is a misfortune.
+    """It jumps to what comes next. A limit of a rollout that passes while something is under way is a misfortune.
 
     `awaited`: a kind world has a proxy that speaks first.
     """
@@ -155,6 +156,9 @@ def time(state: State, *, awaited: bool) -> Iterator[Move]:
         if seconds := rollout.policy.limits.progress_timeout_seconds:
             long_ago = replace(deployment, rollout=replace(rollout, last_progress_at=now - timedelta(seconds=seconds)))
             yield Move("the time without progress passes", changed(state, long_ago, misfortune=True))
+    if deployment.status == SCALING and not _has_scaled_long(deployment, now):
+        long_ago = replace(deployment, phase_started_at=now - timedelta(minutes=TIMEOUT_MINUTES))
+        yield Move("the time of scaling passes", changed(state, long_ago))
     if state.is_due:
         return
     resting = (
@@ -172,6 +176,10 @@ def time(state: State, *, awaited: bool) -> Iterator[Move]:
     waits = rollout is not None and due_at is None and rollout.clock_stopped_at is not None
     if rollout and waits and now - (rollout.clock_stopped_at or now) < timedelta(seconds=LONG):
         yield _later(state, now + timedelta(seconds=LONG))
+
+
+def _has_scaled_long(deployment: Deployment, now: datetime) -> bool:
+    return now - deployment.phase_started_at >= timedelta(minutes=TIMEOUT_MINUTES)
 
 
 def looks_in_vain(state: State, rollout: Rollout, at: datetime | None) -> bool:

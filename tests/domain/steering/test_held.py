@@ -17,6 +17,7 @@ from tests.support.pictures.pictures import (
     ROLLING_BACK,
     V1,
     V2,
+    V3,
     blue_green,
     deploying,
     drawn_changes,
@@ -100,6 +101,12 @@ def test_a_new_size_is_followed_before_the_first_step_and_in_the_middle(how: str
     assert drawn(smaller) == "drain ■■"
     none = stands(how, "■■|■■", CANARY, 0)
     assert drawn(none) == "drain ■■■■"
+
+
+def test_the_end_of_parking_is_looked_at() -> None:
+    *blue, parked = (paused := stands("paused", "■■■▫|", GREEN)).routes
+    elder = replace(paused, routes=(*blue, replace(parked, revision_id=V3)))
+    assert cycle(elder, NOW).due_at == NOW + timedelta(minutes=1)
 
 
 def test_a_size_that_comes_with_the_new_revision_waits_with_it() -> None:

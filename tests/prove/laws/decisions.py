@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from domain.cycle.after import outcome_of, routes_after
 from domain.cycle.rollout import guard_of, is_judged
 from domain.cycle.transitions import ClassifiedDecision, RevisionMove
-from domain.model.deployment import Deployment, Lifecycle, Rollout, Route, RouteStatus, Verdict
-from domain.strategies.backoff import next_start_at
+from domain.model.deployment import Deployment, Lifecycle, Rollout, Route, RouteStatus, StartFailures, Verdict
 from domain.strategies.canary.judge import EVERY_SECONDS
 from tests.prove.laws.every_state import broken_by_row
 from tests.prove.laws.limits import broken_by_limits
@@ -86,13 +85,18 @@ def _by_creations(before: Deployment, decision: ClassifiedDecision, budget: Prom
     if budget.alone and any(others):
         yield "no replica starts before every one of another revision has stopped"
     failures = before.start_failures
-    too_early = failures is not None and failures.came_up_at is None and now < next_start_at(failures)
+    too_early = failures is not None and failures.came_up_at is None and now < _next_start(failures)
     if (
         failures
         and too_early
         and any(spec.revision_id == failures.revision_id for spec in decision.changes.rollout_specs)
     ):
         yield "a start that failed is not tried again before its time"
+
+
+def _next_start(failures: StartFailures) -> datetime:
+    """After 2, 4, 8 ... seconds, at most ten minutes."""
+    return failures.last_at + timedelta(seconds=min(600, 2**failures.in_a_row))
 
 
 def _keeps_old(before: Deployment, decision: ClassifiedDecision, now: datetime) -> bool:

@@ -18,7 +18,7 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     rollout = before.rollout
     if decision.verdict is Verdict.SKIPPED and not decision.changes:
         yield from _abandoned(state, before)
-    if rollout is None or not (before.paused_at or before.hold) or decision.verdict is Verdict.GIVE_UP:
+    if rollout is None or not _stands(state, decision, rollout) or decision.verdict is Verdict.GIVE_UP:
         return
     changes = decision.changes
     if changes.stage is not None or changes.park_route_ids or decision.revision is not RevisionMove.KEEP:
@@ -30,6 +30,13 @@ def broken_by_standing(state: State, decision: ClassifiedDecision) -> Iterator[s
     if any(route.id in changes.promote_route_ids for route in new) and rollout.policy.strategy == "blue_green":
         yield "while it is held or paused green gets no requests"
     yield from _exchanged(state, decision, rollout)
+
+
+def _stands(state: State, decision: ClassifiedDecision, rollout: Rollout) -> bool:
+    """Paused, or in a freeze but for an undo and the way back; what was decided before it is still done."""
+    before = decision.deployment
+    frozen = state.frozen and before.status == PROVISIONING and not rollout.is_undo
+    return before.paused_at is not None or (frozen and decision is not state.held)
 
 
 def _exchanged(state: State, decision: ClassifiedDecision, rollout: Rollout) -> Iterator[str]:
