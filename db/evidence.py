@@ -1,6 +1,7 @@
 """Keeps what the judges of canaries have seen: one row of sums for each, into which every interval is folded."""
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from pydantic import TypeAdapter
 
+from domain.judge.course import Point, is_due, point_of
 from domain.model.answers import Answers, Interval
 from domain.model.canary import NOTHING_SEEN, CanaryState, Evidence, Sums
 from domain.strategies import stored_policy
@@ -28,6 +30,15 @@ _CANARY = """
 _KEEP = """
     INSERT INTO evidence (rollout_id, sums) VALUES (%s, %s)
     ON CONFLICT (rollout_id) DO UPDATE SET sums = excluded.sums
+"""
+
+_POINTED = "SELECT min(at), max(at) FROM evidence_points WHERE rollout_id = %s"
+
+_POINT = """
+    INSERT INTO evidence_points
+           (rollout_id, at, weight, canary, canary_failed, control, control_failed, harm, good)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING
 """
 
 
@@ -61,6 +72,14 @@ def fold(connection: Connection[Any], rollout_id: UUID, interval: Interval) -> N
     control = rollout_id if has_baseline else found.from_revision_id
     sums = seen_of(canary, spec, _told(found, control, interval))
     connection.execute(_KEEP, (rollout_id, _SUMS.dump_json(sums).decode()))
+    if spec.judge is not None and found.weight:
+        _keep_point(connection, rollout_id, point_of(spec.judge, sums, interval.at, found.weight))
+
+
+def _keep_point(connection: Connection[Any], rollout_id: UUID, point: Point) -> None:
+    ((first, last),) = connection.execute(_POINTED, (rollout_id,))
+    if is_due(first, last, point.at):
+        connection.execute(_POINT, (rollout_id, *astuple(point)))
 
 
 def _told(canary: _Canary, control: UUID, interval: Interval) -> Evidence:

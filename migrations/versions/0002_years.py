@@ -28,6 +28,7 @@ _UNDO: tuple[str, ...] = (
     "DROP TABLE proxy_counters",
     "DROP TABLE answers",
     "DROP TABLE intervals",
+    "DROP TABLE evidence_points",
     "DROP TABLE evidence",
     "ALTER TABLE proxies DROP COLUMN told_at, DROP COLUMN stats_address",
     "DROP TABLE drain_looks",

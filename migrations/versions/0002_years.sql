@@ -355,6 +355,20 @@ CREATE TABLE evidence (
     CONSTRAINT evidence_pkey PRIMARY KEY (rollout_id),
     CONSTRAINT evidence_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
 );
+-- How it came to that, a point now and then: Point of domain/judge/course.py.
+CREATE TABLE evidence_points (
+    rollout_id uuid NOT NULL,
+    at timestamptz NOT NULL,
+    weight integer NOT NULL,
+    canary bigint NOT NULL,
+    canary_failed bigint NOT NULL,
+    control bigint NOT NULL,
+    control_failed bigint NOT NULL,
+    harm double precision NOT NULL,
+    good double precision NOT NULL,
+    CONSTRAINT evidence_points_pkey PRIMARY KEY (rollout_id, at),
+    CONSTRAINT evidence_points_rollout_id_fkey FOREIGN KEY(rollout_id) REFERENCES rollouts (id) ON DELETE CASCADE
+);
 -- what each proxy's counters showed at the last look of a rollout: the next one counts from there
 -- of_revisions: {revision id: [done, failed, first_byte, cut, begun, refused, again, again_failed, redirected]}
 CREATE TABLE proxy_counters (

@@ -15,8 +15,9 @@ from db.audit.shown import ReceiptView, receipt_shown
 from db.views.ahead.cycles import Cycle
 from db.views.ahead.cycles import cycles as cycles_of_step
 from db.views.ahead.foresight import LearnedView, learned_shown
+from db.views.course import CourseView, course_of
 from db.views.documents import rollout_document
-from db.views.rollouts import RolloutView
+from db.views.rollouts import RolloutView, rollouts_by_id
 from db.views.timeline import StepView, steps_of
 from domain.words.errors import InvalidInputError, RolloutNotFoundError
 
@@ -51,6 +52,12 @@ def cycles(connection: Connection, asked: Asked[StepParameters]) -> Drawn:
 def rollout_plan(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((AgainstPlan,))]:
     """A rollout held against the plan of its beginning."""
     return asdict(against_plan(connection, rollout(connection, asked)["id"]))
+
+
+def evidence(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((CourseView,))]:
+    """How the evidence of a rollout's judge came to be, a point now and then."""
+    found = rollout(connection, asked)
+    return asdict(course_of(connection, rollouts_by_id(connection, [found["id"]])[found["id"]]))
 
 
 def learned(connection: Connection, asked: Asked[Parameters]) -> Annotated[Document, Shape((LearnedView,))]:

@@ -110,6 +110,7 @@ READS: Sequence[Read] = (
     Read("GET", f"{_ROLLOUT}/cycles", _VIEWER, f"{_HERE}.rollouts.cycles"),
     Read("GET", f"{_ROLLOUT}/receipt", _VIEWER, f"{_HERE}.rollouts.receipt"),
     Read("GET", f"{_ROLLOUT}/plan", _VIEWER, f"{_HERE}.rollouts.rollout_plan"),
+    Read("GET", f"{_ROLLOUT}/evidence", _VIEWER, f"{_HERE}.rollouts.evidence"),
     Read("GET", "/v1/traffic", _VIEWER, f"{_HERE}.set_up.traffic_table"),
     Read("GET", "/v1/hosts", _VIEWER, f"{_FLEET}.signs.all_hosts", is_of_fleet=True),
     Read("GET", "/v1/proxies", _VIEWER, "db.proxies.acks.list_proxies", is_of_fleet=True),

@@ -1,22 +1,29 @@
 """What a cycle reads for the judge of a canary, and what it decides from it."""
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from sqlalchemy import Engine
 
 from db.connection.engine import transaction
 from db.cycle.claim import claim_these
 from db.cycle.load import load
+from db.evidence import evidence_of
 from db.proxies.answers import record_interval
+from db.views.course import CourseView, course_of
+from db.views.rollouts import rollouts_by_id
 from domain.cycle.recording import inputs_json
 from domain.handlers.cycle import cycle
 from domain.handlers.replay import replay_step
+from domain.judge.judged import Found, judge
+from domain.judge.settings import Judge
 from domain.model.answers import Answers, Copies, Interval
 from domain.model.canary import NOTHING_SEEN, Evidence
 from domain.model.deployment import Verdict
 from tests.support.pictures.pictures import PROVISIONING
-from tests.support.pictures.policies import BASELINE
+from tests.support.pictures.policies import BASELINE, MIRRORING
 from tests.support.pictures.values_within import canary_of, with_canary
 from tests.support.rows.deployments import make_deployment, write
 
@@ -84,3 +91,36 @@ def test_without_a_judge_nothing_is_read(engine: Engine) -> None:
         (deployment,) = load(connection, claim_these(connection, [made.id]).deployments)
     assert deployment.rollout
     assert canary_of(deployment.rollout).evidence == NOTHING_SEEN
+
+
+def test_how_the_evidence_came_to_be_is_kept_in_points_ever_fewer(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■|■", n=3, status=PROVISIONING, policy=JUDGED)
+    write(engine, "UPDATE rollouts SET weight = 500, stage = 1, weight_known_at = %s", UP_AT)
+    assert made.rollout_id
+    with transaction(engine) as connection:
+        for number in range(1, 301):
+            of = {made.v1: Answers(90, 1, begun=90), made.v2: Answers(10, 2, begun=10)}
+            at = UP_AT + timedelta(seconds=number)
+            record_interval(connection, made.rollout_id, Interval(number, at, 1.0, of, 1, 1), {})
+        course = course_of(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
+        first, last = course.points[0], course.points[-1]
+        assert (first.at, first.weight, first.canary, first.canary_failed) == (UP_AT + timedelta(seconds=1), 500, 10, 2)
+        assert (last.canary, last.control) == (last.canary_failed * 5, last.control_failed * 90)
+        gaps = [after.at - before.at for before, after in pairwise(course.points)]
+        assert (gaps[0], gaps[-1]) == (timedelta(seconds=1), timedelta(seconds=3))
+        assert 150 < len(course.points) < 250
+        reached = next(point for point in course.points if point.harm >= (course.harm_limit or math.inf))
+        sums = evidence_of(connection, [made.rollout_id])[made.rollout_id]
+        found = judge(Judge(), sums, UP_AT, UP_AT + timedelta(seconds=300))
+        assert (reached.at < last.at, found.found, course.good_limit) == (True, Found.HARM, -math.log(0.05))
+
+
+def test_without_a_judge_no_point_is_kept(engine: Engine) -> None:
+    made = make_deployment(engine, "■■■|■", n=3, status=PROVISIONING, policy=MIRRORING)
+    write(engine, "UPDATE rollouts SET weight = 500, stage = 1, weight_known_at = %s", UP_AT)
+    assert made.rollout_id
+    with transaction(engine) as connection:
+        told = Interval(1, UP_AT, 1.0, {made.v2: Answers(10, 2, begun=10)}, 1, 1)
+        record_interval(connection, made.rollout_id, told, {})
+        course = course_of(connection, rollouts_by_id(connection, [made.rollout_id])[made.rollout_id])
+    assert course == CourseView("control", None, None, [])

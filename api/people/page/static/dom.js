@@ -2,7 +2,15 @@
 
 /** An element. Children may be elements, texts, null, or lists of them. */
 export function h(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same of a drawing. */
+export function svg(name, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+function filled(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key === "place") {

@@ -1,0 +1,41 @@
+"""The read for people: how the evidence of a judged canary came to be."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from db.views.rollouts import RolloutView
+from domain.judge.course import Point
+from domain.judge.judged import limits_of
+from domain.strategies.canary.judge import is_judged
+
+_POINTS = """
+    SELECT at, weight, canary, canary_failed, control, control_failed, harm, good
+      FROM evidence_points WHERE rollout_id = %s ORDER BY at
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CourseView:
+    """The points that were kept of a judged canary, and what the log e-values must reach; None without a judge.
+
+    `compared_with`: control, which is the old revision, or baseline, which is its fresh replicas.
+    """
+
+    compared_with: str
+    harm_limit: float | None
+    good_limit: float | None
+    points: list[Point]
+
+
+def course_of(connection: Connection[Any], rollout: RolloutView) -> CourseView:
+    """Of a rollout, under way or ended."""
+    spec = rollout.snapshot.policy.spec
+    if not is_judged(spec) or spec.judge is None:
+        return CourseView("control", None, None, [])
+    limits = limits_of(spec.judge, had_copies=spec.mirror is not None)
+    points = connection.cursor(row_factory=class_row(Point)).execute(_POINTS, (rollout.id,)).fetchall()
+    compared_with = "baseline" if spec.judge.baseline == "fresh" else "control"
+    return CourseView(compared_with, limits.harm, limits.good, points)
