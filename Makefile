@@ -11,7 +11,7 @@ UV_COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-ver
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker clients images prove soak mutants judge zero-loss compose-test \
+.PHONY: help demo up down restart env migrate test unit check fmt prometheus browser docker clients images prove soak mutants judge trials zero-loss compose-test \
 	years bench bench-full reference docs dist platforms lock envoy-api clean
 
 help: ## this list
@@ -111,6 +111,9 @@ compose-test: .venv/.dev ## docker-compose.yml from a fresh clone, and what befa
 
 years: .venv/.dev ## ten rollouts a minute for an hour, with what is kept counted in minutes (ARGS="--minutes 5")
 	@$(BIN)/python -m bench.years $(ARGS)
+
+trials: .venv/.dev ## rollouts through a real Envoy to revisions that fail in some way, what callers lose, half an hour (ARGS="dead")
+	@$(BIN)/python -m bench.trials $(ARGS)
 
 judge: .venv/.dev ## the judge of canaries beside the rules of others, 5,000 canaries a truth, an hour or two (ARGS="--runs 200")
 	@$(BIN)/python -m bench.canaries.judged $(ARGS)

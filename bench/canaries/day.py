@@ -1,0 +1,175 @@
+"""What a canary with a day of evidence costs a whole stack, beside one with a minute's: `python -m bench.canaries.day`.
+
+Two workers, a beat and simulated replicas. A canary holds, since its judge asks for more requests than ever come; each
+second an interval of it is told, as the server for proxies writes it. After a minute, and after 86,400 intervals more,
+this is measured: the processor time of the workers, in percent of a core, a `why` of the canary, and how long a
+neighbour's rolling update of 3 replicas takes.
+"""
+
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+from psycopg import Connection
+from pydantic import TypeAdapter
+
+from bench.processor import processor_seconds
+from bench.stage import Stage, rolling, stage
+from db.connection.engine import in_transaction, transaction
+from db.proxies.measured import due_rollouts, record_look
+from db.views.ahead.why import waiting
+from domain.foresight.why import why
+from domain.judge.settings import Judge
+from domain.judge.sums import seen
+from domain.model.answers import Answers, Counters
+from domain.model.canary import NOTHING_SEEN, Sums
+from tests.support.stack.waiting import eventually
+from tests.support.worlds.streams import BEFORE, Side, stream
+
+DAY = 86_400
+MINUTE = 60
+WATCHED_SECONDS = 40
+ROLLOUTS = 6
+JUDGE = {"slow": {}, "at_least": {"requests": 1_000_000, "seconds": 0}, "at_most": {"seconds": 30 * DAY}}
+POLICY = {"strategy": "canary", "spec": {"steps": ["20%"], "judge": JUDGE}}
+SETTINGS = Judge.model_validate(JUDGE)
+_JSON = TypeAdapter(Sums)
+
+_SINCE_YESTERDAY = """
+    UPDATE rollouts SET weight_known_at = weight_known_at - interval '1 day' WHERE weight IS NOT NULL
+    RETURNING weight_known_at
+"""
+_MORE_INTERVALS = """
+    WITH last AS (SELECT * FROM intervals ORDER BY rollout_id DESC, id DESC LIMIT 1)
+    INSERT INTO intervals (rollout_id, id, at, seconds, reporting, live, refused, copies, copies_failed)
+    SELECT rollout_id, id + n, at, seconds, reporting, live, refused, copies, copies_failed
+      FROM last, generate_series(1, %s) n
+"""
+_MORE_ANSWERS = """
+    INSERT INTO answers
+    SELECT (jsonb_populate_record(a, jsonb_build_object('interval_id', a.interval_id + n))).*
+      FROM answers a, generate_series(1, %s) n
+     WHERE a.interval_id = (SELECT max(interval_id) FROM answers)
+"""
+
+
+class Cost(NamedTuple):
+    """`workers`: percent of a core. `why_ms`, `rollouts`: milliseconds, and seconds of the neighbour's rollouts."""
+
+    intervals: int
+    workers: float
+    why_ms: float
+    rollouts: list[float]
+
+
+def main() -> None:
+    """Measure both, and print them."""
+    with stage() as made:
+        made.start_simulation(2, 0.3)
+        made.deploy("near", 3, rolling(1, 1))
+        made.deploy("canary", 3, POLICY)
+        made.activate("canary", "v2")
+        eventually(lambda: made.rollouts("canary")[0]["weight"], 60, "its weight")
+        with transaction(made.engine) as connection:
+            connection.execute("UPDATE rollouts SET weight_known_at = clock_timestamp() WHERE weight IS NOT NULL")
+        with _told(made):
+            time.sleep(MINUTE)
+            _print(_cost(made))
+        with transaction(made.engine) as connection:
+            _add_a_day(connection)
+            connection.execute("ANALYZE")
+        with _told(made):
+            _print(_cost(made))
+
+
+def _print(cost: Cost) -> None:
+    middle, most = statistics.median(cost.rollouts), max(cost.rollouts)
+    print(
+        f"{cost.intervals:,} intervals: workers {cost.workers:.1f} % of a core, why {cost.why_ms:.0f} ms, "
+        f"a neighbour's rolling update {middle:.2f} s ({most:.2f} s at most of {len(cost.rollouts)})",
+        flush=True,
+    )
+
+
+@contextmanager
+def _told(made: Stage) -> Iterator[None]:
+    """Each second an interval, from counters that grow by what a second brings."""
+    over = threading.Event()
+
+    def tell() -> None:
+        counted, uptime = Answers(), 100
+        while not over.wait(1):
+            counted, uptime = counted + _A_SECOND, uptime + 1
+            in_transaction(made.engine, lambda connection: _look(connection, counted, uptime))  # noqa: B023
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+_A_SECOND = next(its for its in stream(np.random.default_rng(7), Side(), Side()).evidence()[BEFORE + 60 :]).canary
+
+
+def _look(connection: Connection[Any], counted: Answers, uptime: int) -> None:
+    for rollout in due_rollouts(connection, 0):
+        if rollout.deployment == "canary":
+            of = {rollout.from_revision_id: counted + counted + counted + counted, rollout.to_revision_id: counted}
+            record_look(connection, rollout, {"edge": Counters(uptime, of)}, 1)
+
+
+def _add_a_day(connection: Connection[Any]) -> None:
+    """Its weight has been known since yesterday, and each second's interval was folded since."""
+    connection.execute(
+        "UPDATE rollouts SET weight_known_at = weight_known_at - interval '1 day' WHERE weight IS NOT NULL"
+    )
+    ((since,),) = connection.execute("SELECT weight_known_at FROM rollouts WHERE weight IS NOT NULL").fetchall()
+    once, sums = stream(np.random.default_rng(7), Side(), Side()).evidence()[BEFORE:], NOTHING_SEEN
+    for second, its in zip(range(1, DAY + 1), cycle(once), strict=False):
+        sums = seen(sums, replace(its, at=since + timedelta(seconds=second)), SETTINGS, since)
+    connection.execute("UPDATE evidence SET sums = %s", (_JSON.dump_json(sums).decode(),))
+    connection.execute(_MORE_INTERVALS, (DAY,))
+    connection.execute(_MORE_ANSWERS, (DAY,))
+
+
+def _cost(made: Stage) -> Cost:
+    workers = [process for name, process in made.watched().items() if name.startswith("worker")]
+    before = sum(map(processor_seconds, workers))
+    time.sleep(WATCHED_SECONDS)
+    spent = sum(map(processor_seconds, workers)) - before
+    took = [_rolled_out(made, ("v2", "v1")[turn % 2]) for turn in range(ROLLOUTS)]
+    ((count,),) = [
+        row.values()
+        for row in made.rows(
+            "SELECT count(*) AS n FROM intervals i JOIN rollouts o ON o.id = i.rollout_id WHERE o.weight IS NOT NULL"
+        )
+    ]
+    return Cost(count, 100 * spent / WATCHED_SECONDS, statistics.median(_why_ms(made) for _ in range(5)), took)
+
+
+def _rolled_out(made: Stage, revision: str) -> float:
+    made.activate("near", revision)
+    made.wait_until_idle("near", within=300)
+    last = made.rollouts("near")[-1]
+    return float((last["ended_at"] - last["started_at"]).total_seconds())
+
+
+def _why_ms(made: Stage) -> float:
+    began = time.monotonic()
+    told = in_transaction(made.engine, lambda connection: waiting(connection, "canary"))
+    why(told.deployment, told.now, told.around)
+    return 1000 * (time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    main()
