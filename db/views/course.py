@@ -31,7 +31,7 @@ class CourseView:
 
 
 def course_of(connection: Connection[Any], rollout: RolloutView) -> CourseView:
-    """Of a rollout, under way or ended."""
+    """Read the course of a rollout, under way or ended."""
     spec = rollout.snapshot.policy.spec
     if not is_judged(spec) or spec.judge is None:
         return CourseView("control", None, None, [])

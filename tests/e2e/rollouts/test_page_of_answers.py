@@ -1,0 +1,74 @@
+"""The live page shows what callers get of a new revision: whether it has answered anybody, and a judge's evidence."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from domain.installation.tokens import Role
+from domain.strategies import parse_policy
+from tests.support.people.browser import fits, log_in, serious
+from tests.support.people.people_api import People
+from tests.support.rows.deployments import write
+from tests.support.stack.stack import Fleet
+
+pytestmark = pytest.mark.e2e
+CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
+
+
+def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("proof", 1, CAREFUL)
+    running_fleet.add_revision("proof", "v2")
+    running_fleet.activate("proof", "v2")
+    running_fleet.wait_until_ready("proof", "v2", 1)
+    count = "UPDATE rollouts SET unanswered = %s FROM revisions WHERE revisions.id = to_revision_id AND name = 'v2'"
+    write(people.engine, count, 3)
+    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/proof")
+    fleet = context.new_page()
+    fleet.goto(people.server.url)
+    row = fleet.get_by_role("listitem").filter(has_text="proof")
+    said = "not proven yet: v2 has answered none of {} requests, and goes back at 20"
+    for shown in (page, row):
+        expect(shown.get_by_text(said.format(3))).to_be_visible()
+    write(people.engine, count, 5)  # nobody tells of it
+    for shown in (page, row):
+        expect(shown.get_by_text(said.format(5))).to_be_visible()
+    write(people.engine, "UPDATE rollouts SET ended_at = ended_at - interval '61 s' WHERE unanswered = 5")
+    for shown in (page, row):
+        expect(shown.get_by_text("not proven yet")).to_have_count(0)
+
+
+def test_the_evidence_of_a_judge_is_drawn_as_curves_and_said_in_words(
+    running_fleet: Fleet, people: People, context: BrowserContext
+) -> None:
+    running_fleet.deploy_first("curves", 1, CAREFUL)
+    running_fleet.add_revision("curves", "v2")
+    running_fleet.activate("curves", "v2")
+    running_fleet.wait_until_ready("curves", "v2", 1)
+    of = "FROM deployments d WHERE d.id = deployment_id AND d.name = 'curves'"
+    judged = parse_policy({"strategy": "canary", "spec": {"steps": ["20%"], "judge": {}}}).as_json()
+    write(people.engine, f"UPDATE rollouts SET strategy = 'canary', spec = %s {of}", json.dumps(judged["spec"]))
+    points = """
+        INSERT INTO evidence_points
+        SELECT o.id, o.started_at + s * interval '1 s', 2000, 20 * s, s, 80 * s, s / 2, 0.15 * s, 0.05 * s
+          FROM generate_series(1, 40) s, rollouts o JOIN deployments d ON d.id = o.deployment_id AND d.name = 'curves'
+    """
+    write(people.engine, points)
+    page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/curves")
+    evidence = page.get_by_role("region", name="Evidence")
+    for title, said in (
+        ("Requests", "canary 800, control 3,200"),
+        ("Failures", "canary 40, control 20"),
+        ("Harm", "log e-value 6.0; it is aborted at 5.7"),
+        ("Good enough", "log e-value 2.0; the step is over at 3.0"),
+    ):
+        drawing = evidence.get_by_role("img", name=title)
+        expect(drawing).to_have_accessible_description(re.compile(f"Over 39 s: {said}"))
+        lines = drawing.locator(".curve").all()
+        dashes = {line.evaluate("it => getComputedStyle(it).strokeDasharray") for line in lines}
+        assert len(dashes) == len(lines) == 2, "told apart without colours"
+    assert serious(page) == []
+    assert fits(page)
