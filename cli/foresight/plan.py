@@ -1,6 +1,7 @@
 """`rollway plan`: what holds, the waves as a table, the doubts."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from rich.text import Text
 from cli.completing import deployments_offered, revisions_offered
 from cli.foresight.asked import AskedAhead, Otherwise, asked_for
 from cli.options import AsJson
-from cli.servers import Reader
+from cli.servers import Reader, signs_of_life
 from cli.terminal.output import columns, print_json, printer
 from domain.foresight.plan.foreseen import Plan, PlannedWave
 from domain.foresight.plan.foreseen import plan as foresee
@@ -55,7 +56,9 @@ def plan(
     """
     with Reader() as reader:
         asked = asked_for(reader, deployment, revision, file, otherwise)
-    plans = [(each, foresee(each.subject, each.now, each.learned, each.chance())) for each in asked]
+        missing = signs_of_life(reader).missing_evidence
+    subjects = [(each, replace(each.subject, missing_evidence=missing)) for each in asked]
+    plans = [(each, foresee(subject, each.now, each.learned, each.chance())) for each, subject in subjects]
     if as_json:
         documents = [_document(each, foreseen) for each, foreseen in plans]
         return print_json(documents[0] if file is None else documents)

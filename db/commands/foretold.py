@@ -10,6 +10,7 @@ from db.commands.revisions import changed_revision
 from db.commands.steering import StoredCase
 from db.views.ahead.foresight import Planned, foreseeable
 from db.views.deployments import deployment_named
+from db.views.fleet.signs import signs_of_life
 from domain.commands.base import DeploymentCommand
 from domain.foresight.plan.foreseen import Plan, plan
 from domain.foresight.plan.subject import Subject, says_when_healthy
@@ -64,7 +65,8 @@ def foretold(connection: Connection, command: DeploymentCommand) -> Planned:
     after = case.steered().deployment
     runs = after.deploying_revision_id or after.current_revision_id
     row = connection.execute(_SPEC, (runs, view.current_revision_id, runs)).fetchone()
-    return Planned(Subject(after, row is None or says_when_healthy(row[0])), known.learned, known.now)
+    is_checked, missing = row is None or says_when_healthy(row[0]), signs_of_life(connection).missing_evidence
+    return Planned(Subject(after, is_checked, missing), known.learned, known.now)
 
 
 def plan_of(found: Planned, deployment: str, revision: str) -> Plan:

@@ -15,10 +15,14 @@ _NO_ROLLOUT_YET = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The beginning: the snapshot that is foreseen, and whether the new revision says when it is healthy."""
+    """The beginning: the snapshot that is foreseen, and whether the new revision says when it is healthy.
+
+    `missing_evidence`: a sentence when proxies do not tell a judge what it needs.
+    """
 
     deployment: Deployment
     has_health_check: bool = True
+    missing_evidence: str = ""
 
 
 def after_activation(deployment: Deployment, request: ActivationRequest, now: datetime) -> Deployment:

@@ -21,7 +21,7 @@ def warnings_of(
         *_about_size(typical),
         *_about_serving(subject.deployment, budget, typical),
         *_about_health(subject),
-        *_about_people(subject.deployment, typical),
+        *_about_people(subject, typical),
         *_about_times(subject.deployment, learned, others),
         *_about_failures(subject.deployment, learned, typical),
     )
@@ -47,12 +47,14 @@ def _about_health(subject: Subject) -> Iterator[str]:
         yield "the revision has no health check: a replica counts as healthy as soon as it runs"
 
 
-def _about_people(deployment: Deployment, typical: Course) -> Iterator[str]:
+def _about_people(subject: Subject, typical: Course) -> Iterator[str]:
+    deployment = subject.deployment
     if any(wave.waits_for_person for wave in typical.waves):
         yield f"it waits for a person once the new set is healthy: 'rollway promote {deployment.name}'"
     policy = deployment.rollout.policy if deployment.rollout else None
     if policy and any(wave.waits_for_judge for wave in typical.waves):
         yield from EVALUATOR.strategy_of(policy).cautions(policy.spec, deployment.desired_replicas, ahead=True)
+        yield from filter(None, (subject.missing_evidence,))
     if typical.seconds is None and not typical.is_cut:
         yield f"it does not come to rest: {typical.waves[-1].why if typical.waves else 'nothing would look at it'}"
 

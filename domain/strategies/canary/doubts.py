@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from domain.judge.needed import needed
 from domain.strategies.budget import surge_budget
 from domain.strategies.canary.steps import CanarySpec, size_at
 from domain.words.numbers import duration, percent
@@ -20,6 +21,7 @@ def cautions(spec: CanarySpec, desired: int) -> Iterator[str]:
         f"its judge says when it goes on: at each weight after {soonest} and {judge.at_least.requests:,} requests "
         f"at the soonest; undecided after {latest} it {_UNDECIDED[judge.if_undecided]}"
     )
+    yield f"before it finds it good enough {needed(judge)}"
     yield from doubts(spec, desired)
 
 

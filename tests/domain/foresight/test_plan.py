@@ -159,10 +159,17 @@ def test_a_plan_of_a_judged_canary_waits_for_its_judge_and_not_for_a_person(
     rest = ["■■|■  drain 1", "■|■  create 1", "■|■■  drain 1", "|■■  done"]
     assert drawn(foreseen) == ["■■|  create 1", *at_weights, *rest]
     said, *doubts = foreseen.warnings
-    assert (warning in said, len(doubts)) == (True, bool(least))
+    assert (warning in said, len(doubts)) == (True, 2 * bool(least))
     assert foreseen.seconds is not None
     assert least <= foreseen.seconds.p50 <= least + 60
     assert foreseen.ends_ready
+
+
+def test_a_plan_of_a_judged_canary_says_when_no_proxy_tells_and_no_other_plan_does() -> None:
+    silent = "no live proxy tells what it answers"
+    assert silent in planned(judged(), missing_evidence=silent).warnings
+    assert silent not in planned(judged(dry_run=True), missing_evidence=silent).warnings
+    assert silent not in planned(deploying("■■■|"), missing_evidence=silent).warnings
 
 
 def test_a_plan_warns_of_a_revision_without_a_health_check() -> None:

@@ -1,0 +1,45 @@
+"""How many answers a judge needs, as a plan says it: with so many it finds a canary good, and with one fewer not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.judge.judged import Found, judge
+from domain.judge.needed import needed
+from domain.judge.settings import Judge
+from domain.judge.sums import seen
+from domain.model.answers import Answers
+from domain.model.canary import NOTHING_SEEN, Evidence
+from tests.support.pictures.pictures import NOW
+
+SLOW = "41 that are not slow, which is later by {} than p95 of the control, known from 100 of its answers on"
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers"),
+    [
+        ({}, 429),
+        ({"errors": {"allowed": "5%"}, "refused": None, "redirected": None}, 100),  # those of at_least
+        ({"errors": {"allowed": "0.1%"}}, 4303),
+        ({"chance_of_false_promotion": "1%"}, 606),
+    ],
+)
+def test_with_so_many_answers_a_judge_finds_it_good_and_with_one_fewer_not(
+    settings: dict[str, Any], answers: int
+) -> None:
+    rules = Judge.model_validate(settings)
+    assert needed(rules) == f"it needs {answers:,} answers of the canary at each weight, if none fails on either side"
+    assert found(rules, answers) is Found.GOOD
+    assert found(rules, answers - 1) is Found.UNDECIDED
+
+
+def found(rules: Judge, answers: int) -> Found:
+    at = NOW + timedelta(seconds=40)
+    told = Evidence(at, Answers(answers, begun=answers), Answers(9 * answers, begun=9 * answers), 1, 1)
+    return judge(rules, seen(NOTHING_SEEN, told, rules, NOW), NOW, at).found
+
+
+@pytest.mark.parametrize("later", ["20%", "50ms"])
+def test_of_slow_answers_it_says_what_is_called_slow(later: str) -> None:
+    assert needed(Judge.model_validate({"slow": {"by_at_least": later}})).endswith(f"; {SLOW.format(later)}")
