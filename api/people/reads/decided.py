@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from psycopg import Connection
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from api.people.asking.asked import Asked, Parameters
 from api.people.reads.deployments import Document, named
@@ -15,7 +15,7 @@ from db.commands.apply.ahead import AppliedAhead, applied_ahead
 from db.commands.apply.difference import DocumentDifference, differences
 from db.commands.foretold import foretold, plan_of
 from db.views.past import past_of
-from domain.commands.apply.document import MOST_DOCUMENTS, Apply
+from domain.commands.apply.document import MOST_DOCUMENTS, Apply, disagreement
 from domain.commands.apply.document import Document as AppliedDocument
 from domain.commands.base import Command, DeploymentCommand, Door
 from domain.commands.registry import BUTTONS, Button, button_of
@@ -82,6 +82,12 @@ class ApplyParameters(Parameters):
     """false: revisions are only registered."""
     supersede: bool = False
     """Leave rollouts to other revisions that are under way."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if fault := disagreement(self.documents):
+            raise ValueError(fault)
+        return self
 
 
 _AHEAD = {

@@ -77,3 +77,12 @@ def test_what_the_page_may_press_is_offered_with_its_words(people: People, name:
         offered = releaser.get(f"/v1/deployments/{name}/offered").json()["items"]
         assert [offer["verb"] for offer in offered] == ["activate", "restart", "scale"]
         assert [field["name"] for field in offered[2]["fields"]] == ["desired_replicas"]
+
+
+@pytest.mark.parametrize("what", ["", "/plan", "/ahead", "/difference"])
+def test_two_documents_of_one_deployment_are_refused_wherever_they_are_asked_about(people: People, what: str) -> None:
+    documents = [{"deployment": "twice"}, {"deployment": "twice"}]
+    with people.client(Role.ADMIN) as ann:
+        refused = ann.post(f"/v1/apply{what}", json={"documents": documents})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input"), refused.text
+    assert "twice" in refused.json()["detail"]
