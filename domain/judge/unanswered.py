@@ -50,12 +50,12 @@ def _left(intervals: Sequence[Interval], old: UUID, new: UUID) -> int | None:
 
 
 def _are_excused(count: int, intervals: Sequence[Interval], old: UUID, new: UUID) -> bool:
-    """By what callers of the old revision met since the new one was asked first; by all, if nobody asked it since."""
+    """By the first tries of the old revision since the new one was asked first; by all, if nobody asked it since."""
     since = next((interval.at for interval in intervals if new in interval.of), intervals[0].at)
     beside, ever = (_told(intervals, old, at) for at in (since, intervals[0].at))
     met = beside if beside.done else ever
     # one more of each kind: few answers are no certainty
-    return bool(met.done) and ((met.failed + 1) / (met.done + 2)) ** count > EXCUSED
+    return bool(met.done) and ((met.failed_first + 1) / (met.done + 2)) ** count > EXCUSED
 
 
 def _told(intervals: Sequence[Interval], revision: UUID, since: datetime) -> Answers:

@@ -16,6 +16,11 @@ def answers(done: int, failed: int = 0, begun: int | None = None, **first_byte: 
     return Answers(done, failed, tuple(row), 0, done if begun is None else begun)
 
 
+def late(done: int) -> Answers:
+    """Each was sent to another replica as well, since the first one let it wait, and was answered then."""
+    return Answers(done, begun=done, again=done)
+
+
 def told(*sides: tuple[float, Answers, Answers]) -> list[Interval]:
     """Intervals by seconds after the beginning, with the answers of the old and of the new revision."""
     return [
@@ -61,6 +66,9 @@ NONE = answers(0)
         (told((1, answers(228, 228), answers(26, 26))), 0),
         (told((1, answers(61, 60), answers(20, 20))), 0),
         (told((1, answers(9, 9), NONE), (2, NONE, answers(26, 26))), 0),
+        # nor are answers that take both so long that another replica is asked too; the new one alone is not excused
+        (told((1, QUICK, NONE), (2, late(9), late(26))), 0),
+        (told((1, QUICK, NONE), (2, answers(50, ms_200=50), late(26))), 26),
         # but for a tenth, or for one alone, it is not excused; nor for what the old one did before there was a new one
         (told((1, answers(100, 10), answers(20, 20))), 20),
         (told((1, answers(1, 1), answers(20, 20))), 20),
