@@ -32,6 +32,8 @@ AFTER_SECONDS = 3.0
 
 _ROLLOUTS = """
     SELECT o.outcome, o.is_undo, o.back_reason, o.reason, extract(epoch FROM o.started_at)::float8 AS began,
+           (SELECT coalesce(sum(a.begun), 0)::int FROM answers a
+             WHERE a.rollout_id = o.id AND a.revision_id = o.to_revision_id) AS sent,
            extract(epoch FROM o.ended_at)::float8 AS ended
       FROM rollouts o JOIN deployments d ON d.id = o.deployment_id WHERE d.name = %s ORDER BY o.started_at
 """
@@ -45,7 +47,10 @@ class Edge(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What came of one. `ended`: how; `seconds`: from its beginning to that end; `said`: why it went back."""
+    """What came of one. `ended`: how; `seconds`: from its beginning to that end; `said`: why it went back.
+
+    `sent`: requests that the new revision was sent, as the proxy counted; without any nothing was tried.
+    """
 
     world: str
     ended: str
@@ -53,6 +58,7 @@ class Trial(NamedTuple):
     lost: int
     asked: int
     lost_after: int
+    sent: int
     said: str
     is_right: bool
 
@@ -128,6 +134,7 @@ def _watched(made: Stage, name: str, world: World, callers: Callers, away: Path)
         lost=sum(not end.is_answered for end in ends),
         asked=len(ends),
         lost_after=sum(not end.is_answered for end in ends if end.sent > ended_at),
+        sent=rows[0]["sent"],
         said=next(filter(None, reasons), ""),
         is_right=is_right,
     )
@@ -189,14 +196,15 @@ def main() -> None:
 
 def table(found: Sequence[Trial]) -> Iterator[str]:
     """In Markdown, a row for each world."""
-    yield "| world | ended | after | lost of asked | lost in 3 s after it |"
-    yield "|---|---|---|---|---|"
+    yield "| world | ended | after | lost of asked | lost in 3 s after it | sent to the new one |"
+    yield "|---|---|---|---|---|---|"
     for name in dict.fromkeys(trial.world for trial in found):
         of = [trial for trial in found if trial.world == name]
         ends = ", ".join(f"{count} {end}" for end, count in Counter(each.ended for each in of).items())
         seconds = " ".join(f"{each.seconds:.0f}" for each in of)
         lost, asked = sum(each.lost for each in of), sum(each.asked for each in of)
-        yield f"| {name} | {ends} | {seconds} s | {lost} of {asked:,} | {sum(each.lost_after for each in of)} |"
+        late, sent = sum(each.lost_after for each in of), sum(each.sent for each in of)
+        yield f"| {name} | {ends} | {seconds} s | {lost} of {asked:,} | {late} | {sent:,} |"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A replica that answers as its world says: what fails, hangs, is reset or takes long is in FAULTS, a JSON object.
 
     share, of       which part of the requests (1: all), of which method ("": any), the fault befalls
-    fault           reset | hang | late (500 after `takes` seconds) | a status, such as 500
+    fault           reset | hang | late (500 after `after` seconds) | a status, such as 500
     takes, mean     seconds that each answer takes; or exponentially long ones, with this mean
     idle            a connection that was idle for so many seconds is closed
     away            a file: while it is there, everything is answered by 503
@@ -79,7 +79,7 @@ async def _spoil(writer: asyncio.StreamWriter, fault: str | int) -> bool:
         case "hang":
             await asyncio.sleep(FOR_EVER)
         case "late":
-            await asyncio.sleep(FAULTS.get("takes", 0))
+            await asyncio.sleep(FAULTS["after"])
             return await _send(writer, 500)
     return await _send(writer, int(fault))
 

@@ -59,7 +59,7 @@ _POSTS = Load(method="POST", rate=50, patience=30)
 WORSE = (
     World(name="canary: 500 to all", new=FAILS, load=_POSTS),
     World(name="canary: hangs", new=HANGS, load=_POSTS),
-    World(name="canary: a fifth fails after 20 s", new={"share": 0.2, "fault": "late", "takes": 20}, load=_POSTS),
+    World(name="canary: a fifth fails after 20 s", new={"share": 0.2, "fault": "late", "after": 20}, load=_POSTS),
     World(name="canary: 8 % hang for ever", new={"share": 0.08, "fault": "hang"}, load=_POSTS, seconds=240),
 )
 
