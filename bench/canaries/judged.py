@@ -69,6 +69,7 @@ TRUTHS = (
     _alike("2 % hang", Side(hangs=0.02), good=(80, 100)),
     _alike("2 % are sent again", Side(again=0.02), good=(80, 100)),
     _alike("20 % refused", Side(refuses=0.2)),
+    _alike("20 % redirected", Side(redirects=0.2)),
     _no_worse("0.3 ms later, of 1.5 ms", Side(median=0.0015, later=0.0003), Side(median=0.0015)),
     _no_worse("19 % later, of 200 ms", Side(median=0.2, times=1.19), Side(median=0.2)),
     _no_worse("0.3 s later in its first 5 s", Side(cold=5)),
@@ -84,6 +85,8 @@ TRUTHS = (
     Truth("5 % fail after 60 s", Side(hangs=0.05), patience=60, harm=(95, 100)),
     _worse("all refused", replace(FINE, refuses=1)),
     _worse("1 % refused, not 0", replace(FINE, refuses=0.01), found=80),
+    _worse("all redirected", replace(FINE, redirects=1)),
+    _worse("1 % redirected, not 0", replace(FINE, redirects=0.01), found=80),
     _worse("50 % later, of 200 ms", Side(median=0.2, times=1.5), Side(median=0.2)),
     _worse("twice as late, of 20 ms", Side(times=2)),
 )

@@ -32,6 +32,7 @@ class Side:
     hangs: float = 0.0
     cold: float = 0.0
     again: float = 0.0
+    redirects: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Stream:
     refused: np.ndarray
     again: np.ndarray
     first_byte: np.ndarray
+    redirected: np.ndarray
 
     def evidence(self, until: int = SECONDS) -> list[Evidence]:
         """What proxies tell each second; the canary has its weight after a minute."""
@@ -73,18 +75,20 @@ def stream(
     fate = chance.random(count)
     failed, hangs = fate < rates, chance.random(count) < of("hangs")
     refused = ~failed & ~hangs & (fate < rates + of("refuses"))
+    redirected = ~failed & ~hangs & ~refused & (fate < rates + of("refuses") + of("redirects"))
     again = ~failed & ~hangs & (chance.random(count) < of("again"))
     takes = of("median") * np.exp(of("spread") * chance.standard_normal(count)) * of("times") + of("later")
     takes += np.where(begins < np.where(of("cold") > 0, BEFORE + of("cold"), 0), 0.3, 0.0)
     takes = np.where(failed, 0.001, takes)
     ends = begins + np.where(hangs, patience, takes)
-    return Stream(begins, ends, is_canary, failed | hangs, refused, again, np.where(hangs, np.inf, takes))
+    first_byte = np.where(hangs, np.inf, takes)
+    return Stream(begins, ends, is_canary, failed | hangs, refused, again, first_byte, redirected)
 
 
 def _told(seen: Stream, side: np.ndarray, until: int) -> list[Answers]:
     done = seen.ends < until
     bucket = np.searchsorted(FIRST_BYTE_MS, np.floor(np.where(np.isinf(seen.first_byte), 0, seen.first_byte) * 1000))
-    begun, ended, failed, refused, again = (
+    begun, ended, failed, refused, again, redirected = (
         np.bincount(times[which].astype(int), minlength=until)[:until].tolist()
         for times, which in (
             (seen.begins, side & (seen.begins < until)),
@@ -92,12 +96,13 @@ def _told(seen: Stream, side: np.ndarray, until: int) -> list[Answers]:
             (seen.ends, side & done & seen.failed),
             (seen.ends, side & done & seen.refused),
             (seen.ends, side & done & seen.again),
+            (seen.ends, side & done & seen.redirected),
         )
     )
     which = side & done & ~np.isinf(seen.first_byte)
     cells = seen.ends[which].astype(int) * _BUCKETS + bucket[which]
     first_byte = np.bincount(cells, minlength=until * _BUCKETS).reshape(until, _BUCKETS).tolist()
     return [
-        Answers(ended[at], failed[at], tuple(first_byte[at]), 0, begun[at], refused[at], again[at])
+        Answers(ended[at], failed[at], tuple(first_byte[at]), 0, begun[at], refused[at], again[at], 0, redirected[at])
         for at in range(until)
     ]
