@@ -26,3 +26,13 @@ def published(weight: int, replicas: int, keep: int) -> int:
     if not replicas:
         return 0
     return weight if replicas >= needed(keep, weight) else carried(keep, replicas)
+
+
+def shared_out(weight: int, keep: int, canary: int, baseline: int, rest: int) -> tuple[int, int | None]:
+    """Share out 10,000 requests: the canary's and its baseline's, while so many of each and of the rest are healthy.
+
+    None for a baseline that answers with the rest: there is none, or without it the rest could not carry what is left.
+    """
+    given, beside = (published(weight, replicas, keep) for replicas in (canary, baseline))
+    is_apart = baseline and rest and rest >= needed(keep, WHOLE - given - beside)
+    return given, beside if is_apart else None

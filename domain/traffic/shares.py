@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from domain.model.deployment import RouteStatus, TrafficStatus
-from domain.traffic.carrying import published
+from domain.traffic.carrying import shared_out
 from domain.traffic.published import DeploymentInTraffic, RouteInTraffic
 
 
@@ -28,6 +28,7 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     a weight, and current ones there   the current ones, and the candidates; what another canary left gets none, unless
                                        fewer current ones are healthy than the floor
     and some of them for a baseline    of these as many as the canary has, the healthy ones first, if others are left
+                                       who carry the rest
     a weight, and none but candidates  the candidates
 
     A canary gets no more than its weight, and no more than who is healthy of it carries by the floor; its baseline
@@ -51,14 +52,14 @@ def sides(deployment: DeploymentInTraffic) -> Sides:
     if canary and not _healthy(live):
         return Sides(active, [], [])
     enough = min(given.floor, _healthy(live) + _healthy(canary))
-    weight = published(given.weight, _healthy(canary), enough)
     fresh = [route for route in live if route.id in (given.baseline or ())]
     fresh.sort(key=_is_healthy, reverse=True)
     baseline = fresh[: len(canary)]
     rest = [route for route in live if route not in baseline]
-    if not baseline or not _healthy(rest):
+    weight, beside = shared_out(given.weight, enough, *map(_healthy, (canary, baseline, rest)))
+    if beside is None:
         return Sides(live, canary, [], weight)
-    return Sides(rest, canary, baseline, weight, published(given.weight, _healthy(baseline), enough))
+    return Sides(rest, canary, baseline, weight, beside)
 
 
 def _healthy(routes: list[RouteInTraffic]) -> int:

@@ -65,3 +65,12 @@ def test_a_baseline_gets_no_more_than_its_healthy_replicas_carry() -> None:
     sick = (route(2, status=SICK), route(4, status=SICK))
     assert shared_out(route(1), route(6), *sick, *whole_canary) == (4000, 0)
     assert shared_out(route(1, status=SICK), route(2), route(4), *whole_canary) == (4000, 0), "they are the old side"
+
+
+def test_a_baseline_answers_with_the_rest_where_that_could_not_carry_what_is_left() -> None:
+    """Of two, an old one is replaced just when a canary begins anew: the young one counts as its baseline."""
+    canary = Canary(0, baseline=frozenset({UUID(int=2)}), floor=2)
+    found = sides(replace(deployment(route(1), route(2), new(3)), canary=canary))
+    assert (len(found.live), found.baseline, found.weight) == (2, [], 0)
+    found = sides(replace(deployment(route(1), route(4), route(2), new(3)), canary=canary))
+    assert (len(found.live), len(found.baseline)) == (2, 1), "two carry all: the baseline waits for the weight"

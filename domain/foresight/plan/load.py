@@ -6,7 +6,7 @@ from typing import NamedTuple
 from domain.cycle.evaluator import EVALUATOR
 from domain.cycle.rollout import guard_of
 from domain.model.deployment import Deployment, Rollout
-from domain.traffic.carrying import published
+from domain.traffic.carrying import shared_out
 from domain.words.numbers import WHOLE, number_of, percent
 
 _ROUNDING = 1.003
@@ -31,11 +31,12 @@ def loads(deployment: Deployment) -> list[SideLoad]:
     new = sum(route.revision_id == deployment.deploying_revision_id for route in serving)
     sides = [(len(serving), WHOLE)]
     if rollout is not None and weight is not None and new < len(serving):
-        old = len(serving) - new
-        fresh = min(new, _fresh(deployment, rollout)) % old  # as many as serve are no baseline
+        old, fresh = len(serving) - new, min(new, _fresh(deployment, rollout))
         enough = min(guard_of(deployment).keep, len(serving))
-        share, beside = (published(weight, replicas, enough) for replicas in (new, fresh))
-        sides = [(new, share), (fresh, beside), (old - fresh, WHOLE - share - beside)]
+        share, beside = shared_out(weight, enough, new, fresh, old - fresh)
+        sides = [(new, share), (old, WHOLE - share)]
+        if beside is not None:
+            sides = [(new, share), (fresh, beside), (old - fresh, WHOLE - share - beside)]
     return [SideLoad(share / WHOLE / count, count, share) for count, share in sides if count and share]
 
 
