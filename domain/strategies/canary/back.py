@@ -38,6 +38,14 @@ class WeighingStrategy(AbstractDeploymentStrategy[SpecT]):
 
     weighs: ClassVar[bool] = True
 
+    def keep_whole(self, deployment: Deployment, spec: SpecT, now: datetime) -> Decision:
+        """Replace what dies; who is needed for a weight stays, and loses its requests first."""
+        kept = super().keep_whole(deployment, spec, now)
+        canary = deployment.rollout.canary if deployment.rollout else None
+        if canary is None or not canary.weight:
+            return kept
+        return replace(kept, changes=above_floor(deployment, canary, kept.changes, self.budget_of(deployment, spec)))
+
     def go_back(self, deployment: Deployment, spec: SpecT, target: UUID, now: datetime) -> Decision:
         """Take one step of the ladder above; where no weight is left it converges."""
         converging = super().go_back(deployment, spec, target, now)

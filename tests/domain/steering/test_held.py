@@ -127,6 +127,27 @@ def test_on_a_paused_way_back_too() -> None:
     assert decision.reason.startswith("waiting: it is paused; 'rollway resume web' goes on; meanwhile creating 1 old")
 
 
+@pytest.mark.parametrize(
+    ("picture", "n", "weight", "expected"),
+    [
+        # for half of the requests one new one is needed of one or two, two of three
+        ("■■|■", 1, 5000, "wait"),
+        ("■■|■■", 2, 5000, "drain ■"),
+        ("■■■|■■", 3, 5000, "wait"),
+        ("■■|■", 1, 0, "drain ■"),
+    ],
+)
+def test_on_a_paused_way_back_who_is_needed_for_a_weight_stays(
+    picture: str, n: int, weight: int, expected: str
+) -> None:
+    assert drawn(weighing(stands("paused", picture, CANARY, n, status=ROLLING_BACK), weight)) == expected
+
+
+def weighing(deployment: Deployment, weight: int) -> Deployment:
+    assert deployment.rollout
+    return replace(deployment, rollout=with_canary(deployment.rollout, **{**CHOSEN, "weight": weight}))
+
+
 def test_starts_that_fail_are_tried_ever_more_slowly() -> None:
     failing = replace(stands("held", "■■|", SURGE), start_failures=StartFailures(V1, 3, NOW))
     assert drawn(failing) == "wait"
