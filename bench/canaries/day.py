@@ -7,13 +7,12 @@ neighbour's rolling update of 3 replicas takes; and without any canary, what the
 """
 
 import statistics
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from itertools import cycle
+from itertools import accumulate, cycle, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from domain.judge.settings import Judge
 from domain.judge.sums import seen
 from domain.model.answers import Answers, Counters
 from domain.model.canary import NOTHING_SEEN, Sums
-from tests.support.stack.waiting import eventually
+from tests.support.stack.waiting import eventually, meanwhile
 from tests.support.worlds.streams import BEFORE, Side, stream
 
 DAY = 86_400
@@ -102,21 +101,14 @@ def _print(cost: Cost, what: str) -> None:
 @contextmanager
 def _told(made: Stage) -> Iterator[None]:
     """Each second an interval, from counters that grow by what a second brings."""
-    over = threading.Event()
+    told = enumerate(accumulate(repeat(_A_SECOND)), 101)
 
     def tell() -> None:
-        counted, uptime = Answers(), 100
-        while not over.wait(1):
-            counted, uptime = counted + _A_SECOND, uptime + 1
-            in_transaction(made.engine, lambda connection: _look(connection, counted, uptime))  # noqa: B023
+        uptime, counted = next(told)
+        in_transaction(made.engine, lambda connection: _look(connection, counted, uptime))
 
-    thread = threading.Thread(target=tell)
-    thread.start()
-    try:
+    with meanwhile(tell, 1):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 _A_SECOND = next(its for its in stream(np.random.default_rng(7), Side(), Side()).evidence()[BEFORE + 60 :]).canary

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,8 +50,13 @@ def test_root_gets_an_account_once_that_has_no_home_and_no_shell() -> None:
 
 
 @needs_root
-def test_where_another_user_could_read_nothing_replicas_run_as_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.executable", "/root/python")
+def test_where_another_user_could_read_nothing_replicas_run_as_root(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "python"
+    shutil.copy("/bin/sh", program)
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(program))
     said: list[str] = []
     assert made_replica_user(said.append) == ""
     assert said[0].startswith("run as root: another user may not enter")

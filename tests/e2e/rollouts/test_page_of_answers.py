@@ -17,13 +17,18 @@ pytestmark = pytest.mark.e2e
 CAREFUL = {"strategy": "rolling_update", "spec": {"max_surge": 1, "max_unavailable": 0}}
 
 
+def rolled_out(fleet: Fleet, name: str) -> None:
+    """A deployment of one replica whose rollout from v1 to v2 is through."""
+    fleet.deploy_first(name, 1, CAREFUL)
+    fleet.add_revision(name, "v2")
+    fleet.activate(name, "v2")
+    fleet.wait_until_ready(name, "v2", 1)
+
+
 def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
     running_fleet: Fleet, people: People, context: BrowserContext
 ) -> None:
-    running_fleet.deploy_first("proof", 1, CAREFUL)
-    running_fleet.add_revision("proof", "v2")
-    running_fleet.activate("proof", "v2")
-    running_fleet.wait_until_ready("proof", "v2", 1)
+    rolled_out(running_fleet, "proof")
     count = "UPDATE rollouts SET unanswered = %s FROM revisions WHERE revisions.id = to_revision_id AND name = 'v2'"
     write(people.engine, count, 3)
     page = log_in(context, people.server.url, people.token(Role.VIEWER), "/deployments/proof")
@@ -44,10 +49,7 @@ def test_what_has_answered_nobody_yet_is_told_of_until_it_is_measured_no_longer(
 def test_the_evidence_of_a_judge_is_drawn_as_curves_and_said_in_words(
     running_fleet: Fleet, people: People, context: BrowserContext
 ) -> None:
-    running_fleet.deploy_first("curves", 1, CAREFUL)
-    running_fleet.add_revision("curves", "v2")
-    running_fleet.activate("curves", "v2")
-    running_fleet.wait_until_ready("curves", "v2", 1)
+    rolled_out(running_fleet, "curves")
     of = "FROM deployments d WHERE d.id = deployment_id AND d.name = 'curves'"
     judged = parse_policy({"strategy": "canary", "spec": {"steps": ["20%"], "judge": {}}}).as_json()
     write(people.engine, f"UPDATE rollouts SET strategy = 'canary', spec = %s {of}", json.dumps(judged["spec"]))

@@ -1,7 +1,9 @@
 """Waiting for a condition, never for seconds."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import httpx
@@ -31,3 +33,21 @@ def eventually(look: Callable[[], T | None], within: float = 60.0, what: str = "
         time.sleep(pause)
         pause = min(pause * 1.3, 0.05)
     raise NotInTimeError(f"not within {within:g} s: {what or look}") from error
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object], pause: float) -> Iterator[None]:
+    """Do the work again and again in a thread of its own, `pause` seconds apart, until the block ends."""
+    over = threading.Event()
+
+    def again() -> None:
+        while not over.wait(pause):
+            work()
+
+    thread = threading.Thread(target=again)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

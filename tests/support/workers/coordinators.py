@@ -15,6 +15,7 @@ from tasks.cycle.coordinator import DeploymentCoordinator
 from tasks.redis.locks import Slots
 from tasks.redis.wake import Waker
 from tests.support.rows.deployments import NOBODY, read
+from tests.support.stack.waiting import meanwhile
 
 
 def coordinator_without_redis(
@@ -45,19 +46,9 @@ def run_until_quiet(coordinator: DeploymentCoordinator, handlers: Iterable[Deplo
 @contextmanager
 def cycling(engine: Engine) -> Iterator[None]:
     """A coordinator works, in a thread of its own, until the block ends."""
-    coordinator, over = coordinator_without_redis(engine), threading.Event()
-
-    def work() -> None:
-        while not over.wait(0.02):
-            run_until_quiet(coordinator)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    coordinator = coordinator_without_redis(engine)
+    with meanwhile(lambda: run_until_quiet(coordinator), 0.02):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def assert_nothing_happened_twice(engine: Engine) -> None:
